@@ -1,0 +1,68 @@
+"""karat measures how good the retrieval of a RAG system is.
+
+>>> import karat
+>>> result = karat.evaluate({"q1": ["d1", "d2"]}, {"q1": ["d2"]}, measures=["RR", "recall@2"])
+>>> result["RR"], result["recall@2"]
+(0.5, 1.0)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from karat.data import Finding, Gold, Run
+    from karat.errors import KaratError
+    from karat.evaluation import check, evaluate
+    from karat.read import load_gold, load_run
+    from karat.measures import Measure, known_measures, parse, register
+    from karat.result import Result
+    from karat.store import load
+
+# Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
+_HOME = {
+    "Finding": "karat.data",
+    "Gold": "karat.data",
+    "KaratError": "karat.errors",
+    "Measure": "karat.measures",
+    "Result": "karat.result",
+    "Run": "karat.data",
+    "check": "karat.evaluation",
+    "evaluate": "karat.evaluation",
+    "known_measures": "karat.measures",
+    "load": "karat.store",
+    "load_gold": "karat.read",
+    "load_run": "karat.read",
+    "parse": "karat.measures",
+    "register": "karat.measures",
+}
+
+__all__ = [
+    "Finding",
+    "Gold",
+    "KaratError",
+    "Measure",
+    "Result",
+    "Run",
+    "check",
+    "evaluate",
+    "known_measures",
+    "load",
+    "load_gold",
+    "load_run",
+    "parse",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _HOME:
+        raise AttributeError(f"module 'karat' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

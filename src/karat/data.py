@@ -1,0 +1,286 @@
+"""The nouns that come in: what was retrieved (Run), what should be found (Gold), and findings.
+
+A `Run` is a table of retrieved documents. A `Gold` is a list of items for each query; an item is
+one thing that should be found, and any one of its documents is enough to find it. Both are
+frozen; nothing here decides about order, ties or duplicates in the run: that is `align`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = NDArray[np.int64]
+    Floats: TypeAlias = NDArray[np.float64]
+    Bools: TypeAlias = NDArray[np.bool_]
+
+EXAMPLES = 3  # how many examples a finding keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth knowing about the input: what, how often, examples, what to do."""
+
+    kind: str
+    count: int
+    examples: tuple[str, ...]
+    message: str
+    fix: str = ""
+    run: str = ""  # the run it is about; empty for the gold
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the finding as the JSON output prints it."""
+        return {
+            "kind": self.kind,
+            "count": self.count,
+            "examples": list(self.examples),
+            "message": self.message,
+            "fix": self.fix,
+            "run": self.run,
+        }
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Add up findings that say the same, as found in several batches of one input.
+
+    >>> a = Finding("nan-score", 2, ("q1",), "NaN scores rank last")
+    >>> merge_findings([a, a])[0].count
+    4
+    """
+    merged: dict[tuple[str, str, str], Finding] = {}
+    for new in findings:
+        key = (new.run, new.kind, new.message)
+        if key not in merged:
+            merged[key] = new
+            continue
+        old = merged[key]
+        examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
+        merged[key] = replace(old, count=old.count + new.count, examples=examples)
+    return tuple(merged.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one system retrieved: a row a document.
+
+    `rows` has the columns query and doc (strings) and, where there are scores, score (float64)
+    and perhaps rank. `ordered` says that the rows of a query stand in rank order already (a list
+    is what the LLM saw); otherwise the score decides.
+    """
+
+    name: str
+    rows: pl.DataFrame
+    ordered: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        queries = self.rows["query"].n_unique()
+        return f"Run({self.name!r}, {queries} queries, {self.rows.height} documents)"
+
+    def stream(self) -> RunStream:
+        """Return the run as a stream of one batch."""
+        return RunStream(self.name, lambda: iter((self.rows,)), self.ordered, self.findings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunStream:
+    """A run that is read batch by batch, each a table like `Run.rows`, as often as needed."""
+
+    name: str
+    batches: Callable[[], Iterator[pl.DataFrame]]
+    ordered: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    def collect(self) -> Run:
+        """Read it whole."""
+        return Run(self.name, pl.concat(self.batches()), self.ordered, self.findings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gold:
+    """What should be found: for each query its items, for each item its interchangeable docs.
+
+    The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first. `member_doc`
+    lists the documents, `member_item` the item that each of them satisfies.
+    """
+
+    queries: pl.DataFrame  # query, then any column that slices the queries
+    item_offset: Ints
+    item_grade: Floats
+    member_item: Ints
+    member_doc: pl.Series
+    findings: tuple[Finding, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
+
+    @property
+    def member_query(self) -> Ints:
+        """The query of each member."""
+        return self.item_query[self.member_item]
+
+    @property
+    def item_query(self) -> Ints:
+        """The query of each item."""
+        return np.repeat(np.arange(len(self.item_offset) - 1), np.diff(self.item_offset))
+
+    @classmethod
+    def build(
+        cls,
+        rows: pl.DataFrame,
+        *,
+        queries: pl.DataFrame | None = None,
+        findings: Iterable[Finding] = (),
+    ) -> Gold:
+        """Make the gold of rows with the columns query, doc, grade and, for groups, group.
+
+        Rows with the same query and the same non-null group are one item: any of their documents
+        satisfies it. `queries` adds queries without rows and columns to slice by; without it the
+        queries come in the order of their first row.
+        """
+        _check_grades(rows)
+        if queries is None:
+            queries = rows.select("query").unique(maintain_order=True)
+        index = query_index(rows["query"], queries["query"])
+        rows, index, repeats = _drop_repeats(rows, index)
+        item, mixed = _number_items(rows, index)
+        grade = rows["grade"].to_numpy()
+        items = int(item.max()) + 1 if len(item) else 0
+        item_query = np.zeros(items, dtype=np.int64)
+        item_query[item] = index
+        item_grade = np.full(items, -np.inf)
+        np.maximum.at(item_grade, item, grade)
+
+        order = np.lexsort((-item_grade, item_query))
+        place = np.empty(items, dtype=np.int64)
+        place[order] = np.arange(items)
+        member_order = np.argsort(place[item], kind="stable")
+        counts = np.bincount(item_query, minlength=queries.height)
+        return cls(
+            queries=queries,
+            item_offset=np.concatenate(([0], np.cumsum(counts))),
+            item_grade=item_grade[order],
+            member_item=place[item][member_order],
+            member_doc=rows["doc"].gather(member_order),
+            findings=merge_findings((*findings, *repeats, *mixed)),
+        )
+
+
+def query_index(values: pl.Series, queries: pl.Series) -> Ints:
+    """Return for each value its position in `queries`, or -1 where it is not one of them.
+
+    Equal neighbours are looked up once, which is all it takes when a file keeps the rows of a
+    query together.
+
+    >>> query_index(pl.Series(["b", "b", "x"]), pl.Series(["a", "b"])).tolist()
+    [1, 1, -1]
+    """
+    runs = values.rle()
+    known = pl.DataFrame({"value": queries, "index": np.arange(len(queries))})
+    found = pl.DataFrame({"value": runs.struct.field("value")}).join(
+        known, on="value", how="left", maintain_order="left"
+    )
+    index = found["index"].fill_null(-1).to_numpy()
+    return np.repeat(index, runs.struct.field("len").to_numpy())
+
+
+def _check_grades(rows: pl.DataFrame) -> None:
+    bad = rows.filter(~pl.col("grade").is_finite() | pl.col("grade").is_null())
+    if bad.height:
+        query, doc = bad.select("query", "doc").row(0)
+        raise InputError(
+            f"the grade of document {doc!r} for query {query!r} is not a finite number",
+            where="gold",
+            fix="give every judged document a number: 0 for not relevant, 1 or more for relevant",
+        )
+
+
+def _drop_repeats(
+    rows: pl.DataFrame, index: Ints
+) -> tuple[pl.DataFrame, Ints, list[Finding]]:
+    """Keep one row of a document that is listed again in the same query and group."""
+    keys = pl.DataFrame({"query": index, "doc": rows["doc"].hash()})
+    if "group" in rows.columns:
+        keys = keys.with_columns(rows["group"])
+    if keys.n_unique() == rows.height:
+        return rows, index, []
+    subset = [name for name in ("query", "doc", "group") if name in rows.columns]
+    numbered = rows.with_columns(__row=pl.int_range(pl.len()))
+    best = numbered.sort("grade", descending=True, maintain_order=True)
+    kept = best.unique(subset=subset, keep="first").sort("__row")
+    dropped = numbered.join(kept, on="__row", how="anti")
+    clash = dropped.join(kept, on=subset, nulls_equal=True).filter(
+        pl.col("grade") != pl.col("grade_right")
+    )
+    found = []
+    if dropped.height:
+        found.append(
+            Finding(
+                "gold-duplicate",
+                dropped.height,
+                _pairs(dropped),
+                "the gold lists a document of a query more than once; it counts once",
+                "remove the repeated judgements",
+            )
+        )
+    if clash.height:
+        found.append(
+            Finding(
+                "gold-conflict",
+                clash.height,
+                _pairs(clash),
+                "the gold grades a document of a query in two ways; the higher grade counts",
+                "keep one judgement a document",
+            )
+        )
+    return kept.drop("__row"), index[kept["__row"].to_numpy()], found
+
+
+def _number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints, list[Finding]]:
+    """Number the items: a row without a group is an item of its own."""
+    if "group" not in rows.columns or rows["group"].null_count() == rows.height:
+        return np.arange(rows.height), []
+    keyed = pl.DataFrame(
+        {
+            "query": index,
+            "group": rows["group"],
+            "alone": pl.Series(np.arange(rows.height)).set(rows["group"].is_not_null(), None),
+            "grade": rows["grade"],
+        }
+    )
+    keys = ["query", "group", "alone"]
+    items = keyed.group_by(keys, maintain_order=True).agg(
+        mixed=pl.col("grade").min() != pl.col("grade").max()
+    ).with_row_index("item")
+    item = keyed.join(items, on=keys, nulls_equal=True, maintain_order="left")["item"]
+    mixed = int(items["mixed"].sum())
+    found = []
+    if mixed:
+        rows_of = items.filter("mixed").head(EXAMPLES)
+        found.append(
+            Finding(
+                "mixed-grades",
+                mixed,
+                tuple(str(group) for group in rows_of["group"]),
+                "documents of one group carry different grades; the highest is the group's",
+                "give the documents of a group the same grade",
+            )
+        )
+    return item.to_numpy().astype(np.int64), found
+
+
+def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
+    return tuple(f"{row[0]} / {row[1]}" for row in rows.select("query", "doc").head(3).rows())
+
+
+__all__ = ["EXAMPLES", "Finding", "Gold", "Run", "RunStream", "merge_findings", "query_index"]

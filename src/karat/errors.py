@@ -1,0 +1,94 @@
+"""The exception tree: every mistake a user can make ends in one of these.
+
+    KaratError            anything karat raises on purpose; the command line exits with 2
+    ├── InputError        a file, table or record cannot be read as what it should be
+    ├── MeasureError      a measure, parameter or cutoff that does not exist
+    ├── OptionError       an option has a value karat does not know
+    ├── AlignError        run and gold do not fit together
+    ├── MissingExtraError an optional package is needed and not installed
+    └── SaveError         a result could not be written
+
+A message says what was found and where; `fix` says what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class KaratError(Exception):
+    """Base of all errors karat raises on purpose.
+
+    >>> print(KaratError("the file is empty", where="run.trec", fix="write it again"))
+    run.trec: the file is empty
+      fix: write it again
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{head}\n  fix: {self.fix}" if self.fix else head
+
+
+class InputError(KaratError):
+    """A file, table or record cannot be read as what it should be."""
+
+
+class MeasureError(KaratError, ValueError):
+    """A measure, parameter or cutoff that does not exist."""
+
+
+class OptionError(KaratError, ValueError):
+    """An option has a value karat does not know."""
+
+
+class AlignError(KaratError):
+    """Run and gold do not fit together."""
+
+
+class MissingExtraError(KaratError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class SaveError(KaratError):
+    """A result could not be written."""
+
+
+def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
+    """Return a sentence that suggests the known words nearest to a mistyped one.
+
+    >>> nearest("ndgc", ["nDCG", "DCG", "AP"])
+    'did you mean nDCG or DCG?'
+    >>> nearest("zzz", ["nDCG", "DCG", "AP"])
+    ''
+    """
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
+    names = list(dict.fromkeys(folded[name] for name in close))
+    return f"did you mean {' or '.join(names)}?" if names else ""
+
+
+def choose(what: str, value: str, known: Iterable[str]) -> str:
+    """Return `value` if it is one of `known`; otherwise raise the error that suggests one.
+
+    >>> choose("dialect", "trec", ["karat", "trec_eval"])
+    Traceback (most recent call last):
+    karat.errors.OptionError: unknown dialect 'trec'
+      fix: did you mean trec_eval? (known: karat, trec_eval)
+    """
+    names = list(known)
+    if value in names:
+        return value
+    listed = f"(known: {', '.join(names)})"
+    raise OptionError(
+        f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip()
+    )

@@ -1,0 +1,1 @@
+"""Rule-drawn relations: which retrieved unit covers which gold item."""

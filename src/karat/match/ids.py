@@ -1,0 +1,155 @@
+"""The relation `ids`: a unit covers the items that list its id.
+
+Ids may be normalised first, so that a chunk meets the document it was cut from.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.align import Aligned, document_keys
+from karat.data import Gold, Run
+from karat.errors import OptionError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karat.data import Bools, Ints
+
+Normaliser: TypeAlias = "str | Callable[[str], str]"
+
+NORMALISERS = {
+    "identity": "ids as they are",
+    "uuid": "the first <urn:uuid:…> inside the id, other ids unchanged",
+    "chunk-to-doc:SEP": "the id up to its last SEP (# by default)",
+    "regex:PATTERN": "the first group of the first match, other ids unchanged",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """What a batch of a run covers: edges, judged units, and how much was retrieved."""
+
+    query: Ints
+    rank: Ints
+    item: Ints
+    judged_query: Ints
+    judged_rank: Ints
+
+
+class IdMatcher:
+    """Draws the edges between the batches of a run and one gold."""
+
+    def __init__(self, gold: Gold) -> None:
+        self._item = gold.member_item
+        self._judged = gold.item_grade >= 0
+        self._doc = gold.member_doc
+        self._query = gold.member_query
+        self._keys = document_keys(self._query, gold.member_doc)
+
+    def match(self, aligned: Aligned) -> Edges:
+        """Return the edges of a batch: the pairs of a row and an item with the same id."""
+        row, member = self._pairs(aligned)
+        if aligned.repeated is None:
+            new = np.ones(len(row), dtype=bool)
+        else:
+            new = ~aligned.repeated[row]
+        item = self._item[member]
+        judged = np.unique(row[self._judged[item]])
+        return Edges(
+            query=aligned.query[row[new]],
+            rank=aligned.rank[row[new]],
+            item=item[new],
+            judged_query=aligned.query[judged],
+            judged_rank=aligned.rank[judged],
+        )
+
+    def _pairs(self, aligned: Aligned) -> tuple[Ints, Ints]:
+        rows = pl.DataFrame({"key": document_keys(aligned.query, aligned.doc)})
+        members = pl.DataFrame({"key": self._keys})
+        pairs = rows.with_row_index("row").join(members.with_row_index("member"), on="key")
+        row = pairs["row"].to_numpy().astype(np.int64)
+        member = pairs["member"].to_numpy().astype(np.int64)
+        # equal keys are not proof: compare what they stand for
+        same: Bools = aligned.query[row] == self._query[member]
+        same &= (aligned.doc.gather(row) == self._doc.gather(member)).to_numpy()
+        return row[same], member[same]
+
+
+def normalise_run(run: Run, how: Normaliser) -> Run:
+    """Return the run with its document ids normalised."""
+    change = _change(how)
+    if change is None:
+        return run
+    return replace(run, rows=run.rows.with_columns(doc=change(run.rows["doc"])))
+
+
+def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
+    """Return the gold with its document ids normalised; documents that become one count once."""
+    change = _change(how)
+    if change is None:
+        return gold
+    sizes = np.bincount(gold.member_item, minlength=len(gold.item_grade))
+    alone = sizes[gold.member_item] == 1
+    rows = pl.DataFrame(
+        {
+            "query": gold.queries["query"].gather(gold.member_query),
+            "doc": change(gold.member_doc),
+            "grade": gold.item_grade[gold.member_item],
+            "group": pl.Series(gold.member_item).set(pl.Series(alone), None),
+        }
+    )
+    best = rows.sort("grade", descending=True, maintain_order=True).unique(
+        ["query", "doc", "group"], keep="first", maintain_order=True
+    )
+    return Gold.build(best, queries=gold.queries, findings=gold.findings)
+
+
+def _change(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:
+    """Return the function that normalises a column of ids, or None for identity."""
+    if callable(how):
+        return lambda ids: _map_distinct(ids, how)
+    name, _, argument = how.partition(":")
+    if how == "identity":
+        return None
+    if how == "uuid":
+        return lambda ids: _extract(ids, "(<urn:uuid:[^>]+>)")
+    if name == "chunk-to-doc":
+        separator = re.escape(argument or "#")
+        return lambda ids: _extract(ids, f"(?s)^(.*){separator}")
+    if name == "regex" and argument:
+        _check_pattern(argument)
+        return lambda ids: _extract(ids, argument)
+    known = ", ".join(NORMALISERS)
+    suggestion = nearest(name, (entry.partition(":")[0] for entry in NORMALISERS))
+    raise OptionError(
+        f"unknown id normaliser {how!r}", fix=f"{suggestion} (known: {known})".strip()
+    )
+
+
+def _extract(ids: pl.Series, pattern: str) -> pl.Series:
+    return ids.str.extract(pattern, 1).fill_null(ids)
+
+
+def _map_distinct(ids: pl.Series, function: Callable[[str], str]) -> pl.Series:
+    distinct = ids.unique(maintain_order=True)
+    changed = pl.Series([str(function(value)) for value in distinct], dtype=pl.String)
+    return ids.replace_strict(distinct, changed, return_dtype=pl.String)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        pl.Series([""]).str.extract(pattern, 1)
+        groups = re.compile(pattern).groups
+    except (re.error, pl.exceptions.PolarsError) as error:
+        raise OptionError(f"{pattern!r} is not a regular expression: {error}") from None
+    if not groups:
+        raise OptionError(
+            f"the pattern {pattern!r} has no group",
+            fix="put parentheses around the part of the id to keep",
+        )

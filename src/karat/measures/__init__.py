@@ -1,0 +1,52 @@
+"""Measures: formulas over a relation, one file each.
+
+A measure is a value: immutable, hashable, `str()` is its canonical name and
+`parse(str(m)) == m`. It only reads the relation; it never knows who drew the edges.
+
+To add one, write a file here with a frozen dataclass under `@register`, or in your own package
+under an entry point of the group `karat.measures`, or anywhere with `karat.measure`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from importlib import metadata
+
+from karat.errors import MeasureError
+from karat.measures import grammar
+from karat.measures.measure import REGISTRY, Measure, register
+
+DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
+
+
+def parse(spec: str | Measure) -> Measure:
+    """Return the measure that a name spells: `parse("nDCG@10")`."""
+    known_measures()
+    return grammar.parse(spec)
+
+
+def known_measures() -> dict[str, type[Measure]]:
+    """Return every known measure by its canonical name: built in, from plugins, registered."""
+    _load()
+    return dict(sorted(REGISTRY.items(), key=lambda entry: entry[0].casefold()))
+
+
+@functools.cache
+def _load() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    for plugin in metadata.entry_points(group="karat.measures"):
+        try:
+            loaded = plugin.load()
+        except Exception as error:
+            raise MeasureError(
+                f"the measure plugin {plugin.name!r} ({plugin.value}) does not load: {error}",
+                fix="update or uninstall the package that brings it",
+            ) from error
+        if isinstance(loaded, type) and issubclass(loaded, Measure):
+            register(loaded)
+
+
+__all__ = ["DEFAULTS", "Measure", "known_measures", "parse", "register"]

@@ -1,0 +1,41 @@
+"""All found: was everything found?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class AllFound(Measure):
+    """1 when the first k units cover every relevant item, else 0.
+
+    What a question that needs several passages at once really asks of retrieval: with one of two
+    facts missing, recall is .5 but the answer is wrong. Also known as complete recall or
+    set-level accuracy in multi-hop question answering.
+
+    Citation: Yang et al.: HotpotQA (EMNLP 2018), where both supporting passages are required.
+
+    >>> from karat import evaluate
+    >>> run = {"q": ["a", "x", "b"]}
+    >>> evaluate(run, {"q": ["a", "b"]}, measures=["all-found@2", "all-found@3"]).values
+    {'all_found@2': 0.0, 'all_found@3': 1.0}
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "all_found"
+    aliases: ClassVar = {"allfound": {}, "complete_recall": {}}
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return 1.0 where no relevant item is missing."""
+        hits = relation.hits(self.rel).within(self.k)
+        found = relation.count(hits.query[hits.credited])
+        return (found == relation.relevant(self.rel)).astype(float)

@@ -1,0 +1,62 @@
+"""Average precision: precision at every relevant item, averaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecision(Measure):
+    """The mean of the precision at the rank of each relevant item, 0 for items not found.
+
+    AP@k = Σ precision(rank of item) over the relevant items found in the first k ÷ a divisor:
+    `over=relevant`, all relevant items (trec_eval's map and map_cut); `over=retrieved`, those found
+    in the first k (what ragas and the course notes call context precision, blind to what was
+    missed); `over=min`, the smaller of k and the relevant items (so that a full list can reach 1).
+
+    Citation: Buckley, Voorhees: Retrieval system evaluation, in TREC (MIT Press, 2005).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "y", "b", "c", "z"]}, {"q": ["a", "b", "c", "d"]}
+    >>> result = evaluate(run, gold, measures=["AP", "AP(over=retrieved)"])
+    >>> {name: round(value, 6) for name, value in result.values.items()}
+    {'AP': 0.525, 'AP(over=retrieved)': 0.7}
+    """
+
+    rel: float = 1.0
+    over: str = "relevant"
+
+    name: ClassVar[str] = "AP"
+    aliases: ClassVar = {"MAP": {}, "map_cut_{k}": {}, "average_precision": {}}
+
+    def __post_init__(self) -> None:
+        """Check the divisor's name."""
+        super().__post_init__()
+        self.require(
+            self.over in ("relevant", "retrieved", "min"), "over", "is relevant, retrieved or min"
+        )
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the sum of precisions ÷ the divisor."""
+        hits = relation.hits(self.rel).within(self.k)
+        hits = hits.where(hits.credited)
+        return relation.total(hits.query, hits.nth / hits.rank) / self._divisor(relation)
+
+    def _divisor(self, relation: Relation) -> Floats:
+        relevant = relation.relevant(self.rel)
+        if self.over == "retrieved":
+            hits = relation.hits(self.rel).within(self.k)
+            return np.maximum(relation.count(hits.query[hits.credited]), 1.0)
+        if self.over == "min" and self.k is not None:
+            return np.minimum(relevant, float(self.k))
+        return relevant.astype(float)

@@ -1,0 +1,106 @@
+"""Counts: how much there was, added up over the queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Aggregation, Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Queries(Measure):
+    """How many queries were measured.
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a"]}, {"q": ["a"], "r": ["b"]}, measures=["num_q"])["queries"]
+    2.0
+    """
+
+    name: ClassVar[str] = "queries"
+    aliases: ClassVar = {"num_q": {}, "NumQ": {}}
+    at: ClassVar[str | None] = None
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return 1 for every query."""
+        return np.ones(relation.n)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Retrieved(Measure):
+    """How many units were retrieved, among the first k.
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a", "b", "c"]}, {"q": ["a"]}, measures=["num_ret"])["retrieved"]
+    3.0
+    """
+
+    name: ClassVar[str] = "retrieved"
+    aliases: ClassVar = {"num_ret": {}, "NumRet": {}}
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the depth of each list, cut at k."""
+        return np.minimum(relation.depth, self.k or np.inf)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Relevant(Measure):
+    """How many relevant items there are.
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a"]}, {"q": {"a": 1, "b": 2, "c": 0}}, measures=["num_rel"])["relevant"]
+    2.0
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "relevant"
+    aliases: ClassVar = {"num_rel": {}, "NumRel": {}}
+    at: ClassVar[str | None] = None
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the relevant items of each query."""
+        return relation.relevant(self.rel).astype(float)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RelevantRetrieved(Measure):
+    """How many relevant items were found, among the first k.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x"]}, {"q": ["a", "b"]}
+    >>> evaluate(run, gold, measures=["num_rel_ret"])["relevant_retrieved"]
+    1.0
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "relevant_retrieved"
+    aliases: ClassVar = {"num_rel_ret": {}, "NumRelRet": {}, "hits": {}}
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the relevant items that the first k units cover."""
+        hits = relation.hits(self.rel).within(self.k)
+        return relation.count(hits.query[hits.credited]).astype(float)

@@ -1,0 +1,64 @@
+"""Discounted cumulative gain: grades, discounted by rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.gain import check_gain, gains
+from karat.measures.measure import Measure, register
+from karat.relation import ANY_GAIN
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class DCG(Measure):
+    """The sum of gains, each divided by log2(rank + 1).
+
+    `gain=linear` (default) takes the grade as it is, as trec_eval does; `gain=exp` takes
+    2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.
+    A unit that covers several items gains them all; an item covered again gains nothing.
+
+    Citation: Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques (ACM TOIS
+    20(4), 2002); exponential gain Burges et al. (ICML 2005).
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a", "x", "b"]}, {"q": {"a": 2, "b": 3}}, measures=["DCG@3"])["DCG@3"]
+    3.5
+    """
+
+    gain: str = "linear"
+
+    name: ClassVar[str] = "DCG"
+    aliases: ClassVar = {"dcg_burges": {"gain": "exp"}}
+    unit_interval: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the gain."""
+        super().__post_init__()
+        check_gain(self.gain)
+
+    @classmethod
+    def respell(cls, given: dict[str, str]) -> dict[str, str]:
+        """Translate ir_measures' `dcg='exp-log2'`."""
+        dcg = given.pop("dcg", None)
+        names = {None: given.get("gain"), "log2": "linear", "exp-log2": "exp"}
+        gain = names.get(dcg, dcg)
+        return given if gain is None else {**given, "gain": gain}
+
+    def level(self) -> float:
+        """Return the smallest positive grade: every grade above 0 counts."""
+        return ANY_GAIN
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the discounted gains of the items, each at its first rank."""
+        hits = relation.hits(ANY_GAIN).within(self.k)
+        query, rank = hits.query[hits.credited], hits.rank[hits.credited]
+        gained = gains(self.gain, relation.item_grade[hits.item[hits.credited]])
+        return relation.total(query, gained / np.log2(rank + 1))

@@ -1,0 +1,43 @@
+"""Eleven-point average: interpolated precision over the recall axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.interpolated_precision import InterpolatedPrecision
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class ElevenPoint(Measure):
+    """The mean of the interpolated precision at recall 0, .1, .2, … 1.
+
+    Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> round(evaluate(run, gold, measures=["11pt"])["11pt"], 6)
+    0.848485
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "11pt"
+    aliases: ClassVar = {"11pt_avg": {}, "eleven_point": {}, "11_point": {}}
+    at: ClassVar[str | None] = None
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the mean over the eleven levels."""
+        levels = (
+            InterpolatedPrecision(recall=tenth / 10, rel=self.rel).compute(relation)
+            for tenth in range(11)
+        )
+        return np.sum(list(levels), axis=0) / 11

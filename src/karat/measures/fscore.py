@@ -1,0 +1,64 @@
+"""F: precision and recall in one number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Measure, register
+from karat.measures.precision import Precision
+from karat.measures.recall import Recall
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class FScore(Measure):
+    """The weighted harmonic mean of precision and recall.
+
+    F(beta)@k = (1 + beta²) · P · R ÷ (beta² · P + R), 0 when both are 0. beta > 1 favours recall.
+    trec_eval's `set_F.x` weighs with x = beta².
+
+    Citation: van Rijsbergen: Information Retrieval (1979), chapter 7.
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a", "x"]}, {"q": ["a", "b", "c"]}, measures=["F@2"])["F@2"]
+    0.4
+    """
+
+    rel: float = 1.0
+    beta: float = 1.0
+
+    name: ClassVar[str] = "F"
+    aliases: ClassVar = {
+        "f1": {},
+        "f_measure": {},
+        "f_score": {},
+        "set_F": {},
+        "SetF": {},
+        "set_F_{x}": {},
+    }
+
+    def __post_init__(self) -> None:
+        """Check beta."""
+        super().__post_init__()
+        self.require(0 < self.beta < float("inf"), "beta", "is a number above 0")
+
+    @classmethod
+    def respell(cls, given: dict[str, str]) -> dict[str, str]:
+        """Translate trec_eval's x, which is beta²."""
+        x = given.pop("x", None)
+        return given if x is None else {**given, "beta": repr(float(x) ** 0.5)}
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the weighted harmonic mean, 0 where precision and recall are 0."""
+        precision = Precision(rel=self.rel, k=self.k).compute(relation)
+        recall = Recall(rel=self.rel, k=self.k).compute(relation)
+        weight = self.beta**2
+        below = weight * precision + recall
+        return (1 + weight) * precision * recall / np.where(below > 0, below, 1)

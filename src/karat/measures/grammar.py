@@ -1,0 +1,138 @@
+"""From the name of a measure to the measure: `NAME[(param=value,…)][@K][/RELATION]`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import MeasureError, nearest
+from karat.measures.measure import REGISTRY, Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SPEC = re.compile(
+    r"""(?P<name>[^@/()]+)
+        (?:\((?P<params>[^()]*)\))?
+        (?:@(?P<at>[^@/()]*?)(?:-l(?P<level>\d+))?)?
+        (?:/(?P<relation>[A-Za-z][\w-]*(?:\([^()]*\))?))?""",
+    re.VERBOSE,
+)
+_NUMBER = r"\d*\.?\d+"
+
+
+def parse(spec: str | Measure) -> Measure:
+    """Return the measure that a name spells; case and the field's aliases are understood.
+
+    >>> from karat.measures import parse
+    >>> parse("ndcg_cut_10"), str(parse("MAP"))
+    (NDCG(k=10, relation=None, gain='linear'), 'AP')
+    >>> parse("recal@5")
+    Traceback (most recent call last):
+    karat.errors.MeasureError: unknown measure 'recal'
+      fix: did you mean recall? `karat measures` lists them all
+    """
+    if isinstance(spec, Measure):
+        return spec
+    text = spec.strip()
+    parts = _SPEC.fullmatch(text)
+    if parts is None:
+        raise MeasureError(
+            f"{spec!r} is not the name of a measure",
+            fix="write NAME(param=value)@K/relation, for example nDCG@10 or AP(over=retrieved)",
+        )
+    name, at = parts["name"].strip(), parts["at"]
+    whole = None if at is None else f"{name}@{at}"
+    cls, implied = _lookup(whole) or _lookup(name) or _unknown(name)
+    if whole is not None and cls.at is not None and cls.at not in implied:
+        implied = {**implied, cls.at: at}
+    elif whole is not None and _lookup(whole) is None:
+        raise MeasureError(f"{cls.name} takes no cutoff", fix=f"write {cls.name} without @{at}")
+    given = dict(_split_params(parts["params"] or "", spec))
+    if parts["level"]:
+        given["rel"] = parts["level"]
+    return _build(cls, cls.respell({**implied, **given}), parts["relation"])
+
+
+def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -> Measure:
+    defaults = cls.parameters()
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name == "k" and cls.at == "k":
+            values["k"] = _number(text, int, f"the cutoff of {cls.name}@{text}")
+        elif name not in defaults:
+            raise MeasureError(
+                f"{cls.name} has no parameter {name!r}",
+                fix=f"{nearest(name, defaults)} (it takes: {', '.join(defaults) or 'none'})".strip(),
+            )
+        elif isinstance(defaults[name], int | float):
+            kind = type(defaults[name])
+            values[name] = _number(text, kind, f"{name}={text} of {cls.name}")
+        else:
+            values[name] = text
+    return cls(**values, relation=relation)
+
+
+def _number(text: str, kind: type[int | float], what: str) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        number = "whole number" if kind is int else "number"
+        raise MeasureError(f"{what} is not a {number}", fix=f"use a {number}") from None
+
+
+def _split_params(text: str, spec: str) -> Iterator[tuple[str, str]]:
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or not value.strip():
+            raise MeasureError(
+                f"{part!r} in {spec!r} is not a parameter", fix="write parameters as name=value"
+            )
+        yield name.strip(), value.strip().strip("'\"")
+
+
+def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
+    known = [*REGISTRY, *(alias for cls in REGISTRY.values() for alias in cls.aliases)]
+    suggestion = nearest(name, (word for word in known if "{" not in word))
+    raise MeasureError(
+        f"unknown measure {name!r}", fix=f"{suggestion} `karat measures` lists them all".strip()
+    )
+
+
+def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
+    """Find a measure by name or alias, in any case, with - and _ alike."""
+    if name is None:
+        return None
+    folded = _fold(name)
+    for pattern, cls, implied in _spellings(len(REGISTRY)):
+        found = pattern.fullmatch(folded)
+        if found:
+            return cls, {**implied, **found.groupdict()}
+    return None
+
+
+@functools.cache
+def _spellings(_size: int) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
+    """List the patterns of every name and alias; names come first, so none can be shadowed."""
+    names = [(_pattern(name), cls, {}) for name, cls in REGISTRY.items()]
+    return names + [
+        (_pattern(alias), cls, implied)
+        for cls in REGISTRY.values()
+        for alias, implied in cls.aliases.items()
+    ]
+
+
+def _pattern(alias: str) -> re.Pattern[str]:
+    """Compile an alias, in which `{p}` stands for the number that the parameter p takes."""
+    parts = re.split(r"\{(\w+)\}", alias)
+    text = _fold(parts[0])
+    for parameter, after in zip(parts[1::2], parts[2::2], strict=True):
+        # before a whole number `_` and `.` are the same; `rbp.95` means 0.95
+        separator = "[._]?" if parameter == "k" else r"(?:_|\.(?=\d*\.))?"
+        text = text.rstrip("._") + rf"{separator}(?P<{parameter}>{_NUMBER})" + _fold(after)
+    return re.compile(text)
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[-\s]", "_", name).casefold().replace("α", "alpha")

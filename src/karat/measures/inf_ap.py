@@ -1,0 +1,51 @@
+"""Inferred average precision: average precision from a sample of judgements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class InferredAveragePrecision(Measure):
+    """Average precision estimated when only a part of the pool was judged.
+
+    At a relevant unit of rank j + 1 with r relevant, n non-relevant and u pooled but unjudged
+    units above it, the expected precision is 1 ÷ (j+1) + (r+n+u) ÷ (j+1) · (r+ε) ÷ (r+n+2ε) with
+    ε = 0.00001, and 1 for j = 0; the sum is divided by the relevant items. Documents that the
+    pool holds without a judgement have a negative grade in the gold.
+
+    Citation: Yilmaz, Aslam: Estimating average precision with incomplete and imperfect judgments
+    (CIKM 2006).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "u", "x", "b"]}, {"q": {"a": 1, "u": -1, "x": 0, "b": 2}}
+    >>> round(evaluate(run, gold, measures=["infAP"])["infAP"], 6)
+    0.8125
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "infAP"
+    at: ClassVar[str | None] = None
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the mean expected precision over the relevant items."""
+        epsilon = 0.00001
+        hits = relation.hits(self.rel)
+        hits = hits.where(hits.credited)
+        r = hits.nth - 1
+        n = relation.rejected_above(self.rel, hits)
+        u = relation.pooled_above(hits)
+        expected = 1 / hits.rank + (r + n + u) / hits.rank * (r + epsilon) / (r + n + 2 * epsilon)
+        precision = np.where(hits.rank == 1, 1.0, expected)
+        return relation.total(hits.query, precision) / relation.relevant(self.rel)

@@ -1,0 +1,61 @@
+"""Interpolated precision: the best precision still to be had at a recall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class InterpolatedPrecision(Measure):
+    """The highest precision at any rank that reaches the given recall.
+
+    IPrec@r = max precision over the ranks with recall ≥ r, 0 when the list never gets there. The
+    number behind @ is the recall level, not a cutoff. Like trec_eval, a level asks for
+    ⌊r · R + 0.9⌋ of the R relevant items.
+
+    Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> values = evaluate(run, gold, measures=["IPrec@0.5", "iprec_at_recall_1.00"]).values
+    >>> {name: round(value, 6) for name, value in values.items()}
+    {'IPrec@0.5': 1.0, 'IPrec@1': 0.666667}
+    """
+
+    recall: float = 0.1
+    rel: float = 1.0
+
+    name: ClassVar[str] = "IPrec"
+    aliases: ClassVar = {"iprec_at_recall": {}, "iprec_at_recall_{recall}": {}}
+    at: ClassVar[str | None] = "recall"
+
+    def __post_init__(self) -> None:
+        """Check the recall level."""
+        super().__post_init__()
+        self.require(0 <= self.recall <= 1, "recall", "is a number from 0 to 1")
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the best precision among the ranks that reach the recall."""
+        hits = relation.hits(self.rel)
+        hits = hits.where(hits.credited)
+        found = relation.count(hits.query)
+        start = np.cumsum(found) - found
+        items = np.arange(len(hits.query)) - start[hits.query] + 1
+        # a unit that covers several items finds them all at once: count up to its last
+        last = np.ones(len(items), dtype=bool)
+        last[:-1] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
+        needed = np.floor(self.recall * relation.relevant(self.rel) + 0.9)
+        reached = last & (items >= needed[hits.query])
+        best = np.zeros(relation.n)
+        np.maximum.at(best, hits.query[reached], (hits.nth / hits.rank)[reached])
+        return best

@@ -1,0 +1,147 @@
+"""What a measure is: an immutable value that turns a relation into one number a query."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from karat.errors import MeasureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karat.data import Bools, Floats
+    from karat.relation import Relation
+
+Aggregation: TypeAlias = Literal["mean", "sum", "geometric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
+
+    A subclass is a frozen dataclass whose fields are its parameters, with `compute` as its
+    formula and a docstring that defines it. `k` cuts the list (None: all of it), `relation` names
+    the relation it reads (None: the one the evaluation was asked for).
+    """
+
+    k: int | None = None
+    relation: str | None = None
+
+    name: ClassVar[str]
+    # other spellings → the parameters they imply; {k} and {parameter} stand for a number
+    aliases: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    at: ClassVar[str | None] = "k"  # which field the number behind @ fills; None: takes none
+    aggregation: ClassVar[Aggregation] = "mean"
+    needs_relevant: ClassVar[bool] = True  # undefined for a query without a relevant item
+    unit_interval: ClassVar[bool] = True  # stays within 0 and 1
+    higher_is_better: ClassVar[bool] = True
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return one value a query; what it returns for an undefined query is not looked at."""
+        raise NotImplementedError
+
+    def level(self) -> float:
+        """Return the grade from which an item counts as relevant for this measure."""
+        return float(getattr(self, "rel", 1.0))
+
+    def undefined(self, relation: Relation) -> Bools:
+        """Tell which queries have no value."""
+        if not self.needs_relevant:
+            return np.zeros(relation.n, dtype=bool)
+        return relation.relevant(self.level()) == 0
+
+    def values(self, relation: Relation) -> Floats:
+        """Return one value a query, NaN where the measure is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.asarray(self.compute(relation), dtype=np.float64)
+        return np.where(self.undefined(relation), np.nan, values)
+
+    def __post_init__(self) -> None:
+        """Check what holds for every measure."""
+        if self.k is not None and self.k < 1:
+            raise MeasureError(
+                f"the cutoff of {self.name}@{self.k} is below 1", fix="use a whole number from 1"
+            )
+        rel = getattr(self, "rel", 1.0)
+        if not (math.isfinite(rel) and rel > 0):
+            raise MeasureError(
+                f"rel={rel} of {self.name} is not a positive number",
+                fix="rel is the grade from which an item is relevant, 1 by default",
+            )
+
+    def __str__(self) -> str:
+        given = [
+            f"{parameter}={_spell(getattr(self, parameter))}"
+            for parameter, default in self.parameters().items()
+            if parameter != self.at and getattr(self, parameter) != default
+        ]
+        at = getattr(self, self.at) if self.at else None
+        return (
+            self.name
+            + (f"({','.join(given)})" if given else "")
+            + (f"@{_spell(at)}" if at is not None else "")
+            + (f"/{self.relation}" if self.relation else "")
+        )
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Return the parameters of the measure with their defaults."""
+        return {
+            entry.name: None if entry.default is MISSING else entry.default
+            for entry in fields(cls)
+            if entry.name not in ("k", "relation")
+        }
+
+    @classmethod
+    def respell(cls, given: dict[str, str]) -> dict[str, str]:
+        """Translate the parameters of other tools' spellings; by default there are none."""
+        return given
+
+    def with_level(self, rel: float | None) -> Measure:
+        """Return the measure at another relevance level, where it has one and none was given."""
+        if rel is None or self.parameters().get("rel") != getattr(self, "rel", None):
+            return self
+        return replace(self, rel=rel) if hasattr(self, "rel") else self
+
+    def require(self, holds: bool, parameter: str, range_: str) -> None:  # noqa: FBT001
+        """Raise the error for a parameter that is out of its range."""
+        if not holds:
+            value = _spell(getattr(self, parameter))
+            raise MeasureError(
+                f"{parameter}={value} of {self.name} is out of range", fix=f"{parameter} {range_}"
+            )
+
+
+def _spell(value: object) -> str:
+    """Write a parameter value as the grammar reads it: no `.0`, no quotes."""
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)
+
+
+REGISTRY: dict[str, type[Measure]] = {}
+
+M = TypeVar("M", bound=type[Measure])
+
+
+def register(cls: M) -> M:
+    """Class decorator: make a measure known by its name and aliases.
+
+    A name that is taken by another class is refused, so that a plugin cannot change what a
+    built-in name means.
+    """
+    taken = REGISTRY.get(cls.name)
+    if taken is not None and taken.__qualname__ != cls.__qualname__:
+        raise MeasureError(
+            f"the measure name {cls.name!r} is taken by {taken.__module__}.{taken.__qualname__}",
+            fix="give the new measure another name",
+        )
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+__all__ = ["REGISTRY", "Aggregation", "Measure", "register"]

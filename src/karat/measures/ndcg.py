@@ -1,0 +1,53 @@
+"""Normalised discounted cumulative gain: how close to the ideal order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.dcg import DCG
+from karat.measures.gain import gains
+from karat.measures.measure import register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class NDCG(DCG):
+    """DCG ÷ the DCG of the ideal list, capped at 1.
+
+    The ideal list shows one item a rank, highest grade first, over all items of the gold, and is
+    cut at k too. Every grade above 0 counts.
+    `gain=linear` (default) takes the grade as it is, as trec_eval does; `gain=exp` takes
+    2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.
+
+    Citation: Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques (ACM TOIS
+    20(4), 2002).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b"]}, {"q": {"a": 2, "b": 3}}
+    >>> result = evaluate(run, gold, measures=["nDCG@3", "nDCG(gain=exp)@3"])
+    >>> {name: round(value, 6) for name, value in result.values.items()}
+    {'nDCG@3': 0.821546, 'nDCG(gain=exp)@3': 0.730666}
+    """
+
+    name: ClassVar[str] = "nDCG"
+    aliases: ClassVar = {"ndcg_cut_{k}": {}, "ndcg_burges": {"gain": "exp"}}
+    unit_interval: ClassVar[bool] = True
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return DCG ÷ ideal DCG; a unit richer than one item cannot lift it over 1."""
+        return np.minimum(super().compute(relation) / self._ideal(relation), 1)
+
+    def _ideal(self, relation: Relation) -> Floats:
+        rank = relation.ideal_rank()
+        counted = relation.item_grade > 0
+        if self.k is not None:
+            counted &= rank <= self.k
+        gained = gains(self.gain, relation.item_grade[counted])
+        return relation.total(relation.item_query[counted], gained / np.log2(rank[counted] + 1))

@@ -1,0 +1,46 @@
+"""Rank-biased precision: what a reader of a given patience gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RankBiasedPrecision(Measure):
+    """The gain of a reader who goes on to the next rank with probability p.
+
+    RBP(p) = (1 − p) · Σ p^(rank−1) over the relevant units. What unjudged and unseen units could
+    still add is `RBP_residual`.
+
+    Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
+    (ACM TOIS 27(1), 2008).
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a", "x", "b"]}, {"q": ["a", "b"]}, measures=["RBP(p=0.5)"])["RBP(p=0.5)"]
+    0.625
+    """
+
+    rel: float = 1.0
+    p: float = 0.8
+
+    name: ClassVar[str] = "RBP"
+    aliases: ClassVar = {"rbp{p}": {}, "rank_biased_precision": {}}
+
+    def __post_init__(self) -> None:
+        """Check the patience."""
+        super().__post_init__()
+        self.require(0 < self.p < 1, "p", "is a probability between 0 and 1")
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the weighted sum over the relevant units."""
+        hits = relation.hits(self.rel).within(self.k)
+        rank = hits.rank[hits.new_unit]
+        return (1 - self.p) * relation.total(hits.query[hits.new_unit], self.p ** (rank - 1.0))

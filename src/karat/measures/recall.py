@@ -1,0 +1,50 @@
+"""Recall: how much of what should be found was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Recall(Measure):
+    """The share of relevant items that were found.
+
+    recall@k = relevant items covered by the first k units ÷ relevant items. An item is one
+    relevant document, or a group of which any document is enough; over subtopic judgements it is
+    subtopic recall. An item covered twice counts once; a unit that covers several items finds
+    them all.
+
+    Citation: Kent, Berry, Luehrs, Perry: Machine literature searching VIII (American
+    Documentation 6(2), 1955); for subtopics Zhai, Cohen, Lafferty (SIGIR 2003).
+
+    >>> from karat import evaluate
+    >>> gold = {"q": [["a", "b"], ["c"]]}  # (a or b) and c
+    >>> evaluate({"q": ["b", "a", "x"]}, gold, measures=["recall@3"])["recall@3"]
+    0.5
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "recall"
+    aliases: ClassVar = {
+        "R": {},
+        "recall_{k}": {},
+        "set_recall": {},
+        "SetR": {},
+        "StRecall": {},
+        "strec_{k}": {},
+        "subtopic_recall": {},
+    }
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return items covered ÷ items relevant."""
+        hits = relation.hits(self.rel).within(self.k)
+        return relation.count(hits.query[hits.credited]) / relation.relevant(self.rel)

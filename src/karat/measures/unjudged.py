@@ -1,0 +1,43 @@
+"""Unjudged: how much of what was retrieved nobody has looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Measure, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Unjudged(Measure):
+    """The share of the first k units that carry no judgement.
+
+    unjudged@k = unjudged units among the first k ÷ k; without a cutoff ÷ the number retrieved.
+
+    Citation: trec_eval 10, measure `unjudged`.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "b": 0}}
+    >>> evaluate(run, gold, measures=["unjudged@2"])["unjudged@2"]
+    0.5
+    """
+
+    name: ClassVar[str] = "unjudged"
+    aliases: ClassVar = {"unjudged_{k}": {}}
+    needs_relevant: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return unjudged units ÷ k, or ÷ the number retrieved."""
+        judged, retrieved = relation.judged_query, relation.depth
+        if self.k is not None:
+            judged = judged[relation.judged_rank <= self.k]
+            retrieved = np.minimum(retrieved, self.k)
+        return (retrieved - relation.count(judged)) / (self.k or np.maximum(relation.depth, 1))

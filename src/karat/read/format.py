@@ -1,0 +1,86 @@
+"""What a file format is, and the registry of those karat reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from karat.data import Gold, Run, RunStream
+    from karat.read.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Run and gold that came in the same records."""
+
+    run: Run
+    gold: Gold
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What can be told about a file at first sight."""
+
+    suffix: str
+    head: bytes
+
+    @classmethod
+    def at(cls, source: Source) -> Look:
+        """Look at the first bytes."""
+        return cls(source.suffix, source.head().removeprefix(b"\xef\xbb\xbf"))
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning, short enough for a message."""
+        return self.head[:40].decode("utf-8", "replace")
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The first lines that are neither blank nor a comment."""
+        lines = (line.strip() for line in self.head.splitlines()[:200])
+        return [line for line in lines if line and not line.startswith(b"#")]
+
+    @property
+    def binary(self) -> bool:
+        """Whether this is no text."""
+        return b"\0" in self.head
+
+
+class Format:
+    """One file format. A subclass names itself and reads what its roles say: run, gold, samples."""
+
+    name: ClassVar[str]
+    roles: ClassVar[frozenset[str]]
+    order: ClassVar[int] = 50  # formats that are easier to tell are tried first
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell whether the content looks like this format in this role."""
+        raise NotImplementedError
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read a run."""
+        raise self._cannot("run", source)
+
+    def gold(self, source: Source) -> Gold:
+        """Read a gold."""
+        raise self._cannot("gold", source)
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read records that hold both run and gold."""
+        del name
+        raise self._cannot("samples", source)
+
+    def _cannot(self, role: str, source: Source) -> InputError:
+        return InputError(f"the format {self.name} holds no {role}", where=str(source.path))
+
+
+FORMATS: dict[str, Format] = {}
+
+
+def register_format(cls: type[Format]) -> type[Format]:
+    """Class decorator: make a format known."""
+    FORMATS[cls.name] = cls()
+    return cls

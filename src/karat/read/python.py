@@ -1,0 +1,132 @@
+"""Plain Python objects: dicts by query, lists of records, and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.data import Finding, Gold, Run
+from karat.errors import InputError
+from karat.read import records, table
+
+
+def run(data: object, name: str, where: str = "") -> Run:
+    """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
+    where = where or name
+    if isinstance(data, Mapping):
+        scored = any(isinstance(docs, Mapping) for docs in data.values())
+        return _scored(data, name, where) if scored else _listed(data, name, where)
+    frame = table.frame(data)
+    if frame is not None:
+        return table.table_run(frame, name)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return records.run(data, name, where)
+    raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
+
+
+def gold(data: object, where: str = "gold") -> Gold:
+    """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
+    if isinstance(data, Mapping):
+        if data and all(isinstance(docs, Mapping) for docs in data.values()):
+            return _graded(data, where)
+        return records.gold(
+            ({"query": query, "gold": items} for query, items in data.items()), where
+        )
+    frame = table.frame(data)
+    if frame is not None:
+        return table.gold_of(frame, where)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return records.gold(data, where)
+    raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
+
+
+def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
+    queries, docs, scores = _flatten(data, where)
+    rows = pl.DataFrame({"query": queries, "doc": docs, "score": scores})
+    return Run(name, rows, findings=_id_mix(data))
+
+
+def _listed(data: Mapping[Any, Any], name: str, where: str) -> Run:
+    listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
+    return Run(
+        name, records.run(listed, name, where).rows, ordered=True, findings=_id_mix(data)
+    )
+
+
+def _graded(data: Mapping[Any, Any], where: str) -> Gold:
+    queries, docs, grades = _flatten(data, where)
+    rows = pl.DataFrame({"query": queries, "doc": docs, "grade": grades})
+    known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
+    return Gold.build(rows, queries=known, findings=_id_mix(data))
+
+
+def _flatten(
+    data: Mapping[Any, Any], where: str
+) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Turn {query: {doc: number}} into three columns without a Python loop over the documents."""
+    wrong = next((query for query, docs in data.items() if not isinstance(docs, Mapping)), None)
+    if wrong is not None:
+        raise InputError(
+            f"query {wrong!r} holds a {type(data[wrong]).__name__} where others hold a dict",
+            where=where,
+            fix="give every query a dict {doc: number}, or every query a list",
+        )
+    sizes = [len(docs) for docs in data.values()]
+    total = sum(sizes)
+    docs = _ids(chain.from_iterable(data.values()), where)
+    numbers = chain.from_iterable(docs.values() for docs in data.values())
+    try:
+        column = pl.Series(np.fromiter(numbers, np.float64, total))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"a document carries something that is not a number: {error}",
+            where=where,
+            fix="give every document a number",
+        ) from None
+    names = _ids(data, where)
+    return names.gather(np.repeat(np.arange(len(sizes)), sizes)), docs, column
+
+
+def _ids(values: Iterable[Any], where: str) -> pl.Series:
+    """Return ids as a column of text."""
+    listed = list(values)
+    try:
+        ids = pl.Series(listed, dtype=pl.String)
+    except (TypeError, pl.exceptions.PolarsError):
+        ids = None
+    if ids is None or ids.null_count() or (ids.str.len_bytes() == 0).any():
+        ids = pl.Series(
+            list(map(records.identifier, listed, repeat(where))), dtype=pl.String
+        )
+    return ids
+
+
+def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
+    """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
+    kinds = {type(query).__name__ for query in data}
+    if len(kinds) < 2:
+        return ()
+    examples = tuple(
+        repr(next(query for query in data if type(query).__name__ == kind))
+        for kind in sorted(kinds)
+    )
+    return (
+        Finding(
+            "id-type-mix",
+            len(kinds),
+            examples,
+            f"query ids of several types ({', '.join(sorted(kinds))}): all are read as text",
+            "use one type for all ids",
+        ),
+    )
+
+
+def _not_understood(data: object, role: str, forms: str) -> InputError:
+    return InputError(
+        f"a {type(data).__name__} is not a {role}",
+        fix=f"pass a path, {forms}, a data frame, or a list of records",
+    )

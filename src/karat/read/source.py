@@ -1,0 +1,185 @@
+"""Bytes from outside: a file, perhaps gzipped, read in blocks of whole lines."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gzip
+import hashlib
+import os
+import shutil
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from karat.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BLOCK = 64 << 20  # bytes parsed at once; what is larger is streamed
+HEAD = 64 << 10  # bytes looked at to tell the format
+# A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
+# expands this much past this size is an accident or an attack.
+BOMB_RATIO, BOMB_BYTES = 200, 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole lines of a file; `line` is the number of the first."""
+
+    data: bytes
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A readable file that is known to exist and to hold something."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> Source:
+        """Check what can be checked before reading: exists, a file, readable, not empty."""
+        path = Path(path)
+        where = str(path)
+        if path.is_dir():
+            raise InputError("this is a directory", where=where, fix="name a file inside it")
+        try:
+            if path.is_file() and path.stat().st_size == 0:
+                raise InputError("the file is empty", where=where, fix="write it again")
+            if not path.is_file():
+                path = _spool(path)  # a pipe can be read only once
+            with path.open("rb"):
+                pass
+        except FileNotFoundError:
+            raise InputError("no such file", where=where, fix=_sibling(path)) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=where) from None
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """The file's name without folder and endings: what a run is called by default."""
+        return self.path.name.removesuffix(".gz").rsplit(".", 1)[0] or self.path.name
+
+    @property
+    def suffix(self) -> str:
+        """The file's ending, a .gz behind it not counted."""
+        return Path(self.path.name.removesuffix(".gz")).suffix.lower()
+
+    def head(self) -> bytes:
+        """Return the first bytes, unzipped."""
+        with self.open() as file:
+            return file.read(HEAD)
+
+    def sha256(self) -> str:
+        """Return the hash of the file as it is on disk."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Open the file, unzipped where it is gzip; trouble becomes an InputError."""
+        try:
+            with self.path.open("rb") as raw:
+                zipped = raw.read(2) == b"\x1f\x8b"
+                raw.seek(0)
+                yield _Unzipped(raw, str(self.path)) if zipped else raw  # type: ignore[misc]
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"the gzip data is broken: {error}", where=str(self.path), fix="compress it again"
+            ) from None
+
+    def read(self) -> bytes:
+        """Return the whole content."""
+        with self.open() as file:
+            return file.read()
+
+    def blocks(self, size: int = 0) -> Iterator[Block]:
+        """Read blocks of whole lines; a byte-order mark is dropped."""
+        size = size or BLOCK
+        line, rest = 1, b""
+        with self.open() as file:
+            while data := file.read(size):
+                if line == 1 and not rest:
+                    data = data.removeprefix(b"\xef\xbb\xbf")
+                cut = data.rfind(b"\n") + 1
+                if not cut and len(rest) + len(data) >= size:
+                    raise InputError(
+                        f"the line is longer than {size >> 20} MiB",
+                        where=f"{self.path}, line {line}",
+                        fix="check that this is a text file with one record a line",
+                    )
+                whole, rest = rest + data[:cut] if cut else b"", data[cut:] if cut else rest + data
+                if whole:
+                    yield Block(whole, line)
+                    line += whole.count(b"\n") if rest or len(data) == size else 0
+            if rest:
+                yield Block(rest, line)
+
+    @contextlib.contextmanager
+    def plain_file(self) -> Iterator[Path]:
+        """Give the path of the uncompressed content: the file itself, or a temporary copy."""
+        with self.path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+        if not zipped:
+            yield self.path
+            return
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            copy = Path(folder) / "plain"
+            with self.open() as file, copy.open("wb") as out:
+                while data := file.read(1 << 20):
+                    out.write(data)
+            yield copy
+
+
+class _Unzipped:
+    """A gzip stream that refuses to expand beyond reason."""
+
+    def __init__(self, raw: IO[bytes], where: str) -> None:
+        self._raw = raw
+        self._file = gzip.GzipFile(fileobj=raw)
+        self._where = where
+        self._out = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes, all of them by default."""
+        parts: list[bytes] = []
+        left = size
+        while left and (data := self._file.read(1 << 20 if left < 0 else min(left, 1 << 20))):
+            parts.append(data)
+            left -= len(data) if left > 0 else 0
+            self._out += len(data)
+            if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
+                raise InputError(
+                    f"the gzip data expands more than {BOMB_RATIO}-fold",
+                    where=self._where,
+                    fix="unzip it yourself if you trust it",
+                )
+        return b"".join(parts)
+
+
+@functools.cache
+def _spool_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="karat-")  # removed when Python ends
+
+
+def _spool(path: Path) -> Path:
+    """Copy what comes out of a pipe into a temporary file."""
+    folder = Path(_spool_folder().name)
+    copy = folder / f"{len(list(folder.iterdir()))}-{path.name}"
+    with path.open("rb") as pipe, copy.open("wb") as out:
+        shutil.copyfileobj(pipe, out)
+    if copy.stat().st_size == 0:
+        raise InputError("nothing came in", where=str(path), fix="check the command before the pipe")
+    return copy
+
+
+def _sibling(path: Path) -> str:
+    """Suggest a file of the same folder with a similar name."""
+    with contextlib.suppress(OSError):
+        return nearest(path.name, (entry.name for entry in path.parent.iterdir()))
+    return "check the path"

@@ -1,0 +1,274 @@
+"""What an evaluation returns: numbers by query, aggregated and by slice, and what made them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.aggregate import aggregate
+from karat.errors import MeasureError, choose, nearest
+from karat.measures import Measure, parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karat.align import Policy
+    from karat.data import Bools, Finding, Floats
+    from karat.relation import Relation
+
+NO_RELEVANT = "no relevant item"
+BOUND_UNITS = 4_000_000  # retrieved units handled at once when bounds are asked for
+
+SUMMARY = {
+    "run": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "n": pl.Int64,
+    "undefined": pl.Int64,
+    "failed": pl.Int64,
+}
+BOUNDS = {"lower": pl.Float64, "upper": pl.Float64}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where an input came from: a file, or an object of this type."""
+
+    role: str
+    kind: str
+    path: str | None = None
+
+    @classmethod
+    def of(cls, role: str, data: object) -> Input:
+        """Describe an input."""
+        if isinstance(data, str | os.PathLike):
+            return cls(role, "file", os.fspath(data))
+        return cls(role, type(data).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of `karat.evaluate`; frames are polars and export Arrow."""
+
+    relations: Mapping[str, Relation]  # by run
+    measures: tuple[Measure, ...]
+    queries: pl.DataFrame  # query and the columns that describe it
+    findings: tuple[Finding, ...]
+    dialect: str
+    policy: Policy
+    bounds: bool = False
+    ids: str = "identity"
+    inputs: tuple[Input, ...] = field(default=())
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs."""
+        return list(self.relations)
+
+    @cached_property
+    def arrays(self) -> dict[tuple[str, Measure], Floats]:
+        """One value a query for each run and measure, NaN where undefined."""
+        return {
+            (run, measure): self._defined(measure.values(relation))
+            for run, relation in self.relations.items()
+            for measure in self.measures
+        }
+
+    @cached_property
+    def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+        """Lower and upper bound of every value, if unjudged units were all one or the other."""
+        if not self.bounds:
+            return {}
+        found: dict[tuple[str, Measure], tuple[Floats, Floats]] = {}
+        for run, relation in self.relations.items():
+            rejected, accepted = _scenarios(relation, self.measures)
+            for number, measure in enumerate(self.measures):
+                value = self.arrays[run, measure]
+                three = (value, rejected[number], np.where(np.isnan(value), value, accepted[number]))
+                found[run, measure] = (np.fmin.reduce(three), np.fmax.reduce(three))
+        return found
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """One row for each run and measure."""
+        return pl.DataFrame(
+            [
+                self._aggregate(run, measure)
+                for run in self.runs
+                for measure in self.measures
+            ],
+            schema=SUMMARY | (BOUNDS if self.bounds else {}),
+        )
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run, measure and query; an undefined value is null, with its reason."""
+        frames = []
+        for (run, measure), values in self.arrays.items():
+            bounds = self.bound_arrays.get((run, measure))
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "query": self.relations[run].queries,
+                        "value": values,
+                        **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
+                    }
+                ).select(
+                    pl.lit(run).alias("run"),
+                    "query",
+                    pl.lit(str(measure)).alias("measure"),
+                    pl.col("value").fill_nan(None),
+                    pl.when(pl.col("value").is_nan()).then(pl.lit(NO_RELEVANT)).alias("reason"),
+                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
+                )
+            )
+        return pl.concat(frames)
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The aggregated value of every measure; for several runs, keyed `run: measure`."""
+        several = len(self.relations) > 1
+        return {
+            f"{row['run']}: {row['measure']}" if several else row["measure"]: row["value"]
+            for row in self.summary.iter_rows(named=True)
+        }
+
+    def __getitem__(self, key: str | tuple[str, str]) -> float | None:
+        """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
+        run, name = key if isinstance(key, tuple) else (None, key)
+        if run is None:
+            if len(self.relations) > 1:
+                raise MeasureError(
+                    f"there are several runs: {', '.join(self.runs)}",
+                    fix=f"name one: result[{self.runs[0]!r}, {name!r}]",
+                )
+            run = self.runs[0]
+        choose("run", run, self.runs)
+        measure = self._find(name)
+        return aggregate(measure, self.arrays[run, measure]).value
+
+    def by(self, column: str) -> pl.DataFrame:
+        """Aggregate by the values of a column of the queries: one row a run, slice and measure."""
+        known = [name for name in self.queries.columns if name != "query"]
+        choose("slice column", column, known)
+        about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
+        rows = []
+        for run, relation in self.relations.items():
+            slices = pl.DataFrame({"query": relation.queries}).join(
+                about, on="query", how="left", maintain_order="left"
+            )["slice"]
+            for value in slices.unique(maintain_order=True):
+                inside = (slices.eq_missing(value)).to_numpy()
+                rows += [
+                    {"slice": value, **self._aggregate(run, measure, inside)}
+                    for measure in self.measures
+                ]
+        schema = {"run": pl.String, "slice": pl.String, **SUMMARY}
+        return pl.DataFrame(rows, schema=schema | (BOUNDS if self.bounds else {}))
+
+    def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
+        """Score again with other measures; the inputs are not needed for that."""
+        listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+        wanted = tuple(dict.fromkeys(parse(measure).with_level(rel) for measure in listed))
+        return Result(
+            relations=self.relations,
+            measures=wanted,
+            queries=self.queries,
+            findings=self.findings,
+            dialect=self.dialect,
+            policy=self.policy,
+            bounds=self.bounds,
+            ids=self.ids,
+            inputs=self.inputs,
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
+        from karat.store import save  # noqa: PLC0415
+
+        return save(self, folder)
+
+    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the result as the JSON output prints it."""
+        slices = [
+            {"column": column, **row}
+            for column in by
+            for row in self.by(column).iter_rows(named=True)
+        ]
+        return {
+            "summary": self.summary.to_dicts(),
+            **({"slices": slices} if slices else {}),
+            **({"per_query": self.per_query.to_dicts()} if per_query else {}),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "dialect": self.dialect,
+            "policies": self.policy.as_dict(),
+        }
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {row['run']}  {row['measure']}  "
+            + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
+            for row in self.summary.iter_rows(named=True)
+        ]
+        return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
+
+    def _find(self, name: str) -> Measure:
+        measure = parse(name)
+        if measure in self.measures:
+            return measure
+        known = [str(entry) for entry in self.measures]
+        raise MeasureError(
+            f"{measure} was not measured",
+            fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "
+            "result.score([…]) measures more".strip(),
+        )
+
+    def _defined(self, values: Floats) -> Floats:
+        return np.nan_to_num(values) if self.policy.no_relevant == "zero" else values
+
+    def _aggregate(self, run: str, measure: Measure, inside: Bools | None = None) -> dict[str, Any]:
+        def over(values: Floats) -> Floats:
+            return values if inside is None else values[inside]
+
+        number = aggregate(measure, over(self.arrays[run, measure]))
+        row: dict[str, Any] = {
+            "run": run,
+            "measure": str(measure),
+            "value": number.value,
+            "low": None,
+            "high": None,
+            "n": number.n,
+            "undefined": number.undefined,
+            "failed": 0,
+        }
+        if self.bounds:
+            bounds = self.bound_arrays[run, measure]
+            for name, values in zip(BOUNDS, bounds, strict=True):
+                row[name] = aggregate(measure, over(values)).value
+        return row
+
+
+def _scenarios(
+    relation: Relation, measures: Iterable[Measure]
+) -> tuple[list[Floats], list[Floats]]:
+    """Measure as if all unjudged units were not relevant, and as if all were."""
+    top = max(relation.item_grade.max(initial=1.0), 1.0)
+    group = np.cumsum(relation.depth) // BOUND_UNITS  # blocks of queries, so that memory is bounded
+    found: tuple[list[list[Floats]], list[list[Floats]]] = ([], [])
+    for number in np.unique(group):
+        block = relation.select(group == number)
+        for grade, values in zip((0.0, top), found, strict=True):
+            changed = block.with_unjudged(grade)
+            values.append([measure.values(changed) for measure in measures])
+    low, high = (
+        [np.concatenate(parts) for parts in zip(*values, strict=True)] for values in found
+    )
+    return low, high

@@ -1,0 +1,231 @@
+"""Results on disk: a folder that is written whole or not at all, and holds all a reader needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import tempfile
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+import karat
+from karat.align import Policy
+from karat.data import Finding
+from karat.errors import InputError, SaveError
+from karat.read.source import Source
+from karat.measures import parse
+from karat.relation import Relation
+from karat.result import Input, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MANIFEST = "manifest.json"
+LAYOUT = 1  # raised when the files change so that older versions cannot read them
+
+
+def save(result: Result, folder: str | os.PathLike[str]) -> Path:
+    """Write a result folder: to a temporary name first, then renamed."""
+    target = Path(folder)
+    if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
+        raise SaveError(
+            "the folder exists and holds something that is not a karat result",
+            where=str(target),
+            fix="name a new folder",
+        )
+    draft: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        _write(result, draft)
+        draft.chmod(0o755)
+        _swap(draft, target)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SaveError(
+            f"the result could not be saved: {reason}",
+            where=str(target),
+            fix="nothing was written; free some space or name another folder",
+        ) from error
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+    path = Path(folder)
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        rows = pl.read_parquet(path / "relation.parquet")
+        queries = pl.read_parquet(path / "queries.parquet")
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"this is not a complete karat result: {error}",
+            where=str(path),
+            fix="name a folder written by result.save() or `karat score --save`",
+        ) from None
+    if manifest.get("layout") != LAYOUT:
+        raise InputError(
+            f"the result has layout {manifest.get('layout')}, this karat reads {LAYOUT}",
+            where=str(path),
+            fix=f"use karat {manifest.get('versions', {}).get('karat', 'of another version')}",
+        )
+    return Result(
+        relations={
+            name: _relation(rows.filter(pl.col("run") == name)) for name in manifest["runs"]
+        },
+        measures=tuple(parse(name) for name in manifest["measures"]),
+        queries=queries,
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        dialect=manifest["dialect"],
+        policy=Policy(**manifest["policies"]),
+        bounds=manifest["bounds"],
+        ids=manifest["ids"],
+        inputs=tuple(
+            Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
+        ),
+    )
+
+
+def _write(result: Result, folder: Path) -> None:
+    summary = json.dumps(result.as_dict()["summary"], indent=1, ensure_ascii=False)
+    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
+    result.per_query.write_parquet(folder / "per_query.parquet")
+    result.queries.write_parquet(folder / "queries.parquet")
+    pl.concat(
+        [_rows(name, relation) for name, relation in result.relations.items()]
+    ).write_parquet(folder / "relation.parquet")
+    manifest = json.dumps(_manifest(result), indent=1, ensure_ascii=False)
+    (folder / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+
+
+def _manifest(result: Result) -> dict[str, Any]:
+    return {
+        "layout": LAYOUT,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {
+            "karat": karat.__version__,
+            "python": platform.python_version(),
+            "polars": pl.__version__,
+            "numpy": np.__version__,
+        },
+        "runs": result.runs,
+        "measures": [str(measure) for measure in result.measures],
+        "relation": "ids",
+        "ids": result.ids,
+        "dialect": result.dialect,
+        "policies": result.policy.as_dict(),
+        "bounds": result.bounds,
+        "inputs": [asdict(entry) | {"sha256": _hash(entry)} for entry in result.inputs],
+        "findings": [finding.as_dict() for finding in result.findings],
+    }
+
+
+def _hash(entry: Input) -> str | None:
+    if entry.path is None or not Path(entry.path).is_file():
+        return None
+    return Source(Path(entry.path)).sha256()
+
+
+def _rows(run: str, relation: Relation) -> pl.DataFrame:
+    """Return the relation as a table with a row a query, lists inside."""
+    docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
+    docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
+    sizes = np.diff(relation.item_offset)
+    start = relation.item_offset[:-1]
+    return pl.DataFrame(
+        {
+            "run": pl.repeat(run, relation.n, eager=True),
+            "query": relation.queries,
+            "depth": relation.depth,
+            "item_grade": _lists(pl.Series(relation.item_grade), sizes),
+            "item_docs": _lists(docs_of, sizes),
+            "edge_rank": _lists(
+                pl.Series(relation.edge_rank), relation.count(relation.edge_query)
+            ),
+            "edge_item": _lists(
+                pl.Series(relation.edge_item - start[relation.edge_query]),
+                relation.count(relation.edge_query),
+            ),
+            "judged_rank": _lists(
+                pl.Series(relation.judged_rank), relation.count(relation.judged_query)
+            ),
+        }
+    )
+
+
+def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.Series:
+    """Cut a column into one list a query."""
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    grouped = pl.DataFrame({"row": rows, "value": values}).group_by("row", maintain_order=True)
+    lists = grouped.agg("value")
+    every = pl.DataFrame({"row": np.arange(len(sizes))}).join(
+        lists, on="row", how="left", maintain_order="left"
+    )["value"]
+    empty = pl.Series([[]], dtype=every.dtype)
+    return every.fill_null(pl.lit(empty, dtype=every.dtype).first()) if every.null_count() else every
+
+
+def _relation(rows: pl.DataFrame) -> Relation:
+    """Rebuild a relation from its table."""
+    sizes = rows["item_grade"].list.len().to_numpy().astype(np.int64)
+    offset = np.concatenate(([0], np.cumsum(sizes)))
+    edges = rows["edge_rank"].list.len().to_numpy().astype(np.int64)
+    edge_query = np.repeat(np.arange(rows.height), edges)
+    judged = rows["judged_rank"].list.len().to_numpy().astype(np.int64)
+    docs = _flat(rows["item_docs"])
+    members = docs.list.len().to_numpy().astype(np.int64)
+    return Relation(
+        queries=rows["query"],
+        depth=rows["depth"].to_numpy(),
+        item_offset=offset,
+        item_grade=_flat(rows["item_grade"]).to_numpy(),
+        edge_query=edge_query,
+        edge_rank=_flat(rows["edge_rank"]).to_numpy(),
+        edge_item=_flat(rows["edge_item"]).to_numpy() + offset[:-1][edge_query],
+        judged_query=np.repeat(np.arange(rows.height), judged),
+        judged_rank=_flat(rows["judged_rank"]).to_numpy(),
+        member_item=np.repeat(np.arange(len(docs)), members),
+        member_doc=_flat(docs),
+    )
+
+
+def _flat(lists: pl.Series) -> pl.Series:
+    """Return the elements of all lists; an empty list has none."""
+    return lists.filter(lists.list.len() > 0).explode()
+
+
+def _swap(draft: Path, target: Path) -> None:
+    """Put the new folder in the place of the old one, if there is one."""
+    if not target.exists():
+        draft.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    target.rename(old / "old")
+    try:
+        draft.rename(target)
+    except OSError:
+        (old / "old").rename(target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _occupied(path: Path) -> bool:
+    return not path.is_dir() or any(_entries(path))
+
+
+def _entries(path: Path) -> Iterator[Path]:
+    yield from path.iterdir()
