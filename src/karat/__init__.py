@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from karat.data import Finding, Gold, Run
     from karat.errors import KaratError
     from karat.evaluation import check, evaluate
-    from karat.read import load_gold, load_run
     from karat.measures import Measure, known_measures, parse, register
+    from karat.read import load_gold, load_run
     from karat.result import Result
     from karat.store import load
 

@@ -7,16 +7,21 @@ the user's attention becomes a finding, counted and with examples; nothing happe
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from karat.data import EXAMPLES, Finding, query_index
+from karat.data import EXAMPLES, Finding, document_keys, query_index
 from karat.errors import AlignError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.data import Bools, Floats, Gold, Ints, Run
+
+
+Missing: TypeAlias = Literal["zero", "skip", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +30,7 @@ class Policy:
 
     scores: Literal["float64", "float32"] = "float64"  # how precisely scores are compared
     duplicates: Literal["first", "error"] = "first"  # a document again: noise, or refused
-    missing: Literal["zero", "skip", "error"] = "zero"  # a query of the gold the run lacks
+    missing: Missing = "zero"  # a query of the gold the run lacks
     no_relevant: Literal["undefined", "zero"] = "undefined"  # a query without a relevant item
     grades: Literal["any", "integer"] = "any"
 
@@ -38,7 +43,7 @@ class Policy:
 class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
-    Row `i` is the document `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
+    Row `i` is document `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
     `repeated` marks a document that stands higher up already.
     """
 
@@ -151,7 +156,7 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
 
 def _guess_mismatch(ours: pl.Series, theirs: pl.Series) -> str:
     """Try what usually makes ids differ, and say which of it would make them meet."""
-    attempts = {
+    attempts: dict[str, Callable[[pl.Series], pl.Series]] = {
         "they differ in upper and lower case": lambda ids: ids.str.to_lowercase(),
         "one side has spaces around its ids": lambda ids: ids.str.strip_chars(),
         "one side pads its numbers with zeros": lambda ids: ids.str.replace(r"^(\D*)0+", "${1}"),
@@ -166,9 +171,7 @@ def _guess_mismatch(ours: pl.Series, theirs: pl.Series) -> str:
     return "check that both files are about the same queries, and that they are not swapped"
 
 
-def _known_queries(
-    rows: pl.DataFrame, gold: Gold
-) -> tuple[pl.DataFrame, Ints, list[Finding]]:
+def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
     """Leave out the rows of queries that the gold does not have."""
     query = query_index(rows["query"], gold.queries["query"])
     extra = query < 0
@@ -195,9 +198,14 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     order = None
     if (same & (score[1:] > score[:-1])).any() or not _contiguous(query):
         keys = pl.DataFrame({"query": query, "score": score})
-        order = keys.select(
-            pl.arg_sort_by("query", "score", descending=[False, True], maintain_order=True)
-        ).to_series().to_numpy().astype(np.int64)
+        order = (
+            keys.select(
+                pl.arg_sort_by("query", "score", descending=[False, True], maintain_order=True)
+            )
+            .to_series()
+            .to_numpy()
+            .astype(np.int64)
+        )
         query, score = query[order], score[order]
         tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -207,9 +215,11 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     block = np.cumsum(np.concatenate(([True], ~tied)))
     rows = np.flatnonzero(np.concatenate((tied, [False])) | np.concatenate(([False], tied)))
     ties = pl.DataFrame({"block": block[rows], "doc": doc.gather(order[rows])})
-    by_doc = ties.select(
-        pl.arg_sort_by("block", "doc", descending=[False, True], maintain_order=True)
-    ).to_series().to_numpy()
+    by_doc = (
+        ties.select(pl.arg_sort_by("block", "doc", descending=[False, True], maintain_order=True))
+        .to_series()
+        .to_numpy()
+    )
     order[rows] = order[rows[by_doc]]
     return None if bool((order == np.arange(len(order))).all()) else order
 
@@ -234,14 +244,9 @@ def _repeated(query: Ints, doc: pl.Series) -> Bools | None:
     keys = document_keys(query, doc)
     if keys.n_unique() == len(keys):
         return None
-    first = pl.DataFrame({"query": query, "doc": doc}).is_first_distinct().to_numpy()
+    pairs = pl.DataFrame({"query": query, "doc": doc})
+    first = pairs.select(pl.struct("query", "doc").is_first_distinct()).to_series().to_numpy()
     return None if first.all() else ~first
-
-
-def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
-    """Return a 64-bit key of each (query, document): equal pairs have equal keys."""
-    mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return pl.Series(doc.hash().to_numpy() + mixed)
 
 
 def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:

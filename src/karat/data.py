@@ -150,27 +150,32 @@ class Gold:
         """
         _check_grades(rows)
         if queries is None:
-            queries = rows.select("query").unique(maintain_order=True)
+            names = rows["query"].rle().struct.field("value").unique(maintain_order=True)
+            queries = pl.DataFrame({"query": names})
         index = query_index(rows["query"], queries["query"])
         rows, index, repeats = _drop_repeats(rows, index)
         item, mixed = _number_items(rows, index)
         grade = rows["grade"].to_numpy()
-        items = int(item.max()) + 1 if len(item) else 0
-        item_query = np.zeros(items, dtype=np.int64)
-        item_query[item] = index
-        item_grade = np.full(items, -np.inf)
-        np.maximum.at(item_grade, item, grade)
-
-        order = np.lexsort((-item_grade, item_query))
-        place = np.empty(items, dtype=np.int64)
-        place[order] = np.arange(items)
-        member_order = np.argsort(place[item], kind="stable")
+        if item is None:  # every document is an item of its own
+            order = np.lexsort((-grade, index))
+            item_query, item_grade = index, grade
+            member_item, member_order = np.arange(len(order)), order
+        else:
+            item_query = np.zeros(int(item.max()) + 1, dtype=np.int64)
+            item_query[item] = index
+            item_grade = np.full(len(item_query), -np.inf)
+            np.maximum.at(item_grade, item, grade)
+            order = np.lexsort((-item_grade, item_query))
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order))
+            member_order = np.argsort(place[item], kind="stable")
+            member_item = place[item][member_order]
         counts = np.bincount(item_query, minlength=queries.height)
         return cls(
             queries=queries,
             item_offset=np.concatenate(([0], np.cumsum(counts))),
             item_grade=item_grade[order],
-            member_item=place[item][member_order],
+            member_item=member_item,
             member_doc=rows["doc"].gather(member_order),
             findings=merge_findings((*findings, *repeats, *mixed)),
         )
@@ -194,6 +199,12 @@ def query_index(values: pl.Series, queries: pl.Series) -> Ints:
     return np.repeat(index, runs.struct.field("len").to_numpy())
 
 
+def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
+    """Return a 64-bit key of each (query, document): equal pairs have equal keys."""
+    mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return pl.Series(doc.hash().to_numpy() + mixed)
+
+
 def _check_grades(rows: pl.DataFrame) -> None:
     bad = rows.filter(~pl.col("grade").is_finite() | pl.col("grade").is_null())
     if bad.height:
@@ -205,14 +216,10 @@ def _check_grades(rows: pl.DataFrame) -> None:
         )
 
 
-def _drop_repeats(
-    rows: pl.DataFrame, index: Ints
-) -> tuple[pl.DataFrame, Ints, list[Finding]]:
+def _drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, list[Finding]]:
     """Keep one row of a document that is listed again in the same query and group."""
-    keys = pl.DataFrame({"query": index, "doc": rows["doc"].hash()})
-    if "group" in rows.columns:
-        keys = keys.with_columns(rows["group"])
-    if keys.n_unique() == rows.height:
+    # keys that are all different prove that no document is repeated, in whatever group
+    if document_keys(index, rows["doc"]).n_unique() == rows.height:
         return rows, index, []
     subset = [name for name in ("query", "doc", "group") if name in rows.columns]
     numbered = rows.with_columns(__row=pl.int_range(pl.len()))
@@ -246,10 +253,10 @@ def _drop_repeats(
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
 
 
-def _number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints, list[Finding]]:
-    """Number the items: a row without a group is an item of its own."""
+def _number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Finding]]:
+    """Number the items: a row without a group is an item of its own; None if all of them are."""
     if "group" not in rows.columns or rows["group"].null_count() == rows.height:
-        return np.arange(rows.height), []
+        return None, []
     keyed = pl.DataFrame(
         {
             "query": index,
@@ -259,9 +266,11 @@ def _number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints, list[Finding]]
         }
     )
     keys = ["query", "group", "alone"]
-    items = keyed.group_by(keys, maintain_order=True).agg(
-        mixed=pl.col("grade").min() != pl.col("grade").max()
-    ).with_row_index("item")
+    items = (
+        keyed.group_by(keys, maintain_order=True)
+        .agg(mixed=pl.col("grade").min() != pl.col("grade").max())
+        .with_row_index("item")
+    )
     item = keyed.join(items, on=keys, nulls_equal=True, maintain_order="left")["item"]
     mixed = int(items["mixed"].sum())
     found = []
@@ -283,4 +292,13 @@ def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
     return tuple(f"{row[0]} / {row[1]}" for row in rows.select("query", "doc").head(3).rows())
 
 
-__all__ = ["EXAMPLES", "Finding", "Gold", "Run", "RunStream", "merge_findings", "query_index"]
+__all__ = [
+    "EXAMPLES",
+    "Finding",
+    "Gold",
+    "Run",
+    "RunStream",
+    "document_keys",
+    "merge_findings",
+    "query_index",
+]

@@ -89,6 +89,4 @@ def choose(what: str, value: str, known: Iterable[str]) -> str:
     if value in names:
         return value
     listed = f"(known: {', '.join(names)})"
-    raise OptionError(
-        f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip()
-    )
+    raise OptionError(f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip())

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from karat.align import Policy, check_gold
 from karat.data import Finding, Gold, Run, RunStream, merge_findings, query_index
-from karat.dialects import Dialect, dialect as find_dialect
+from karat.dialects import Dialect
+from karat.dialects import dialect as find_dialect
 from karat.engines.stream import relate
 from karat.errors import InputError, MeasureError, choose
+from karat.match.ids import normalise_gold
+from karat.measures import DEFAULTS, Measure, parse
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.records import identifier
 from karat.read.table import frame
-from karat.match.ids import normalise_gold
-from karat.measures import DEFAULTS, Measure, parse
 from karat.result import Input, Result
 
 if TYPE_CHECKING:
+    from karat.align import Missing
     from karat.match.ids import Normaliser
     from karat.relation import Relation
 
@@ -112,9 +114,8 @@ def check(
 def _with_missing(policy: Policy, missing: str | None) -> Policy:
     if missing is None:
         return policy
-    known = ("zero", "skip", "error")
-    chosen = known[known.index(choose("choice for missing queries", missing, known))]  # type: ignore[arg-type]
-    return replace(policy, missing=chosen)
+    choose("choice for missing queries", missing, ("zero", "skip", "error"))
+    return replace(policy, missing=cast("Missing", missing))
 
 
 def _measures(measures: Iterable[str | Measure] | str, rel: float | None) -> tuple[Measure, ...]:
@@ -197,7 +198,7 @@ def _query_table(queries: object) -> pl.DataFrame:
         table = pl.DataFrame([{"query": key, **about} for key, about in queries.items()])
     else:
         found = frame(queries)
-        table = pl.DataFrame(queries) if found is None else found
+        table = pl.DataFrame(cast("Any", queries)) if found is None else found
     if "query" not in table.columns:
         raise InputError(
             f"no column 'query', only {', '.join(table.columns)}", where="queries", fix="add it"

@@ -7,46 +7,33 @@ costs what was hit, not what was retrieved.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.data import Bools, Floats, Gold, Ints
 
-ANY_GAIN = np.nextafter(0.0, 1.0)  # the level of graded measures: every positive grade counts
+T = TypeVar("T")
+
+ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """The edges to relevant items, by query and rank.
-
-    A unit that covers several items has several edges, and an item may be covered again further
-    down; `new_unit` and `credited` mark the one edge that counts for each.
-    """
+    """Edges to relevant items, by query and rank."""
 
     query: Ints
     rank: Ints
     item: Ints
-    new_unit: Bools  # the first edge of its unit
-    credited: Bools  # the first edge to its item: credit is given once, at the first rank
     nth: Ints  # how many relevant units stand at or above this rank
 
-    def within(self, k: int | None) -> Hits:
-        """Keep what the first `k` ranks hold."""
-        return self if k is None else self.where(self.rank <= k)
-
-    def where(self, mask: Bools) -> Hits:
-        """Keep the edges of the mask."""
-        return Hits(
-            self.query[mask],
-            self.rank[mask],
-            self.item[mask],
-            self.new_unit[mask],
-            self.credited[mask],
-            self.nth[mask],
-        )
+    def take(self, at: Ints) -> Hits:
+        """Keep these rows."""
+        return Hits(self.query.take(at), self.rank.take(at), self.item.take(at), self.nth.take(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +56,7 @@ class Relation:
     judged_rank: Ints  # j
     member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
-    _views: dict[object, object] = field(default_factory=dict, repr=False)
+    _views: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(
@@ -111,14 +98,23 @@ class Relation:
     @property
     def item_query(self) -> Ints:
         """The query of each item."""
-        if "item_query" not in self._views:
-            self._views["item_query"] = np.repeat(np.arange(self.n), np.diff(self.item_offset))
-        view: Ints = self._views["item_query"]  # type: ignore[assignment]
-        return view
+        return self._once(
+            "item_query", lambda: np.repeat(np.arange(self.n), np.diff(self.item_offset))
+        )
 
     def relevant(self, rel: float) -> Ints:
         """Count the items of each query with at least this grade."""
-        return self.count(self.item_query[self.item_grade >= rel])
+        mask, level = self._level(rel)
+        return self._once(("relevant", level), lambda: self._count_items(mask))
+
+    def _level(self, rel: float) -> tuple[Bools, int]:
+        """Return which items reach a level, and their number: the same number, the same items."""
+        mask = self._once(("level", rel), lambda: self.item_grade >= rel)
+        return mask, self._once(("reach", rel), lambda: int(np.count_nonzero(mask)))
+
+    def _count_items(self, mask: Bools) -> Ints:
+        upto = np.concatenate(([0], np.cumsum(mask)))
+        return np.diff(upto.take(self.item_offset))
 
     def count(self, query: Ints) -> Ints:
         """Count how often each query occurs."""
@@ -126,28 +122,67 @@ class Relation:
 
     def total(self, query: Ints, value: Floats) -> Floats:
         """Add up values by query, in the order given."""
-        return np.bincount(query, weights=value, minlength=self.n)
+        sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
+        return sums
 
-    def hits(self, rel: float) -> Hits:
-        """Return the edges to items with at least this grade."""
-        relevant = self.item_grade >= rel
-        key = ("hits", int(np.count_nonzero(relevant)))  # the same count is the same mask
-        if key not in self._views:
-            self._views[key] = self._hits(relevant[self.edge_item])
-        view: Hits = self._views[key]  # type: ignore[assignment]
-        return view
+    def units(self, rel: float, k: int | None = None) -> Hits:
+        """Return the relevant units among the first k, each once, with one of its items."""
+        return self._hits("units", rel, k)
 
-    def _hits(self, mask: Bools) -> Hits:
-        query, rank, item = self.edge_query[mask], self.edge_rank[mask], self.edge_item[mask]
-        edges = np.arange(len(query))
-        first_edge = np.zeros(len(self.item_grade), dtype=np.int64)
-        first_edge[item[::-1]] = edges[::-1]  # the last assignment wins: the earliest edge
-        new_unit = np.ones(len(query), dtype=bool)
+    def credits(self, rel: float, k: int | None = None) -> Hits:
+        """Return the relevant items among the first k, each once, at its first rank."""
+        return self._hits("credits", rel, k)
+
+    def covers(self, rel: float, k: int | None = None) -> Hits:
+        """Return all edges to relevant items among the first k."""
+        return self._hits("covers", rel, k)
+
+    def _hits(self, kind: str, rel: float, k: int | None) -> Hits:
+        """Return one of the three views, cut at k; in a plain relation they are the same."""
+        mask, level = self._level(rel)
+        hits = self._once(("views", level), lambda: self._draw(mask))[kind]
+        if k is None or k >= len(self.discount) - 2:
+            return hits
+        key = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
+        return self._once(key, lambda: hits.take(np.flatnonzero(hits.rank <= k)))
+
+    def _draw(self, relevant: Bools) -> dict[str, Hits]:
+        at = np.flatnonzero(relevant[self.edge_item])
+        query, rank, item = (
+            column.take(at) for column in (self.edge_query, self.edge_rank, self.edge_item)
+        )
+        new_unit = np.ones(len(at), dtype=bool)
         new_unit[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
-        units = self.count(query[new_unit])
+        rich = not new_unit.all()  # some unit covers several items
+        units = self.count(query[new_unit] if rich else query)
         before = np.cumsum(units) - units  # relevant units of the queries before
-        nth = np.cumsum(new_unit) - before[query]
-        return Hits(query, rank, item, new_unit, first_edge[item] == edges, nth)
+        nth = np.cumsum(new_unit) - before.take(query)
+        covers = Hits(query, rank, item, nth)
+        edges = np.arange(len(at))
+        first_edge = np.zeros(len(relevant), dtype=np.int64)
+        first_edge[item[::-1]] = edges[::-1]  # the last assignment wins: the earliest edge
+        credited = first_edge.take(item) == edges
+        return {
+            "covers": covers,
+            "units": covers.take(np.flatnonzero(new_unit)) if rich else covers,
+            "credits": covers if credited.all() else covers.take(np.flatnonzero(credited)),
+        }
+
+    @property
+    def discount(self) -> Floats:
+        """log2(rank + 1) by rank, long enough for every retrieved unit and every item."""
+
+        def table() -> Floats:
+            deepest = max(self.depth.max(initial=0), np.diff(self.item_offset).max(initial=0))
+            return np.log2(np.arange(1, deepest + 3))
+
+        return self._once("discount", table)
+
+    def _once(self, key: object, compute: Callable[[], T]) -> T:
+        """Compute a view the first time it is asked for."""
+        if key not in self._views:
+            self._views[key] = compute()
+        return self._views[key]  # type: ignore[no-any-return]
 
     def rejected_above(self, rel: float, hits: Hits) -> Ints:
         """Count, for each hit, the units above it that were judged and are not relevant."""
@@ -170,9 +205,15 @@ class Relation:
     def _unit(self, query: Ints, rank: Ints | int) -> Ints:
         return query * (int(self.depth.max(initial=0)) + 1) + rank
 
-    def ideal_rank(self) -> Ints:
-        """Return the rank that an ideal list of single-item units gives each item."""
-        return np.arange(len(self.item_grade)) - self.item_offset[self.item_query] + 1
+    def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
+        """Return query, rank and item of the list that shows one item a rank, best grade first."""
+        if k is None:
+            k = int(np.diff(self.item_offset).max(initial=0))
+        shown = np.minimum(np.diff(self.item_offset), k)
+        query = np.repeat(np.arange(self.n), shown)
+        start = np.cumsum(shown) - shown
+        place = np.arange(len(query)) - start.take(query)
+        return query, place + 1, self.item_offset.take(query) + place
 
     def select(self, keep: Bools) -> Relation:
         """Return the relation of the queries of the mask, numbered anew."""

@@ -18,6 +18,8 @@ from karat.measures import Measure, parse
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from polars._typing import PolarsDataType
+
     from karat.align import Policy
     from karat.data import Bools, Finding, Floats
     from karat.relation import Relation
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 NO_RELEVANT = "no relevant item"
 BOUND_UNITS = 4_000_000  # retrieved units handled at once when bounds are asked for
 
-SUMMARY = {
+SUMMARY: dict[str, PolarsDataType] = {
     "run": pl.String,
     "measure": pl.String,
     "value": pl.Float64,
@@ -35,7 +37,7 @@ SUMMARY = {
     "undefined": pl.Int64,
     "failed": pl.Int64,
 }
-BOUNDS = {"lower": pl.Float64, "upper": pl.Float64}
+BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,11 @@ class Result:
             rejected, accepted = _scenarios(relation, self.measures)
             for number, measure in enumerate(self.measures):
                 value = self.arrays[run, measure]
-                three = (value, rejected[number], np.where(np.isnan(value), value, accepted[number]))
+                three = (
+                    value,
+                    rejected[number],
+                    np.where(np.isnan(value), value, accepted[number]),
+                )
                 found[run, measure] = (np.fmin.reduce(three), np.fmax.reduce(three))
         return found
 
@@ -100,11 +106,7 @@ class Result:
     def summary(self) -> pl.DataFrame:
         """One row for each run and measure."""
         return pl.DataFrame(
-            [
-                self._aggregate(run, measure)
-                for run in self.runs
-                for measure in self.measures
-            ],
+            [self._aggregate(run, measure) for run in self.runs for measure in self.measures],
             schema=SUMMARY | (BOUNDS if self.bounds else {}),
         )
 
@@ -268,7 +270,5 @@ def _scenarios(
         for grade, values in zip((0.0, top), found, strict=True):
             changed = block.with_unjudged(grade)
             values.append([measure.values(changed) for measure in measures])
-    low, high = (
-        [np.concatenate(parts) for parts in zip(*values, strict=True)] for values in found
-    )
+    low, high = ([np.concatenate(parts) for parts in zip(*values, strict=True)] for values in found)
     return low, high

@@ -19,8 +19,8 @@ import karat
 from karat.align import Policy
 from karat.data import Finding
 from karat.errors import InputError, SaveError
-from karat.read.source import Source
 from karat.measures import parse
+from karat.read.source import Source
 from karat.relation import Relation
 from karat.result import Input, Result
 
@@ -104,9 +104,9 @@ def _write(result: Result, folder: Path) -> None:
     (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
     result.per_query.write_parquet(folder / "per_query.parquet")
     result.queries.write_parquet(folder / "queries.parquet")
-    pl.concat(
-        [_rows(name, relation) for name, relation in result.relations.items()]
-    ).write_parquet(folder / "relation.parquet")
+    pl.concat([_rows(name, relation) for name, relation in result.relations.items()]).write_parquet(
+        folder / "relation.parquet"
+    )
     manifest = json.dumps(_manifest(result), indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
 
@@ -152,9 +152,7 @@ def _rows(run: str, relation: Relation) -> pl.DataFrame:
             "depth": relation.depth,
             "item_grade": _lists(pl.Series(relation.item_grade), sizes),
             "item_docs": _lists(docs_of, sizes),
-            "edge_rank": _lists(
-                pl.Series(relation.edge_rank), relation.count(relation.edge_query)
-            ),
+            "edge_rank": _lists(pl.Series(relation.edge_rank), relation.count(relation.edge_query)),
             "edge_item": _lists(
                 pl.Series(relation.edge_item - start[relation.edge_query]),
                 relation.count(relation.edge_query),
@@ -175,7 +173,9 @@ def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.
         lists, on="row", how="left", maintain_order="left"
     )["value"]
     empty = pl.Series([[]], dtype=every.dtype)
-    return every.fill_null(pl.lit(empty, dtype=every.dtype).first()) if every.null_count() else every
+    return (
+        every.fill_null(pl.lit(empty, dtype=every.dtype).first()) if every.null_count() else every
+    )
 
 
 def _relation(rows: pl.DataFrame) -> Relation:

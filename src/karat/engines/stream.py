@@ -75,7 +75,9 @@ def _relate(
     return relation, merge_findings(findings)
 
 
-def _join(gold: Gold, depth: np.ndarray[tuple[int], np.dtype[np.int64]], parts: list[Edges]) -> Relation:
+def _join(
+    gold: Gold, depth: np.ndarray[tuple[int], np.dtype[np.int64]], parts: list[Edges]
+) -> Relation:
     def column(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.concatenate([getattr(part, name) for part in parts])
 
@@ -126,4 +128,4 @@ def _spread(batches: Iterator[pl.DataFrame], folder: Path) -> Iterator[pl.DataFr
     for key in range(SPILL_FILES):
         pieces = sorted(folder.glob(f"{key:03}-*.arrow"))
         if pieces:
-            yield pl.concat([pl.read_ipc(piece, memory_map=False) for piece in pieces])
+            yield pl.concat([pl.read_ipc(piece) for piece in pieces])

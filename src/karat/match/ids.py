@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.align import Aligned, document_keys
-from karat.data import Gold, Run
+from karat.data import Gold, Run, document_keys
 from karat.errors import OptionError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from karat.align import Aligned
     from karat.data import Bools, Ints
 
 Normaliser: TypeAlias = "str | Callable[[str], str]"
@@ -55,16 +55,16 @@ class IdMatcher:
     def match(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch: the pairs of a row and an item with the same id."""
         row, member = self._pairs(aligned)
-        if aligned.repeated is None:
-            new = np.ones(len(row), dtype=bool)
-        else:
-            new = ~aligned.repeated[row]
         item = self._item[member]
-        judged = np.unique(row[self._judged[item]])
+        judged = row[self._judged[item]]
+        judged = judged[np.diff(judged, prepend=-1) > 0]  # rows come sorted; each once
+        if aligned.repeated is not None:  # a repetition is judged, but covers nothing
+            new = ~aligned.repeated[row]
+            row, item = row[new], item[new]
         return Edges(
-            query=aligned.query[row[new]],
-            rank=aligned.rank[row[new]],
-            item=item[new],
+            query=aligned.query[row],
+            rank=aligned.rank[row],
+            item=item,
             judged_query=aligned.query[judged],
             judged_rank=aligned.rank[judged],
         )
@@ -72,7 +72,9 @@ class IdMatcher:
     def _pairs(self, aligned: Aligned) -> tuple[Ints, Ints]:
         rows = pl.DataFrame({"key": document_keys(aligned.query, aligned.doc)})
         members = pl.DataFrame({"key": self._keys})
-        pairs = rows.with_row_index("row").join(members.with_row_index("member"), on="key")
+        pairs = rows.with_row_index("row").join(
+            members.with_row_index("member"), on="key", maintain_order="left_right"
+        )
         row = pairs["row"].to_numpy().astype(np.int64)
         member = pairs["member"].to_numpy().astype(np.int64)
         # equal keys are not proof: compare what they stand for

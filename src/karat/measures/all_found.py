@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from karat.measures.measure import Measure, register
 
 if TYPE_CHECKING:
@@ -36,6 +38,5 @@ class AllFound(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return 1.0 where no relevant item is missing."""
-        hits = relation.hits(self.rel).within(self.k)
-        found = relation.count(hits.query[hits.credited])
-        return (found == relation.relevant(self.rel)).astype(float)
+        found = relation.count(relation.credits(self.rel, self.k).query)
+        return np.equal(found, relation.relevant(self.rel)).astype(float)

@@ -48,15 +48,13 @@ class AveragePrecision(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the sum of precisions ÷ the divisor."""
-        hits = relation.hits(self.rel).within(self.k)
-        hits = hits.where(hits.credited)
+        hits = relation.credits(self.rel, self.k)
         return relation.total(hits.query, hits.nth / hits.rank) / self._divisor(relation)
 
     def _divisor(self, relation: Relation) -> Floats:
         relevant = relation.relevant(self.rel)
         if self.over == "retrieved":
-            hits = relation.hits(self.rel).within(self.k)
-            return np.maximum(relation.count(hits.query[hits.credited]), 1.0)
+            return np.maximum(relation.count(relation.credits(self.rel, self.k).query), 1.0)
         if self.over == "min" and self.k is not None:
             return np.minimum(relevant, float(self.k))
         return relevant.astype(float)

@@ -38,8 +38,7 @@ class Bpref(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the mean preference over the relevant items."""
-        hits = relation.hits(self.rel)
-        hits = hits.where(hits.credited)
+        hits = relation.credits(self.rel)
         relevant = relation.relevant(self.rel)
         rejected = relation.relevant(0) - relevant
         above = relation.rejected_above(self.rel, hits)

@@ -102,5 +102,4 @@ class RelevantRetrieved(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the relevant items that the first k units cover."""
-        hits = relation.hits(self.rel).within(self.k)
-        return relation.count(hits.query[hits.credited]).astype(float)
+        return relation.count(relation.credits(self.rel, self.k).query).astype(float)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from karat.measures.gain import check_gain, gains
 from karat.measures.measure import Measure, register
 from karat.relation import ANY_GAIN
@@ -58,7 +56,6 @@ class DCG(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the discounted gains of the items, each at its first rank."""
-        hits = relation.hits(ANY_GAIN).within(self.k)
-        query, rank = hits.query[hits.credited], hits.rank[hits.credited]
-        gained = gains(self.gain, relation.item_grade[hits.item[hits.credited]])
-        return relation.total(query, gained / np.log2(rank + 1))
+        hits = relation.credits(ANY_GAIN, self.k)
+        gained = gains(self.gain, relation.item_grade.take(hits.item))
+        return relation.total(hits.query, gained / relation.discount.take(hits.rank))

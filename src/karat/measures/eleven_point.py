@@ -40,4 +40,5 @@ class ElevenPoint(Measure):
             InterpolatedPrecision(recall=tenth / 10, rel=self.rel).compute(relation)
             for tenth in range(11)
         )
-        return np.sum(list(levels), axis=0) / 11
+        mean: Floats = np.mean(list(levels), axis=0)
+        return mean

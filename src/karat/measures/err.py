@@ -49,11 +49,10 @@ class ExpectedReciprocalRank(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the expected reciprocal rank."""
-        hits = relation.hits(ANY_GAIN).within(self.k)
-        hits = hits.where(hits.credited)
+        hits = relation.credits(ANY_GAIN, self.k)
         best = np.ones(len(hits.query), dtype=bool)  # a unit's first item has its highest grade
         best[1:] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
-        hits = hits.where(best)
+        hits = hits.take(np.flatnonzero(best))
         top = self.max or max(relation.item_grade.max(initial=1.0), 1.0)
         grade = np.minimum(relation.item_grade[hits.item], top)
         stop = (np.exp2(grade) - 1) / np.exp2(top)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.measure import Aggregation, register
 
+
 @register
 @dataclass(frozen=True, kw_only=True)
 class GeometricAveragePrecision(AveragePrecision):

@@ -31,7 +31,7 @@ def parse(spec: str | Measure) -> Measure:
     >>> parse("recal@5")
     Traceback (most recent call last):
     karat.errors.MeasureError: unknown measure 'recal'
-      fix: did you mean recall? `karat measures` lists them all
+      fix: did you mean recall or StRecall or set_recall? `karat measures` lists them all
     """
     if isinstance(spec, Measure):
         return spec
@@ -62,9 +62,10 @@ def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -
         if name == "k" and cls.at == "k":
             values["k"] = _number(text, int, f"the cutoff of {cls.name}@{text}")
         elif name not in defaults:
+            known = ", ".join(defaults) or "none"
             raise MeasureError(
                 f"{cls.name} has no parameter {name!r}",
-                fix=f"{nearest(name, defaults)} (it takes: {', '.join(defaults) or 'none'})".strip(),
+                fix=f"{nearest(name, defaults)} (it takes: {known})".strip(),
             )
         elif isinstance(defaults[name], int | float):
             kind = type(defaults[name])
@@ -115,12 +116,13 @@ def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
 @functools.cache
 def _spellings(_size: int) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
     """List the patterns of every name and alias; names come first, so none can be shadowed."""
-    names = [(_pattern(name), cls, {}) for name, cls in REGISTRY.items()]
-    return names + [
-        (_pattern(alias), cls, implied)
-        for cls in REGISTRY.values()
-        for alias, implied in cls.aliases.items()
+    names: list[tuple[str, type[Measure], Mapping[str, str]]] = [
+        (name, cls, {}) for name, cls in REGISTRY.items()
     ]
+    aliases = [
+        (alias, cls, implied) for cls in REGISTRY.values() for alias, implied in cls.aliases.items()
+    ]
+    return [(_pattern(spelling), cls, implied) for spelling, cls, implied in names + aliases]
 
 
 def _pattern(alias: str) -> re.Pattern[str]:

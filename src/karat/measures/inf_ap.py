@@ -41,8 +41,7 @@ class InferredAveragePrecision(Measure):
     def compute(self, relation: Relation) -> Floats:
         """Return the mean expected precision over the relevant items."""
         epsilon = 0.00001
-        hits = relation.hits(self.rel)
-        hits = hits.where(hits.credited)
+        hits = relation.credits(self.rel)
         r = hits.nth - 1
         n = relation.rejected_above(self.rel, hits)
         u = relation.pooled_above(hits)

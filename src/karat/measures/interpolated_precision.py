@@ -46,8 +46,7 @@ class InterpolatedPrecision(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the best precision among the ranks that reach the recall."""
-        hits = relation.hits(self.rel)
-        hits = hits.where(hits.credited)
+        hits = relation.credits(self.rel)
         found = relation.count(hits.query)
         start = np.cumsum(found) - found
         items = np.arange(len(hits.query)) - start[hits.query] + 1

@@ -52,7 +52,7 @@ class Measure:
         """Tell which queries have no value."""
         if not self.needs_relevant:
             return np.zeros(relation.n, dtype=bool)
-        return relation.relevant(self.level()) == 0
+        return np.equal(relation.relevant(self.level()), 0)
 
     def values(self, relation: Relation) -> Floats:
         """Return one value a query, NaN where the measure is undefined."""
@@ -103,11 +103,13 @@ class Measure:
 
     def with_level(self, rel: float | None) -> Measure:
         """Return the measure at another relevance level, where it has one and none was given."""
-        if rel is None or self.parameters().get("rel") != getattr(self, "rel", None):
+        parameters = self.parameters()
+        if rel is None or "rel" not in parameters or getattr(self, "rel", 0) != parameters["rel"]:
             return self
-        return replace(self, rel=rel) if hasattr(self, "rel") else self
+        changes: dict[str, Any] = {"rel": rel}
+        return replace(self, **changes)
 
-    def require(self, holds: bool, parameter: str, range_: str) -> None:  # noqa: FBT001
+    def require(self, holds: bool, parameter: str, range_: str) -> None:
         """Raise the error for a parameter that is out of its range."""
         if not holds:
             value = _spell(getattr(self, parameter))

@@ -33,7 +33,7 @@ class NDCG(DCG):
     >>> run, gold = {"q": ["a", "x", "b"]}, {"q": {"a": 2, "b": 3}}
     >>> result = evaluate(run, gold, measures=["nDCG@3", "nDCG(gain=exp)@3"])
     >>> {name: round(value, 6) for name, value in result.values.items()}
-    {'nDCG@3': 0.821546, 'nDCG(gain=exp)@3': 0.730666}
+    {'nDCG@3': 0.821238, 'nDCG(gain=exp)@3': 0.730929}
     """
 
     name: ClassVar[str] = "nDCG"
@@ -45,9 +45,6 @@ class NDCG(DCG):
         return np.minimum(super().compute(relation) / self._ideal(relation), 1)
 
     def _ideal(self, relation: Relation) -> Floats:
-        rank = relation.ideal_rank()
-        counted = relation.item_grade > 0
-        if self.k is not None:
-            counted &= rank <= self.k
-        gained = gains(self.gain, relation.item_grade[counted])
-        return relation.total(relation.item_query[counted], gained / np.log2(rank[counted] + 1))
+        query, rank, item = relation.ideal(self.k)
+        gained = gains(self.gain, relation.item_grade.take(item))
+        return relation.total(query, gained / relation.discount.take(rank))

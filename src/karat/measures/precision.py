@@ -39,6 +39,5 @@ class Precision(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return relevant units ÷ k, or ÷ the number retrieved."""
-        hits = relation.hits(self.rel).within(self.k)
-        found = relation.count(hits.query[hits.new_unit])
+        found = relation.count(relation.units(self.rel, self.k).query)
         return found / (self.k or np.maximum(relation.depth, 1))

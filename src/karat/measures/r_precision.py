@@ -35,6 +35,6 @@ class RPrecision(Measure):
     def compute(self, relation: Relation) -> Floats:
         """Return relevant units among the first R ÷ R."""
         relevant = relation.relevant(self.rel)
-        hits = relation.hits(self.rel)
-        inside = hits.new_unit & (hits.rank <= relevant[hits.query])
+        hits = relation.units(self.rel)
+        inside = hits.rank <= relevant[hits.query]
         return relation.count(hits.query[inside]) / relevant

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from karat.measures.measure import Measure, register
 
 if TYPE_CHECKING:
@@ -41,6 +43,5 @@ class RankBiasedPrecision(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the weighted sum over the relevant units."""
-        hits = relation.hits(self.rel).within(self.k)
-        rank = hits.rank[hits.new_unit]
-        return (1 - self.p) * relation.total(hits.query[hits.new_unit], self.p ** (rank - 1.0))
+        hits = relation.units(self.rel, self.k)
+        return (1 - self.p) * relation.total(hits.query, np.power(self.p, hits.rank - 1.0))

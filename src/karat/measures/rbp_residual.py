@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from karat.measures.measure import Measure, register
 
 if TYPE_CHECKING:
@@ -45,4 +47,4 @@ class RankBiasedPrecisionResidual(Measure):
         query, rank = relation.judged_query, relation.judged_rank
         if self.k is not None:
             query, rank = query[rank <= self.k], rank[rank <= self.k]
-        return 1 - (1 - self.p) * relation.total(query, self.p ** (rank - 1.0))
+        return 1 - (1 - self.p) * relation.total(query, np.power(self.p, rank - 1.0))

@@ -46,5 +46,5 @@ class Recall(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return items covered ÷ items relevant."""
-        hits = relation.hits(self.rel).within(self.k)
-        return relation.count(hits.query[hits.credited]) / relation.relevant(self.rel)
+        found = relation.count(relation.credits(self.rel, self.k).query)
+        return found / relation.relevant(self.rel)

@@ -32,6 +32,6 @@ class ReciprocalRank(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the reciprocal of the rank of each query's first hit."""
-        hits = relation.hits(self.rel).within(self.k)
-        first = hits.new_unit & (hits.nth == 1)
+        hits = relation.units(self.rel, self.k)
+        first = hits.nth == 1
         return relation.total(hits.query[first], 1 / hits.rank[first])

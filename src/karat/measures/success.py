@@ -32,5 +32,5 @@ class Success(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return 1.0 where a relevant unit is in the list."""
-        hits = relation.hits(self.rel).within(self.k)
-        return (relation.count(hits.query) > 0).astype(float)
+        found = relation.count(relation.units(self.rel, self.k).query)
+        return (found > 0).astype(float)

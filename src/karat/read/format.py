@@ -62,6 +62,7 @@ class Format:
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read a run."""
+        del name
         raise self._cannot("run", source)
 
     def gold(self, source: Source) -> Gold:

@@ -52,9 +52,7 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
 
 def _listed(data: Mapping[Any, Any], name: str, where: str) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    return Run(
-        name, records.run(listed, name, where).rows, ordered=True, findings=_id_mix(data)
-    )
+    return Run(name, records.run(listed, name, where).rows, ordered=True, findings=_id_mix(data))
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:
@@ -64,9 +62,7 @@ def _graded(data: Mapping[Any, Any], where: str) -> Gold:
     return Gold.build(rows, queries=known, findings=_id_mix(data))
 
 
-def _flatten(
-    data: Mapping[Any, Any], where: str
-) -> tuple[pl.Series, pl.Series, pl.Series]:
+def _flatten(data: Mapping[Any, Any], where: str) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Turn {query: {doc: number}} into three columns without a Python loop over the documents."""
     wrong = next((query for query, docs in data.items() if not isinstance(docs, Mapping)), None)
     if wrong is not None:
@@ -99,9 +95,7 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
     except (TypeError, pl.exceptions.PolarsError):
         ids = None
     if ids is None or ids.null_count() or (ids.str.len_bytes() == 0).any():
-        ids = pl.Series(
-            list(map(records.identifier, listed, repeat(where))), dtype=pl.String
-        )
+        ids = pl.Series(list(map(records.identifier, listed, repeat(where))), dtype=pl.String)
     return ids
 
 

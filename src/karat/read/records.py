@@ -146,7 +146,9 @@ def _unit(entry: object, query: str, where: str) -> tuple[str, float | None]:
 def _items(entries: object, query: str, where: str) -> Iterator[tuple[list[str], float]]:
     """Go through the items of a gold field: ids, groups of ids, or objects with a grade."""
     if isinstance(entries, Mapping):
-        yield from (([identifier(doc, where)], _grade(g, query, where)) for doc, g in entries.items())
+        yield from (
+            ([identifier(doc, where)], _grade(g, query, where)) for doc, g in entries.items()
+        )
         return
     for entry in entries if isinstance(entries, list | tuple) else [entries]:
         if isinstance(entry, Mapping):
@@ -211,7 +213,9 @@ def _field(record: Record, name: str, query: str, where: str) -> Any:  # noqa: A
 
 def _describe(record: Record) -> dict[str, Any]:
     """Return what describes the query: every field that is neither the lists nor the id."""
-    fields = {key: value for key, value in record.items() if key not in ("query", "retrieved", "gold")}
+    fields = {
+        key: value for key, value in record.items() if key not in ("query", "retrieved", "gold")
+    }
     return {
         key: json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, Mapping | list | tuple)

@@ -12,11 +12,12 @@ import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from karat.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator
 
 BLOCK = 64 << 20  # bytes parsed at once; what is larger is streamed
@@ -81,13 +82,13 @@ class Source:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
+    def open(self) -> Iterator[_Readable]:
         """Open the file, unzipped where it is gzip; trouble becomes an InputError."""
         try:
-            with self.path.open("rb") as raw:
+            with self.path.open("rb", buffering=0) as raw:
                 zipped = raw.read(2) == b"\x1f\x8b"
                 raw.seek(0)
-                yield _Unzipped(raw, str(self.path)) if zipped else raw  # type: ignore[misc]
+                yield _Unzipped(raw, str(self.path)) if zipped else raw
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"the gzip data is broken: {error}", where=str(self.path), fix="compress it again"
@@ -100,7 +101,8 @@ class Source:
 
     def blocks(self, size: int = 0) -> Iterator[Block]:
         """Read blocks of whole lines; a byte-order mark is dropped."""
-        size = size or BLOCK
+        # asking for no more than there is saves a copy of the block
+        size = size or min(BLOCK, max(self.path.stat().st_size, HEAD))
         line, rest = 1, b""
         with self.open() as file:
             while data := file.read(size):
@@ -136,16 +138,20 @@ class Source:
             yield copy
 
 
+class _Readable(Protocol):
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
 class _Unzipped:
     """A gzip stream that refuses to expand beyond reason."""
 
-    def __init__(self, raw: IO[bytes], where: str) -> None:
+    def __init__(self, raw: io.FileIO, where: str) -> None:
         self._raw = raw
         self._file = gzip.GzipFile(fileobj=raw)
         self._where = where
         self._out = 0
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Read up to `size` bytes, all of them by default."""
         parts: list[bytes] = []
         left = size
@@ -174,7 +180,9 @@ def _spool(path: Path) -> Path:
     with path.open("rb") as pipe, copy.open("wb") as out:
         shutil.copyfileobj(pipe, out)
     if copy.stat().st_size == 0:
-        raise InputError("nothing came in", where=str(path), fix="check the command before the pipe")
+        raise InputError(
+            "nothing came in", where=str(path), fix="check the command before the pipe"
+        )
     return copy
 
 

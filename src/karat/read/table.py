@@ -118,7 +118,8 @@ class Delimited(Table):
         if look.binary or not lines:
             return False
         header = [
-            name.strip().strip('"') for name in lines[0].decode("utf-8", "replace").split(self.separator)
+            name.strip().strip('"')
+            for name in lines[0].decode("utf-8", "replace").split(self.separator)
         ]
         return len(header) > 1 and {"query", "doc"} <= _known(header).keys()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RUN = ("query", "q0", "doc", "rank", "score", "tag")
 QRELS = ("query", "iteration", "doc", "grade")
 SHOWN = {RUN: "query Q0 doc rank score tag", QRELS: "query iteration doc grade"}
+NUMBERS = ("score", "grade")
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
@@ -48,9 +49,7 @@ class TrecRun(Format):
             for block in source.blocks():
                 rows = _parse(block, RUN, source)
                 empty &= not rows.height
-                yield rows.select(
-                    "query", "doc", "score", pl.col("rank").cast(pl.Int64, strict=False)
-                )
+                yield rows
             if empty:
                 raise InputError("the file holds no line", where=str(source.path))
 
@@ -149,22 +148,37 @@ def _parse(block: Block, names: tuple[str, ...], source: Source) -> pl.DataFrame
 
 def _read(data: bytes, names: tuple[str, ...], separator: str) -> pl.DataFrame | None:
     """Parse with a single separator; None when a line does not have exactly these columns."""
-    number = "score" if names is RUN else "grade"
-    schema = {name: pl.Float64() if name == number else pl.String() for name in names}
+    schema = {name: pl.Float64() if name in NUMBERS else pl.String() for name in names}
+    last = names[-1]
     try:
-        rows = pl.read_csv(
-            data,
-            has_header=False,
-            separator=separator,
-            quote_char=None,
-            comment_prefix="#",
-            schema=schema,
+        rows = (
+            pl.scan_csv(
+                data,
+                has_header=False,
+                separator=separator,
+                quote_char=None,
+                comment_prefix="#" if b"#" in data else None,
+                schema=schema,
+            )
+            .select(*_wanted(names), pl.col(last).is_null().alias("short"))
+            .collect()
         )
     except pl.exceptions.NoDataError:
-        return pl.DataFrame(schema=schema)
+        return pl.DataFrame(schema=schema).select(_wanted(names))
     except pl.exceptions.PolarsError:
         return None
-    return None if any(column.null_count() for column in rows) else rows
+    broken = rows["short"].any() or any(
+        rows[name].null_count() for name in rows.columns if name != "rank"
+    )
+    return None if broken else rows.drop("short")
+
+
+def _wanted(names: tuple[str, ...]) -> list[pl.Expr]:
+    """Return the columns to keep; a rank that is no number is nothing, as nobody reads it."""
+    if names is QRELS:
+        return [pl.col(name) for name in names]
+    rank = pl.col("rank").cast(pl.Int64, strict=False)
+    return [pl.col("query"), pl.col("doc"), pl.col("score"), rank]
 
 
 def _squeeze(data: bytes) -> bytes:
@@ -180,7 +194,6 @@ def _squeeze(data: bytes) -> bytes:
 
 def _line_by_line(block: Block, names: tuple[str, ...], source: Source) -> pl.DataFrame:
     """Find the first line that is wrong and say what is; a block without one is parsed here."""
-    number = "score" if names is RUN else "grade"
     columns: dict[str, list[str | float]] = {name: [] for name in names}
     for line, raw in enumerate(block.data.split(b"\n"), start=block.line):
         where = f"{source.path}, line {line}"
@@ -201,9 +214,9 @@ def _line_by_line(block: Block, names: tuple[str, ...], source: Source) -> pl.Da
                 fix=_column_advice(len(fields), names),
             )
         for name, text in zip(names, fields, strict=True):
-            columns[name].append(_number(text, name, where) if name == number else text)
-    rows = pl.DataFrame(columns, schema_overrides={number: pl.Float64})
-    return rows.with_columns(pl.col(number).cast(pl.Float64))
+            columns[name].append(_number(text, name, where) if name in NUMBERS else text)
+    schema = {name: pl.Float64 if name in NUMBERS else pl.String for name in names}
+    return pl.DataFrame(columns, schema=schema).select(_wanted(names))
 
 
 def _number(text: str, name: str, where: str) -> float:
