@@ -99,6 +99,27 @@ def load(folder: str | os.PathLike[str]) -> Result:
     )
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file whole or not at all."""
+    target = Path(path)
+    draft: str | None = None
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(target)
+    except OSError as error:
+        raise SaveError(
+            f"the file could not be written: {error.strerror}",
+            where=str(target),
+            fix="nothing was written; free some space or name another file",
+        ) from error
+    finally:
+        if draft is not None:
+            Path(draft).unlink(missing_ok=True)
+
+
 def _write(result: Result, folder: Path) -> None:
     summary = json.dumps(result.as_dict()["summary"], indent=1, ensure_ascii=False)
     (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")

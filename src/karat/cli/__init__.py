@@ -1,0 +1,89 @@
+"""The command line: one file a command, each a thin wrapper on the function of the same name.
+
+Commands are imported when they are called, so that `karat --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from karat import __version__
+from karat.errors import KaratError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = ("score", "check", "measures", "demo")
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+
+class _Commands(click.Group):
+    """Finds a command in the module of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of use."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            suggestion = nearest(cmd_name, COMMANDS)
+            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
+        command: click.Command = importlib.import_module(f"karat.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="karat")
+def cli() -> None:
+    """Measure how good the retrieval of a RAG system is.
+
+    \b
+    karat demo                                  see it on a small task
+    karat score run.trec --gold qrels.txt       measure a run
+    karat check run.trec --gold qrels.txt       what is odd about the files
+    karat measures nDCG                         what a measure means
+
+    Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided,
+    130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    try:
+        code = cli.main(arguments, prog_name="karat", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        _exit(INTERRUPTED, "interrupted")
+    except KeyboardInterrupt:
+        _exit(INTERRUPTED, "interrupted")
+    except click.ClickException as error:
+        error.show()
+        _exit(BAD_INPUT)
+    except KaratError as error:
+        _exit(BAD_INPUT, str(error))
+    except MemoryError:
+        _exit(BAD_INPUT, "out of memory\n  fix: score fewer runs at once, or without --bounds")
+    except BrokenPipeError:
+        _exit(BROKEN_PIPE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG):
+            raise
+        _exit(BAD_INPUT, f"the output could not be written: {error.strerror}")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _exit(code: int, message: str = "") -> NoReturn:
+    if message:
+        click.echo(f"karat: {message}", err=True)
+    # what stdout could not take must not be tried again at exit
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

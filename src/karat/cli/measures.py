@@ -1,0 +1,74 @@
+"""`karat measures`: the list of measures, and what one of them means."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from karat.measures import Measure
+
+
+@click.command("measures", short_help="List the measures, or explain one.")
+@click.argument("name", required=False)
+@click.option("--format", "how", type=click.Choice(["table", "json"]), default="table")
+def command(name: str | None, how: str) -> None:
+    """List all measures, or explain NAME: definition, parameters, citation, other names.
+
+    \b
+    karat measures
+    karat measures nDCG
+    """
+    from karat.measures import known_measures, parse  # noqa: PLC0415
+
+    classes = list(known_measures().values()) if name is None else [type(parse(name))]
+    if how == "json":
+        click.echo(json.dumps([_facts(cls) for cls in classes], indent=1, ensure_ascii=False))
+    elif name is None:
+        click.echo(_list(classes), nl=False)
+    else:
+        click.echo(_explanation(classes[0]))
+
+
+def _facts(cls: type[Measure]) -> dict[str, Any]:
+    return {
+        "name": cls.name,
+        "spelling": _spelling(cls),
+        "definition": _definition(cls),
+        "parameters": cls.parameters(),
+        "aliases": list(cls.aliases),
+        "aggregation": cls.aggregation,
+    }
+
+
+def _list(classes: list[type[Measure]]) -> str:
+    from karat.report.layout import Grid  # noqa: PLC0415
+    from karat.report.text import terminal  # noqa: PLC0415
+
+    rows = [[_spelling(cls), _definition(cls).splitlines()[0]] for cls in classes]
+    title = "measures · `karat measures NAME` explains one"
+    return terminal(Grid(title, ["measure", "what it says"], rows, left=2))
+
+
+def _explanation(cls: type[Measure]) -> str:
+    parameters = "".join(f"\n  {name} = {default}" for name, default in cls.parameters().items())
+    return (
+        f"{_spelling(cls)}\n\n{_definition(cls)}\n"
+        + (f"\nParameters and defaults:{parameters}\n" if parameters else "")
+        + f"\nAggregated by: {cls.aggregation}"
+        + (f"\nAlso known as: {', '.join(cls.aliases)}" if cls.aliases else "")
+    )
+
+
+def _spelling(cls: type[Measure]) -> str:
+    parameters = ",".join(name for name in cls.parameters() if name != cls.at)
+    at = {"k": "@K", None: ""}.get(cls.at, f"@{cls.at}")
+    return cls.name + (f"({parameters})" if parameters else "") + at
+
+
+def _definition(cls: type[Measure]) -> str:
+    """Return the docstring up to its doctest."""
+    return inspect.cleandoc(cls.__doc__ or "").partition("\n>>>")[0].strip()

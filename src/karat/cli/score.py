@@ -1,0 +1,67 @@
+"""`karat score`: measure runs against a gold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from karat.cli import options
+
+
+@click.command("score", short_help="Measure runs against a gold.")
+@options.inputs
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure: nDCG@10, recall@5, …")
+@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@click.option(
+    "--missing",
+    type=click.Choice(["zero", "skip", "error"]),
+    help="What a query that the run lacks means (default: as the dialect says).",
+)
+@click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
+@click.option("--slice", "by", multiple=True, metavar="COLUMN", help="Also by this column.")
+@click.option("--per-query", is_flag=True, help="Also every single query.")
+@click.option("--bounds", is_flag=True, help="Also the bounds that unjudged documents leave.")
+@click.option("--format", "how", type=click.Choice(options.FORMATS), default="table")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option("--save", metavar="DIR", help="Save the whole result, for karat.load and later.")
+def command(
+    *,
+    runs: tuple[str, ...],
+    gold: str | None,
+    measures: tuple[str, ...],
+    by: tuple[str, ...],
+    how: str,
+    output: str | None,
+    save: str | None,
+    per_query: bool,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Measure one or several RUN files against a gold.
+
+    \b
+    karat score run.trec --gold qrels.txt -m nDCG@10 -m recall@100
+    karat score a.trec b.trec --gold gold.jsonl --slice topic
+    karat score samples.jsonl --per-query --format json
+
+    Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
+    is standard input. Without --gold each record holds what was retrieved and what is gold.
+    """
+    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.measures import DEFAULTS  # noqa: PLC0415
+    from karat.report.text import render  # noqa: PLC0415
+
+    files = options.paths(runs)
+    if gold is None and len(files) > 1:
+        raise click.UsageError("several runs need a --gold")
+    with options.busy("measuring …"):
+        result = evaluate(
+            files if gold is not None else files[0], gold, measures or DEFAULTS, **choices
+        )
+        text = render(result, how, per_query=per_query, by=by, color=options.use_color())
+    options.write(text, output)
+    if how != "json":
+        options.tell(result.findings)
+    if save is not None:
+        result.save(save)
+        click.echo(f"saved: {save}", err=True)

@@ -1,0 +1,133 @@
+"""How a result is laid out as tables of text: the same cells for the terminal and Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import polars as pl
+
+    from karat.result import Result
+
+DIGITS = 4
+BOUNDS = ("lower", "upper")
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text; `best` marks the cells that lead their column."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    left: int = 1  # how many columns are text; the rest are numbers
+    best: set[tuple[int, int]] = field(default_factory=set)
+
+
+def grids(result: Result, *, per_query: bool = False, by: Iterable[str] = ()) -> Iterator[Grid]:
+    """Lay out the summary, then each slicing, then the queries."""
+    yield _summary(result)
+    for column in by:
+        yield _slices(result, column)
+    if per_query:
+        yield _queries(result)
+
+
+def number(value: float | None) -> str:
+    """Write a number as tables show it; None is a dash.
+
+    >>> number(0.5), number(None), number(1200.0)
+    ('0.5000', '–', '1200')
+    """
+    if value is None:
+        return "–"
+    whole = float(value).is_integer() and abs(value) > 1
+    return f"{value:.0f}" if whole else f"{value:.{DIGITS}f}"
+
+
+def _summary(result: Result) -> Grid:
+    rows = result.summary.to_dicts()
+    title = f"{result.queries.height} queries · dialect {result.dialect}"
+    if len(result.runs) > 1 and not result.bounds:
+        return _leaderboard(result, title)
+    header = ["measure", "value", "n"]
+    extra = [name for name in BOUNDS if result.bounds]
+    extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
+    several = len(result.runs) > 1
+    return Grid(
+        title if several else f"{result.runs[0]} · {title}",
+        (["run"] if several else []) + header + extra,
+        [
+            ([row["run"]] if several else [])
+            + [row["measure"], number(row["value"]), str(row["n"])]
+            + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
+            for row in rows
+        ],
+        left=2 if several else 1,
+    )
+
+
+def _leaderboard(result: Result, title: str) -> Grid:
+    """One row a run, one column a measure, the best of each column marked."""
+    names = [str(measure) for measure in result.measures]
+    table = result.summary
+    undefined = bool(table["undefined"].sum())
+    rows = []
+    for run in result.runs:
+        mine = table.filter(table["run"] == run)
+        rows.append(
+            [run, *(number(value) for value in mine["value"])]
+            + ([str(max(mine["undefined"].to_list()))] if undefined else [])
+        )
+    return Grid(
+        title,
+        ["run", *names, *(["undefined"] if undefined else [])],
+        rows,
+        best=_best(result, table, [(run,) for run in result.runs]),
+    )
+
+
+def _slices(result: Result, column: str) -> Grid:
+    """One row a slice and run."""
+    table = result.by(column)
+    names = [str(measure) for measure in result.measures]
+    keys = (
+        table.select("slice", "run")
+        .unique(maintain_order=True)
+        .sort("slice", nulls_last=True, maintain_order=True)
+    )
+    rows = []
+    for value, run in keys.rows():
+        mine = table.filter(table["slice"].eq_missing(value), table["run"] == run)
+        queries = max(n + undefined for n, undefined in mine.select("n", "undefined").rows())
+        label = "(none)" if value is None else value
+        rows.append([label, run, str(queries), *(number(cell) for cell in mine["value"])])
+    return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
+
+
+def _queries(result: Result) -> Grid:
+    """One row a run and query."""
+    names = [str(measure) for measure in result.measures]
+    rows = []
+    for run, relation in result.relations.items():
+        columns = [result.arrays[run, measure].tolist() for measure in result.measures]
+        for query, *values in zip(relation.queries, *columns, strict=True):
+            cells = [number(None if value != value else value) for value in values]  # noqa: PLR0124
+            rows.append([run, query, *cells])
+    return Grid("per query", ["run", "query", *names], rows, left=2)
+
+
+def _best(result: Result, table: pl.DataFrame, keys: list[tuple[str]]) -> set[tuple[int, int]]:
+    best = set()
+    for number_, measure in enumerate(result.measures):
+        if not measure.unit_interval or not measure.higher_is_better:
+            continue
+        values = table.filter(table["measure"] == str(measure))["value"].to_list()
+        known = [value for value in values if value is not None]
+        if len(set(known)) > 1:
+            top = max(known)
+            best |= {(row, number_ + 1) for row in range(len(keys)) if values[row] == top}
+    return best

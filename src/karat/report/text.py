@@ -1,0 +1,115 @@
+"""Results as text: JSON, JSON lines, CSV, TSV, Markdown, and tables for the terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+from karat.report.layout import Grid, grids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+    from karat.result import Result
+
+FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
+
+
+def render(
+    result: Result,
+    how: str,
+    *,
+    per_query: bool = False,
+    by: Iterable[str] = (),
+    color: bool = False,
+) -> str:
+    """Return the result in one of FORMATS, with a line break at the end.
+
+    Formats with one row a line hold one table: the queries if asked for, else the slices if asked
+    for, else the summary.
+    """
+    by = list(by)
+    if how == "json":
+        shown = result.as_dict(per_query=per_query, by=by)
+        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    if how in ("markdown", "table"):
+        tables = grids(result, per_query=per_query, by=by)
+        if how == "markdown":
+            return "\n".join(markdown(grid) for grid in tables)
+        return "".join(terminal(grid, color=color) for grid in tables)
+    rows = _rows(result, per_query=per_query, by=by)
+    if how == "jsonl":
+        return "".join(
+            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
+        )
+    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415
+
+    if per_query:
+        return result.per_query
+    if by:
+        return pl.concat(
+            [result.by(column).insert_column(1, pl.lit(column).alias("column")) for column in by]
+        )
+    return result.summary
+
+
+def markdown(grid: Grid) -> str:
+    """Return a table as GitHub Markdown."""
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cells) + " |\n"
+
+    rules = ["---" if at < grid.left else "---:" for at in range(len(grid.header))]
+    body = "".join(
+        line([_bold(_escape(cell), (y, x) in grid.best) for x, cell in enumerate(row)])
+        for y, row in enumerate(grid.rows)
+    )
+    header = line([_escape(cell) for cell in grid.header])
+    return f"**{_escape(grid.title)}**\n\n" + header + line(rules) + body
+
+
+def terminal(grid: Grid, *, color: bool = False) -> str:
+    """Return a table for the terminal; the best of a column is bold where colour is on."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(title=Text(grid.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for at, name in enumerate(grid.header):
+        table.add_column(Text(name), justify="left" if at < grid.left else "right", no_wrap=True)
+    for y, row in enumerate(grid.rows):
+        styles = ("bold green" if (y, x) in grid.best else "" for x in range(len(row)))
+        table.add_row(*map(Text, row, styles))
+    out = io.StringIO()
+    width = max(_width(grid), 40)
+    console = Console(file=out, force_terminal=color, no_color=not color, width=width, emoji=False)
+    console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _width(grid: Grid) -> int:
+    """Return the width at which nothing is cut: numbers are copied from tables."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    columns = zip(grid.header, *grid.rows, strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+    return max(sum(widths) + 3 * len(widths), cell_len(grid.title) + 2)
+
+
+def _bold(cell: str, best: bool) -> str:
+    return f"**{cell}**" if best else cell
+
+
+def _escape(cell: str) -> str:
+    """Keep ids from being read as Markdown or HTML."""
+    for mark in "\\`*_|<>[]":
+        cell = cell.replace(mark, "\\" + mark)
+    return cell.replace("\n", " ")
