@@ -1,0 +1,67 @@
+# make demo   set up what is needed and show karat at work
+# make test   set up what is needed and run the tests (the quick ones)
+# make help   the other targets
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+UV_VERSION := 0.13.7
+BIN := .venv/bin
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.PHONY: help demo test slow lint format bench lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    show karat at work on a small task"
+	@echo "make test    run the tests"
+	@echo "make slow    run the heavy tests"
+	@echo "make lint    check style and types"
+	@echo "make format  apply the style"
+	@echo "make bench   measure speed and memory against the peers, write docs/benchmarks.md"
+	@echo "make lock    choose the dependencies' versions anew"
+	@echo "make clean   remove what the other targets made"
+
+demo: .venv/core
+	$(BIN)/karat demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+slow: .venv/dev
+	$(BIN)/python -m pytest -m slow tests
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks.bench --write docs/benchmarks.md
+
+lock: .venv/uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-header --no-emit-index-url --all-extras --group dev pyproject.toml \
+		--output-file requirements.lock
+
+clean:
+	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+.venv/uv:
+	@test -n "$(PYTHON)" || { echo "karat needs Python 3.11 or newer; set PYTHON=…"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+# the versions of the lock file; the demo needs the core only
+.venv/core: .venv/uv pyproject.toml requirements.lock
+	$(UV) --constraints requirements.lock --editable .
+	@touch $@
+
+.venv/dev: .venv/uv pyproject.toml requirements.lock
+	$(UV) --requirements requirements.lock
+	$(UV) --no-deps --editable .
+	@touch $@ .venv/core
