@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from karat.evaluation import check, evaluate
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
-    from karat.result import Result
-    from karat.store import load
+    from karat.result import Result, load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
@@ -33,7 +32,7 @@ _HOME = {
     "check": "karat.evaluation",
     "evaluate": "karat.evaluation",
     "known_measures": "karat.measures",
-    "load": "karat.store",
+    "load": "karat.result",
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from karat import store
 from karat.aggregate import aggregate
+from karat.align import Policy
+from karat.bounds import bounds
+from karat.data import Finding
 from karat.errors import MeasureError, choose, nearest
 from karat.measures import Measure, parse
+from karat.read.source import Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from polars._typing import PolarsDataType
 
-    from karat.align import Policy
-    from karat.data import Bools, Finding, Floats
+    from karat.data import Bools, Floats
     from karat.relation import Relation
 
 NO_RELEVANT = "no relevant item"
-BOUND_UNITS = 4_000_000  # retrieved units handled at once when bounds are asked for
 
 SUMMARY: dict[str, PolarsDataType] = {
     "run": pl.String,
@@ -54,6 +56,12 @@ class Input:
         if isinstance(data, str | os.PathLike):
             return cls(role, "file", os.fspath(data))
         return cls(role, type(data).__name__)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return what the manifest says about it, with the hash of a file that still exists."""
+        known = self.path is not None and Path(self.path).is_file()
+        sha256 = Source(Path(self.path)).sha256() if known and self.path else None
+        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +94,14 @@ class Result:
 
     @cached_property
     def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
-        """Lower and upper bound of every value, if unjudged units were all one or the other."""
+        """Lower and upper bound of every value, where bounds were asked for."""
         if not self.bounds:
             return {}
-        found: dict[tuple[str, Measure], tuple[Floats, Floats]] = {}
-        for run, relation in self.relations.items():
-            rejected, accepted = _scenarios(relation, self.measures)
-            for number, measure in enumerate(self.measures):
-                value = self.arrays[run, measure]
-                three = (
-                    value,
-                    rejected[number],
-                    np.where(np.isnan(value), value, accepted[number]),
-                )
-                found[run, measure] = (np.fmin.reduce(three), np.fmax.reduce(three))
-        return found
+        return {
+            (run, measure): (self._defined(pair[0]), self._defined(pair[1]))
+            for run, relation in self.relations.items()
+            for measure, pair in zip(self.measures, bounds(relation, self.measures), strict=True)
+        }
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -180,23 +181,31 @@ class Result:
         """Score again with other measures; the inputs are not needed for that."""
         listed = [measures] if isinstance(measures, str | Measure) else list(measures)
         wanted = tuple(dict.fromkeys(parse(measure).with_level(rel) for measure in listed))
-        return Result(
-            relations=self.relations,
-            measures=wanted,
-            queries=self.queries,
-            findings=self.findings,
-            dialect=self.dialect,
-            policy=self.policy,
-            bounds=self.bounds,
-            ids=self.ids,
-            inputs=self.inputs,
-        )
+        return replace(self, measures=wanted)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
-        from karat.store import save  # noqa: PLC0415
+        summary = self.summary.to_dicts()
+        rows = [store.relation_rows(run, relation) for run, relation in self.relations.items()]
+        tables = {
+            "per_query": self.per_query,
+            "queries": self.queries,
+            "relation": pl.concat(rows),
+        }
+        return store.write_folder(folder, self._manifest(), summary, tables)
 
-        return save(self, folder)
+    def _manifest(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "measures": [str(measure) for measure in self.measures],
+            "relation": "ids",
+            "ids": self.ids,
+            "dialect": self.dialect,
+            "policies": self.policy.as_dict(),
+            "bounds": self.bounds,
+            "inputs": [entry.as_dict() for entry in self.inputs],
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
 
     def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
@@ -258,17 +267,24 @@ class Result:
         return row
 
 
-def _scenarios(
-    relation: Relation, measures: Iterable[Measure]
-) -> tuple[list[Floats], list[Floats]]:
-    """Measure as if all unjudged units were not relevant, and as if all were."""
-    top = max(relation.item_grade.max(initial=1.0), 1.0)
-    group = np.cumsum(relation.depth) // BOUND_UNITS  # blocks of queries, so that memory is bounded
-    found: tuple[list[list[Floats]], list[list[Floats]]] = ([], [])
-    for number in np.unique(group):
-        block = relation.select(group == number)
-        for grade, values in zip((0.0, top), found, strict=True):
-            changed = block.with_unjudged(grade)
-            values.append([measure.values(changed) for measure in measures])
-    low, high = ([np.concatenate(parts) for parts in zip(*values, strict=True)] for values in found)
-    return low, high
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+    manifest, queries, rows = store.read_folder(folder)
+    return Result(
+        relations={
+            run: store.relation_of(rows.filter(pl.col("run") == run)) for run in manifest["runs"]
+        },
+        measures=tuple(parse(name) for name in manifest["measures"]),
+        queries=queries,
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        dialect=manifest["dialect"],
+        policy=Policy(**manifest["policies"]),
+        bounds=manifest["bounds"],
+        ids=manifest["ids"],
+        inputs=tuple(
+            Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
+        ),
+    )

@@ -7,34 +7,30 @@ import os
 import platform
 import shutil
 import tempfile
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import karat
-from karat.align import Policy
-from karat.data import Finding
 from karat.errors import InputError, SaveError
-from karat.measures import parse
-from karat.read.source import Source
 from karat.relation import Relation
-from karat.result import Input, Result
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MANIFEST = "manifest.json"
 LAYOUT = 1  # raised when the files change so that older versions cannot read them
 
 
-def save(result: Result, folder: str | os.PathLike[str]) -> Path:
+def write_folder(
+    folder: str | os.PathLike[str],
+    manifest: dict[str, Any],
+    summary: list[dict[str, Any]],
+    tables: dict[str, pl.DataFrame],
+) -> Path:
     """Write a result folder: to a temporary name first, then renamed."""
     target = Path(folder)
-    if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
+    if _is_foreign(target):
         raise SaveError(
             "the folder exists and holds something that is not a karat result",
             where=str(target),
@@ -44,7 +40,10 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        _write(result, draft)
+        _write_json(draft / "summary.json", summary)
+        for name, table in tables.items():
+            table.write_parquet(draft / f"{name}.parquet")
+        _write_json(draft / MANIFEST, _origin() | manifest)
         draft.chmod(0o755)
         _swap(draft, target)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -60,11 +59,13 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+def read_folder(
+    folder: str | os.PathLike[str],
+) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
+    """Read a result folder: the manifest, the queries and the relations."""
     path = Path(folder)
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         rows = pl.read_parquet(path / "relation.parquet")
         queries = pl.read_parquet(path / "queries.parquet")
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
@@ -79,24 +80,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
             where=str(path),
             fix=f"use karat {manifest.get('versions', {}).get('karat', 'of another version')}",
         )
-    return Result(
-        relations={
-            name: _relation(rows.filter(pl.col("run") == name)) for name in manifest["runs"]
-        },
-        measures=tuple(parse(name) for name in manifest["measures"]),
-        queries=queries,
-        findings=tuple(
-            Finding(**{**found, "examples": tuple(found["examples"])})
-            for found in manifest["findings"]
-        ),
-        dialect=manifest["dialect"],
-        policy=Policy(**manifest["policies"]),
-        bounds=manifest["bounds"],
-        ids=manifest["ids"],
-        inputs=tuple(
-            Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
-        ),
-    )
+    return manifest, queries, rows
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -120,19 +104,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             Path(draft).unlink(missing_ok=True)
 
 
-def _write(result: Result, folder: Path) -> None:
-    summary = json.dumps(result.as_dict()["summary"], indent=1, ensure_ascii=False)
-    (folder / "summary.json").write_text(summary + "\n", encoding="utf-8")
-    result.per_query.write_parquet(folder / "per_query.parquet")
-    result.queries.write_parquet(folder / "queries.parquet")
-    pl.concat([_rows(name, relation) for name, relation in result.relations.items()]).write_parquet(
-        folder / "relation.parquet"
-    )
-    manifest = json.dumps(_manifest(result), indent=1, ensure_ascii=False)
-    (folder / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
-
-
-def _manifest(result: Result) -> dict[str, Any]:
+def _origin() -> dict[str, Any]:
+    """Return when and by what a result is written."""
     return {
         "layout": LAYOUT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -142,25 +115,14 @@ def _manifest(result: Result) -> dict[str, Any]:
             "polars": pl.__version__,
             "numpy": np.__version__,
         },
-        "runs": result.runs,
-        "measures": [str(measure) for measure in result.measures],
-        "relation": "ids",
-        "ids": result.ids,
-        "dialect": result.dialect,
-        "policies": result.policy.as_dict(),
-        "bounds": result.bounds,
-        "inputs": [asdict(entry) | {"sha256": _hash(entry)} for entry in result.inputs],
-        "findings": [finding.as_dict() for finding in result.findings],
     }
 
 
-def _hash(entry: Input) -> str | None:
-    if entry.path is None or not Path(entry.path).is_file():
-        return None
-    return Source(Path(entry.path)).sha256()
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _rows(run: str, relation: Relation) -> pl.DataFrame:
+def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
     """Return the relation as a table with a row a query, lists inside."""
     docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
     docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
@@ -199,7 +161,7 @@ def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.
     )
 
 
-def _relation(rows: pl.DataFrame) -> Relation:
+def relation_of(rows: pl.DataFrame) -> Relation:
     """Rebuild a relation from its table."""
     sizes = rows["item_grade"].list.len().to_numpy().astype(np.int64)
     offset = np.concatenate(([0], np.cumsum(sizes)))
@@ -244,9 +206,8 @@ def _swap(draft: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _occupied(path: Path) -> bool:
-    return not path.is_dir() or any(_entries(path))
-
-
-def _entries(path: Path) -> Iterator[Path]:
-    yield from path.iterdir()
+def _is_foreign(path: Path) -> bool:
+    """Tell whether something else than a result stands in the way."""
+    if not path.exists() or (path / MANIFEST).is_file():
+        return False
+    return not path.is_dir() or any(path.iterdir())
