@@ -25,7 +25,7 @@ demo: .venv/core
 	$(BIN)/karat demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
 slow: .venv/dev
 	$(BIN)/python -m pytest -m slow tests

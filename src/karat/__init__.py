@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from karat.data import Finding, Gold, Run
+    from karat.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation import check, evaluate
+    from karat.findings import Finding
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
     from karat.result import Result, load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
-    "Finding": "karat.data",
+    "Finding": "karat.findings",
     "Gold": "karat.data",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",

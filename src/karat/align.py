@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import EXAMPLES, Finding, document_keys, query_index
+from karat.data import document_keys, query_index
 from karat.errors import AlignError
+from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from karat.data import Bools, Floats, Gold, Ints, Run
 
 
@@ -44,131 +43,41 @@ class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
     Row `i` is document `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
-    `repeated` marks a document that stands higher up already.
+    `repeat` is 1 for a document that stands higher up already, 2 if under the very same id.
     """
 
     query: Ints
     rank: Ints
     doc: pl.Series
-    repeated: Bools | None  # None: nothing is repeated
+    repeat: Ints | None  # None: nothing is repeated
     findings: tuple[Finding, ...]
 
 
 def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     """Rank the documents of a run and find what is odd about them."""
     rows, query, findings = _known_queries(run.rows, gold)
-    score = None if run.ordered or "score" not in rows.columns else rows["score"].to_numpy()
+    score = None if run.order == "listed" else rows["score"].to_numpy()
     if score is not None:
         nan = np.isnan(score)
         findings += _nan_scores(rows, nan)
         score = np.where(nan, -np.inf, score) if nan.any() else score
-        score = score.astype(np.float32) if policy.scores == "float32" else score
-    doc = rows["doc"]
-    order = _rank_order(query, score, doc)
+        if policy.scores == "float32":
+            with np.errstate(over="ignore"):
+                score = score.astype(np.float32)
+    if score is not None and run.order == "scored":
+        findings += _unsorted(query, score, gold)
+    order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows[order], query[order]
-        doc = rows["doc"]
-    if score is not None:
-        findings += _rank_disagrees(rows, query)
+    doc = rows["doc"]
     rank = _positions(query)
     repeated = _repeated(query, doc)
-    if repeated is not None:
-        findings += _duplicates(rows.filter(repeated), policy)
-    return Aligned(query, rank, doc, repeated, tuple(findings))
-
-
-def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
-    """Look at the gold alone; `levels` holds the relevance level that each measure asks for."""
-    grade = gold.item_grade
-    if policy.grades == "integer" and (grade != np.round(grade)).any():
-        raise AlignError(
-            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
-            where="gold",
-            fix="trec_eval knows integer grades only; karat's own dialect takes any number",
-        )
-    twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
-    if policy.duplicates == "error" and twice is not None:
-        raise AlignError(
-            f"a document is judged twice for one query: {twice.examples[0]}",
-            where="gold",
-            fix="remove the repetition, or use karat's own dialect, which counts it once",
-        )
-    for name, level in levels.items():
-        if not (grade >= level).any():
-            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
-            raise AlignError(
-                f"the gold has no relevant item for {name}: {highest}",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
-    empty = np.zeros(gold.queries.height, dtype=bool)
-    for level in set(levels.values()):
-        empty |= np.bincount(gold.item_query[grade >= level], minlength=len(empty)) == 0
-    if not empty.any():
-        return []
-    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
-    return [
-        Finding(
-            "no-relevant-item",
-            int(empty.sum()),
-            tuple(gold.queries["query"].filter(empty).head(EXAMPLES)),
-            f"query without a relevant item: {meaning}",
-            "judge more documents for it, or report unanswerable queries as a slice",
-        )
-    ]
-
-
-def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
-    """Look at the queries of the gold for which the run has no row."""
-    count = int(np.count_nonzero(~seen))
-    if not count:
-        return []
-    examples = tuple(gold.queries["query"].filter(~seen).head(EXAMPLES))
-    if policy.missing == "error":
-        raise AlignError(
-            f"{_count(count, 'query', 'queries')} of the gold "
-            f"{'is' if count == 1 else 'are'} missing, for example {examples[0]!r}",
-            where=f"run {run}",
-            fix="retrieve for every query, or choose what a missing one means: "
-            "--missing zero (trec_eval -c) or --missing skip",
-        )
-    meaning = "left out" if policy.missing == "skip" else "scores 0"
-    return [
-        Finding(
-            "missing-query",
-            count,
-            examples,
-            f"query of the gold for which the run has nothing: {meaning}",
-            "run the retriever on every query of the gold",
-        )
-    ]
-
-
-def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
-    """Return the error for a run and a gold without a common query, with a guess why."""
-    ours, theirs = str(run_queries[0]), str(gold.queries["query"][0])
-    return AlignError(
-        f"run and gold share no query: the run has {ours!r}, the gold has {theirs!r}",
-        where=f"run {run}",
-        fix=_guess_mismatch(run_queries, gold.queries["query"]),
-    )
-
-
-def _guess_mismatch(ours: pl.Series, theirs: pl.Series) -> str:
-    """Try what usually makes ids differ, and say which of it would make them meet."""
-    attempts: dict[str, Callable[[pl.Series], pl.Series]] = {
-        "they differ in upper and lower case": lambda ids: ids.str.to_lowercase(),
-        "one side has spaces around its ids": lambda ids: ids.str.strip_chars(),
-        "one side pads its numbers with zeros": lambda ids: ids.str.replace(r"^(\D*)0+", "${1}"),
-        "one side writes whole numbers as 1.0": lambda ids: ids.str.replace(r"\.0+$", ""),
-        "they differ in what stands before the number": lambda ids: ids.str.extract(r"(\d+)\D*$"),
-    }
-    for guess, change in attempts.items():
-        known = set(change(theirs).drop_nulls())
-        shared = sum(value in known for value in change(ours).drop_nulls().unique())
-        if shared:
-            return f"{guess} (then {shared} would match); make the ids equal"
-    return "check that both files are about the same queries, and that they are not swapped"
+    if repeated is None:
+        return Aligned(query, rank, doc, None, tuple(findings))
+    findings += _duplicates(rows.filter(repeated), policy)
+    exact = _repeated(query, rows["raw"]) if "raw" in rows.columns else repeated
+    repeat = repeated.astype(np.int64) + (0 if exact is None else exact)
+    return Aligned(query, rank, doc, repeat, tuple(findings))
 
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
@@ -226,6 +135,8 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
 
 def _contiguous(query: Ints) -> bool:
     """Tell whether the rows of every query stand together."""
+    if not len(query):
+        return True
     starts = query[np.flatnonzero(np.concatenate(([True], query[1:] != query[:-1])))]
     return len(np.unique(starts)) == len(starts)
 
@@ -264,23 +175,22 @@ def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:
     ]
 
 
-def _rank_disagrees(rows: pl.DataFrame, query: Ints) -> list[Finding]:
-    """Compare the rank column of a file, which nobody reads, with the order of the scores."""
-    if "rank" not in rows.columns:
+def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
+    """Notice lists that do not stand in the order of their scores."""
+    if not _contiguous(query):
+        order = np.argsort(query, kind="stable")
+        query, score = query[order], score[order]
+    rising = (query[1:] == query[:-1]) & (score[1:] > score[:-1])
+    if not rising.any():
         return []
-    rank = rows["rank"].fill_null(0).to_numpy()
-    back = (query[1:] == query[:-1]) & (rank[1:] < rank[:-1])
-    if not back.any():
-        return []
-    at = np.flatnonzero(back)
-    names = rows["query"].gather(at).unique(maintain_order=True)
+    which = np.unique(query[1:][rising])
     return [
         Finding(
-            "rank-disagrees",
-            len(names),
-            tuple(names.head(EXAMPLES)),
-            "query whose rank column disagrees with its scores: the scores decide",
-            "write ranks and scores in the same order; trec_eval ignores the rank too",
+            "unsorted",
+            len(which),
+            tuple(gold.queries["query"].gather(which[:EXAMPLES])),
+            "query whose documents do not stand in the order of their scores: the scores decide",
+            "if a low score means a good match, turn the scores around; trec_eval sorts too",
         )
     ]
 
@@ -304,7 +214,3 @@ def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
             "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
         )
     ]
-
-
-def _count(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"

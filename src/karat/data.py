@@ -1,4 +1,4 @@
-"""The nouns that come in: what was retrieved (Run), what should be found (Gold), and findings.
+"""The nouns that come in: what was retrieved (Run) and what should be found (Gold).
 
 A `Run` is a table of retrieved documents. A `Gold` is a list of items for each query; an item is
 one thing that should be found, and any one of its documents is enough to find it. Both are
@@ -7,80 +7,40 @@ frozen; nothing here decides about order, ties or duplicates in the run: that is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    Order: TypeAlias = Literal["listed", "scored", "mapped"]
+
     Ints: TypeAlias = NDArray[np.int64]
     Floats: TypeAlias = NDArray[np.float64]
     Bools: TypeAlias = NDArray[np.bool_]
-
-EXAMPLES = 3  # how many examples a finding keeps
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something worth knowing about the input: what, how often, examples, what to do."""
-
-    kind: str
-    count: int
-    examples: tuple[str, ...]
-    message: str
-    fix: str = ""
-    run: str = ""  # the run it is about; empty for the gold
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the finding as the JSON output prints it."""
-        return {
-            "kind": self.kind,
-            "count": self.count,
-            "examples": list(self.examples),
-            "message": self.message,
-            "fix": self.fix,
-            "run": self.run,
-        }
-
-
-def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Add up findings that say the same, as found in several batches of one input.
-
-    >>> a = Finding("nan-score", 2, ("q1",), "NaN scores rank last")
-    >>> merge_findings([a, a])[0].count
-    4
-    """
-    merged: dict[tuple[str, str, str], Finding] = {}
-    for new in findings:
-        key = (new.run, new.kind, new.message)
-        if key not in merged:
-            merged[key] = new
-            continue
-        old = merged[key]
-        examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
-        merged[key] = replace(old, count=old.count + new.count, examples=examples)
-    return tuple(merged.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """What one system retrieved: a row a document.
 
-    `rows` has the columns query and doc (strings) and, where there are scores, score (float64)
-    and perhaps rank. `ordered` says that the rows of a query stand in rank order already (a list
-    is what the LLM saw); otherwise the score decides.
+    `rows` has the columns query and doc (strings) and, where there are scores, score (float64).
+    `order` says what the order of the rows of a query means: `listed` is rank order (a list is
+    what the LLM saw); otherwise the score decides, and the rows are in the order of a file
+    (`scored`) or in none (`mapped`).
     """
 
     name: str
     rows: pl.DataFrame
-    ordered: bool = False
+    order: Order = "scored"
     findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
@@ -89,7 +49,7 @@ class Run:
 
     def stream(self) -> RunStream:
         """Return the run as a stream of one batch."""
-        return RunStream(self.name, lambda: iter((self.rows,)), self.ordered, self.findings)
+        return RunStream(self.name, lambda: iter((self.rows,)), self.order, self.findings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,12 +58,12 @@ class RunStream:
 
     name: str
     batches: Callable[[], Iterator[pl.DataFrame]]
-    ordered: bool = False
+    order: Order = "scored"
     findings: tuple[Finding, ...] = ()
 
     def collect(self) -> Run:
         """Read it whole."""
-        return Run(self.name, pl.concat(self.batches()), self.ordered, self.findings)
+        return Run(self.name, pl.concat(self.batches()), self.order, self.findings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +117,7 @@ class Gold:
         item, mixed = _number_items(rows, index)
         grade = rows["grade"].to_numpy()
         if item is None:  # every document is an item of its own
-            order = np.lexsort((-grade, index))
+            order = _best_first(index, grade)
             item_query, item_grade = index, grade
             member_item, member_order = np.arange(len(order)), order
         else:
@@ -165,7 +125,7 @@ class Gold:
             item_query[item] = index
             item_grade = np.full(len(item_query), -np.inf)
             np.maximum.at(item_grade, item, grade)
-            order = np.lexsort((-item_grade, item_query))
+            order = _best_first(item_query, item_grade)
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))
             member_order = np.argsort(place[item], kind="stable")
@@ -176,7 +136,7 @@ class Gold:
             item_offset=np.concatenate(([0], np.cumsum(counts))),
             item_grade=item_grade[order],
             member_item=member_item,
-            member_doc=rows["doc"].gather(member_order),
+            member_doc=rows["doc"].rechunk().gather(member_order),
             findings=merge_findings((*findings, *repeats, *mixed)),
         )
 
@@ -203,6 +163,14 @@ def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
     """Return a 64-bit key of each (query, document): equal pairs have equal keys."""
     mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return pl.Series(doc.hash().to_numpy() + mixed)
+
+
+def _best_first(query: Ints, grade: Floats) -> Ints:
+    """Return the order by query, then by grade, the highest first."""
+    whole = grade.astype(np.int64)
+    if not len(grade) or np.abs(grade).max() > 1000 or (whole != grade).any():
+        return np.lexsort((-grade, query))
+    return np.argsort(query * 2001 - whole, kind="stable")  # one key sorts faster than two
 
 
 def _check_grades(rows: pl.DataFrame) -> None:
@@ -290,15 +258,3 @@ def _number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Fi
 
 def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
     return tuple(f"{row[0]} / {row[1]}" for row in rows.select("query", "doc").head(3).rows())
-
-
-__all__ = [
-    "EXAMPLES",
-    "Finding",
-    "Gold",
-    "Run",
-    "RunStream",
-    "document_keys",
-    "merge_findings",
-    "query_index",
-]

@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import polars as pl
-
-from karat.align import Policy, check_gold
-from karat.data import Finding, Gold, Run, RunStream, merge_findings, query_index
+from karat.data import Gold, Run, RunStream, query_index
 from karat.dialects import Dialect
 from karat.dialects import dialect as find_dialect
 from karat.engines.stream import relate
 from karat.errors import InputError, MeasureError, choose
+from karat.findings import Finding, merge_findings
 from karat.match.ids import normalise_gold
 from karat.measures import DEFAULTS, Measure, parse
+from karat.preflight import check_gold
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.records import identifier
-from karat.read.table import frame
+from karat.read.queries import load_queries
 from karat.result import Input, Result
 
 if TYPE_CHECKING:
-    from karat.align import Missing
+    from karat.align import Missing, Policy
     from karat.match.ids import Normaliser
     from karat.relation import Relation
 
@@ -168,7 +166,7 @@ def _with_columns(gold: Gold, queries: object) -> Gold:
     """Add the columns of a table about the queries, to slice by."""
     if queries is None:
         return gold
-    table = _query_table(queries)
+    table = load_queries(queries)
     index = query_index(table["query"], gold.queries["query"])
     if not (index >= 0).any():
         raise InputError(
@@ -180,31 +178,6 @@ def _with_columns(gold: Gold, queries: object) -> Gold:
         table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
     )
     return replace(gold, queries=joined)
-
-
-def _query_table(queries: object) -> pl.DataFrame:
-    if isinstance(queries, str | os.PathLike):
-        path = os.fspath(queries)
-        reader = pl.read_ndjson if path.endswith(("jsonl", "ndjson")) else pl.read_csv
-        try:
-            table = (
-                pl.read_parquet(path)
-                if path.endswith("parquet")
-                else reader(path, infer_schema_length=None)
-            )
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(str(error).splitlines()[0], where=path) from None
-    elif isinstance(queries, Mapping):
-        table = pl.DataFrame([{"query": key, **about} for key, about in queries.items()])
-    else:
-        found = frame(queries)
-        table = pl.DataFrame(cast("Any", queries)) if found is None else found
-    if "query" not in table.columns:
-        raise InputError(
-            f"no column 'query', only {', '.join(table.columns)}", where="queries", fix="add it"
-        )
-    names = [identifier(value, "queries") for value in table["query"]]
-    return table.with_columns(query=pl.Series(names, dtype=pl.String))
 
 
 __all__ = ["check", "evaluate"]

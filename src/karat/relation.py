@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import polars as pl
 
     from karat.data import Bools, Floats, Gold, Ints
 
@@ -42,7 +43,8 @@ class Relation:
 
     The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
     is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
-    query, rank and item; ranks count from 1.
+    query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
+    listed: those that carry a judgement and those that stand higher up already.
     """
 
     queries: pl.Series  # n     query ids, in the order of the gold
@@ -52,8 +54,10 @@ class Relation:
     edge_query: Ints  # e
     edge_rank: Ints  # e
     edge_item: Ints  # e     index into the items of all queries
-    judged_query: Ints  # j     the retrieved units that carry a judgement, sorted
-    judged_rank: Ints  # j
+    unit_query: Ints  # u     the notable units, sorted
+    unit_rank: Ints  # u
+    unit_judged: Bools  # u
+    unit_repeat: Ints  # u     0 new, 1 the same after normalising its id, 2 the very same id
     member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
     _views: dict[object, Any] = field(default_factory=dict, repr=False)
@@ -65,17 +69,11 @@ class Relation:
         *,
         depth: Ints,
         edges: tuple[Ints, Ints, Ints],
-        judged: tuple[Ints, Ints],
+        units: tuple[Ints, Ints, Bools, Ints],
     ) -> Relation:
-        """Make the relation of a gold and the edges (query, rank, item) drawn to its items."""
-        edge_query, edge_rank, edge_item = edges
-        judged_query, judged_rank = judged
-        if not _is_sorted(edge_query, edge_rank, edge_item):
-            order = np.lexsort((edge_item, edge_rank, edge_query))
-            edge_query, edge_rank, edge_item = (column[order] for column in edges)
-        if not _is_sorted(judged_query, judged_rank):
-            order = np.lexsort((judged_rank, judged_query))
-            judged_query, judged_rank = judged_query[order], judged_rank[order]
+        """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
+        edge_query, edge_rank, edge_item = sort_rows(edges, 3)
+        unit_query, unit_rank, unit_judged, unit_repeat = sort_rows(units, 2)
         return cls(
             queries=gold.queries["query"],
             depth=depth,
@@ -84,8 +82,10 @@ class Relation:
             edge_query=edge_query,
             edge_rank=edge_rank,
             edge_item=edge_item,
-            judged_query=judged_query,
-            judged_rank=judged_rank,
+            unit_query=unit_query,
+            unit_rank=unit_rank,
+            unit_judged=unit_judged,
+            unit_repeat=unit_repeat,
             member_item=gold.member_item,
             member_doc=gold.member_doc,
         )
@@ -125,6 +125,18 @@ class Relation:
         sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
         return sums
 
+    def judged(self, k: int | None = None) -> tuple[Ints, Ints]:
+        """Return query and rank of the units among the first k that carry a judgement."""
+        at = self.unit_judged if k is None else self.unit_judged & (self.unit_rank <= k)
+        return self.unit_query[at], self.unit_rank[at]
+
+    def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
+        """Count the units among the first k of each query that stand higher up already."""
+        at = self.unit_repeat > (1 if exact else 0)
+        if k is not None:
+            at &= self.unit_rank <= k
+        return self.count(self.unit_query[at])
+
     def units(self, rel: float, k: int | None = None) -> Hits:
         """Return the relevant units among the first k, each once, with one of its items."""
         return self._hits("units", rel, k)
@@ -147,7 +159,7 @@ class Relation:
         return self._once(key, lambda: hits.take(np.flatnonzero(hits.rank <= k)))
 
     def _draw(self, relevant: Bools) -> dict[str, Hits]:
-        at = np.flatnonzero(relevant[self.edge_item])
+        at = np.flatnonzero(relevant[self.edge_item] & self.edge_counts)
         query, rank, item = (
             column.take(at) for column in (self.edge_query, self.edge_rank, self.edge_item)
         )
@@ -167,6 +179,19 @@ class Relation:
             "units": covers.take(np.flatnonzero(new_unit)) if rich else covers,
             "credits": covers if credited.all() else covers.take(np.flatnonzero(credited)),
         }
+
+    @property
+    def edge_counts(self) -> Bools:
+        """Which edges count: those of a unit that does not stand higher up already."""
+
+        def table() -> Bools:
+            again = self.unit_repeat > 0
+            if not again.any():
+                return np.ones(len(self.edge_query), dtype=bool)
+            repeated = self._unit(self.unit_query[again], self.unit_rank[again])
+            return ~np.isin(self._unit(self.edge_query, self.edge_rank), repeated)
+
+        return self._once("edge_counts", table)
 
     @property
     def discount(self) -> Floats:
@@ -192,10 +217,12 @@ class Relation:
 
     def pooled_above(self, hits: Hits) -> Ints:
         """Count, for each hit, the units above it that are in the pool but unjudged."""
-        return self._above(self._units(self.item_grade[self.edge_item] < 0), hits)
+        grade = self.item_grade[self.edge_item]
+        return self._above(np.setdiff1d(self._units(grade < 0), self._units(grade >= 0)), hits)
 
     def _units(self, mask: Bools) -> Ints:
         """Return the units of these edges, each once, as sorted numbers."""
+        mask = mask & self.edge_counts
         return np.unique(self._unit(self.edge_query[mask], self.edge_rank[mask]))
 
     def _above(self, units: Ints, hits: Hits) -> Ints:
@@ -220,7 +247,7 @@ class Relation:
         if keep.all():
             return self
         items = keep[self.item_query]
-        edges, judged = keep[self.edge_query], keep[self.judged_query]
+        edges, units = keep[self.edge_query], keep[self.unit_query]
         members = items[self.member_item]
         new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
         return Relation(
@@ -231,52 +258,21 @@ class Relation:
             edge_query=new_query[self.edge_query[edges]],
             edge_rank=self.edge_rank[edges],
             edge_item=new_item[self.edge_item[edges]],
-            judged_query=new_query[self.judged_query[judged]],
-            judged_rank=self.judged_rank[judged],
+            unit_query=new_query[self.unit_query[units]],
+            unit_rank=self.unit_rank[units],
+            unit_judged=self.unit_judged[units],
+            unit_repeat=self.unit_repeat[units],
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
         )
 
-    def with_unjudged(self, grade: float) -> Relation:
-        """Return the relation in which every unjudged unit satisfies an item of this grade.
 
-        With grade 0 they are all judged not relevant, with a high grade all relevant: the two
-        extremes between which the truth about unjudged units lies.
-        """
-        query = np.repeat(np.arange(self.n), self.depth)
-        start = np.cumsum(self.depth) - self.depth
-        rank = np.arange(len(query)) - start[query] + 1
-        unjudged = np.ones(len(query), dtype=bool)
-        unjudged[start[self.judged_query] + self.judged_rank - 1] = False
-        query, rank = query[unjudged], rank[unjudged]
-
-        old, new = len(self.item_grade), len(query)
-        item_query = np.concatenate((self.item_query, query))
-        item_grade = np.concatenate((self.item_grade, np.full(new, grade)))
-        order = np.lexsort((-item_grade, item_query))
-        place = np.empty(old + new, dtype=np.int64)
-        place[order] = np.arange(old + new)
-        edge_query = np.concatenate((self.edge_query, query))
-        edge_rank = np.concatenate((self.edge_rank, rank))
-        edge_item = place[np.concatenate((self.edge_item, np.arange(old, old + new)))]
-        edge_order = np.lexsort((edge_item, edge_rank, edge_query))
-        every = np.repeat(np.arange(self.n), self.depth)
-        member_item = np.concatenate((place[self.member_item], place[old:]))
-        member_order = np.argsort(member_item, kind="stable")
-        names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
-        return Relation(
-            queries=self.queries,
-            depth=self.depth,
-            item_offset=np.concatenate(([0], np.cumsum(self.count(item_query)))),
-            item_grade=item_grade[order],
-            edge_query=edge_query[edge_order],
-            edge_rank=edge_rank[edge_order],
-            edge_item=edge_item[edge_order],
-            judged_query=every,
-            judged_rank=np.arange(len(every)) - start[every] + 1,
-            member_item=member_item[member_order],
-            member_doc=pl.concat([self.member_doc, names]).gather(member_order),
-        )
+def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
+    """Sort columns by the first few of them, the first deciding first."""
+    if _is_sorted(*columns[:keys]):
+        return columns
+    order = np.lexsort(columns[:keys][::-1])
+    return tuple(column[order] for column in columns)
 
 
 def _is_sorted(*columns: Ints) -> bool:
@@ -287,4 +283,4 @@ def _is_sorted(*columns: Ints) -> bool:
     return bool(after.all())
 
 
-__all__ = ["ANY_GAIN", "Hits", "Relation"]
+__all__ = ["ANY_GAIN", "Hits", "Relation", "sort_rows"]

@@ -16,8 +16,8 @@ from karat import store
 from karat.aggregate import aggregate
 from karat.align import Policy
 from karat.bounds import bounds
-from karat.data import Finding
 from karat.errors import MeasureError, choose, nearest
+from karat.findings import Finding
 from karat.measures import Measure, parse
 from karat.read.source import Source
 
@@ -232,12 +232,18 @@ class Result:
         return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
-        measure = parse(name)
-        if measure in self.measures:
-            return measure
-        known = [str(entry) for entry in self.measures]
+        wanted = parse(name)
+        same = [measure for measure in self.measures if measure == wanted] or [
+            # `recall` also finds the recall that was measured at another relevance level
+            measure
+            for measure in self.measures
+            if measure == wanted.with_level(getattr(measure, "rel", None))
+        ]
+        if len(same) == 1:
+            return same[0]
+        known = [str(measure) for measure in self.measures]
         raise MeasureError(
-            f"{measure} was not measured",
+            f"{wanted} was not measured",
             fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "
             "result.score([…]) measures more".strip(),
         )

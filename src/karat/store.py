@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -37,6 +38,7 @@ def write_folder(
             fix="name a new folder",
         )
     draft: Path | None = None
+    made = [parent for parent in target.parents if not parent.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -56,6 +58,9 @@ def write_folder(
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
+        with contextlib.suppress(OSError):  # a folder that holds the result stays
+            for parent in made:
+                parent.rmdir()
     return target
 
 
@@ -66,17 +71,18 @@ def read_folder(
     path = Path(folder)
     try:
         manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        layout = manifest.get("layout")
         rows = pl.read_parquet(path / "relation.parquet")
         queries = pl.read_parquet(path / "queries.parquet")
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"this is not a complete karat result: {error}",
             where=str(path),
             fix="name a folder written by result.save() or `karat score --save`",
         ) from None
-    if manifest.get("layout") != LAYOUT:
+    if layout != LAYOUT:
         raise InputError(
-            f"the result has layout {manifest.get('layout')}, this karat reads {LAYOUT}",
+            f"the result has layout {layout}, this karat reads {LAYOUT}",
             where=str(path),
             fix=f"use karat {manifest.get('versions', {}).get('karat', 'of another version')}",
         )
@@ -88,6 +94,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     target = Path(path)
     draft: str | None = None
     try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_text(text, encoding="utf-8", newline="")  # a pipe or /dev/null stays one
+            return
         handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -127,7 +136,8 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
     docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
     docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
     sizes = np.diff(relation.item_offset)
-    start = relation.item_offset[:-1]
+    edges, units = relation.count(relation.edge_query), relation.count(relation.unit_query)
+    local_item = relation.edge_item - relation.item_offset[relation.edge_query]
     return pl.DataFrame(
         {
             "run": pl.repeat(run, relation.n, eager=True),
@@ -135,14 +145,11 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "depth": relation.depth,
             "item_grade": _lists(pl.Series(relation.item_grade), sizes),
             "item_docs": _lists(docs_of, sizes),
-            "edge_rank": _lists(pl.Series(relation.edge_rank), relation.count(relation.edge_query)),
-            "edge_item": _lists(
-                pl.Series(relation.edge_item - start[relation.edge_query]),
-                relation.count(relation.edge_query),
-            ),
-            "judged_rank": _lists(
-                pl.Series(relation.judged_rank), relation.count(relation.judged_query)
-            ),
+            "edge_rank": _lists(pl.Series(relation.edge_rank), edges),
+            "edge_item": _lists(pl.Series(local_item), edges),
+            "unit_rank": _lists(pl.Series(relation.unit_rank), units),
+            "unit_judged": _lists(pl.Series(relation.unit_judged), units),
+            "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
         }
     )
 
@@ -167,7 +174,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
     offset = np.concatenate(([0], np.cumsum(sizes)))
     edges = rows["edge_rank"].list.len().to_numpy().astype(np.int64)
     edge_query = np.repeat(np.arange(rows.height), edges)
-    judged = rows["judged_rank"].list.len().to_numpy().astype(np.int64)
+    units = rows["unit_rank"].list.len().to_numpy().astype(np.int64)
     docs = _flat(rows["item_docs"])
     members = docs.list.len().to_numpy().astype(np.int64)
     return Relation(
@@ -178,8 +185,10 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         edge_query=edge_query,
         edge_rank=_flat(rows["edge_rank"]).to_numpy(),
         edge_item=_flat(rows["edge_item"]).to_numpy() + offset[:-1][edge_query],
-        judged_query=np.repeat(np.arange(rows.height), judged),
-        judged_rank=_flat(rows["judged_rank"]).to_numpy(),
+        unit_query=np.repeat(np.arange(rows.height), units),
+        unit_rank=_flat(rows["unit_rank"]).to_numpy(),
+        unit_judged=_flat(rows["unit_judged"]).to_numpy(),
+        unit_repeat=_flat(rows["unit_repeat"]).to_numpy(),
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -23,8 +24,19 @@ COMMANDS = ("score", "check", "measures", "demo")
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
+class _ReaderGoneError(Exception):
+    """Nobody reads standard output any more; click has its own idea of what that means."""
+
+
 class _Commands(click.Group):
     """Finds a command in the module of its name."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of use."""
@@ -58,9 +70,10 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
+    _write_any_letter()
     try:
         code = cli.main(arguments, prog_name="karat", standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
     except click.exceptions.Abort:
         _exit(INTERRUPTED, "interrupted")
     except KeyboardInterrupt:
@@ -72,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _exit(BAD_INPUT, str(error))
     except MemoryError:
         _exit(BAD_INPUT, "out of memory\n  fix: score fewer runs at once, or without --bounds")
-    except BrokenPipeError:
+    except (_ReaderGoneError, BrokenPipeError):
         _exit(BROKEN_PIPE)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG):
@@ -81,9 +94,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _write_any_letter() -> None:
+    """Let letters that the terminal does not know be escapes rather than a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # None: closed by the caller
+        sys.stdout.flush()
+
+
 def _exit(code: int, message: str = "") -> NoReturn:
     if message:
-        click.echo(f"karat: {message}", err=True)
+        from karat.report.layout import printable  # noqa: PLC0415
+
+        click.echo("\n".join(map(printable, f"karat: {message}".split("\n"))), err=True)
     # what stdout could not take must not be tried again at exit
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), 1)
     sys.exit(code)

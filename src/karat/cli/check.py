@@ -29,9 +29,9 @@ def command(
     """
     from karat.evaluation import check  # noqa: PLC0415
 
-    files = options.paths(runs)
+    files, gold = options.paths(runs, gold)
     with options.busy("checking …"):
-        findings = check(files if gold is not None else files[0], gold, **choices)
+        findings = check(files, gold, **choices)
     if how == "json":
         shown = {"findings": [finding.as_dict() for finding in findings]}
         click.echo(json.dumps(shown, indent=1, ensure_ascii=False))
@@ -39,5 +39,6 @@ def command(
         for finding in findings:
             click.echo(f"{finding.kind}: {options.describe(finding)}")
             click.echo(f"  fix: {finding.fix}")
-        click.echo(f"{len(findings)} findings" if findings else "nothing odd was found")
+        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+        click.echo(count if findings else "nothing odd was found")
     return 1 if strict and findings else 0

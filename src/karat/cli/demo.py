@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from karat.cli import options
+from karat.errors import SaveError
 
 FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 
@@ -40,9 +41,7 @@ def command(save: str | None, files: str | None) -> None:
         result.save(save)
         click.echo(f"saved: {save}", err=True)
     if files is not None:
-        Path(files).mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copy(folder / name, files)
+        _copy(folder, Path(files))
     where = files or "demo"
     click.echo(
         "\nTry it yourself:\n"
@@ -51,3 +50,16 @@ def command(save: str | None, files: str | None) -> None:
         " -m recall@5 -m nDCG@10 --slice topic\n"
         "  karat measures nDCG"
     )
+
+
+def _copy(folder: Path, target: Path) -> None:
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copy(folder / name, target)
+    except OSError as error:
+        raise SaveError(
+            f"the files could not be copied: {error.strerror}",
+            where=str(target),
+            fix="name another folder",
+        ) from None

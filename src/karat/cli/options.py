@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karat.report.layout import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
-    from karat.data import Finding
+    from karat.findings import Finding
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
@@ -45,21 +47,32 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def paths(runs: tuple[str, ...]) -> list[str]:
-    """Return the files to read; - is standard input."""
-    return ["/dev/stdin" if run == "-" else run for run in runs]
+def paths(runs: tuple[str, ...], gold: str | None) -> tuple[str | list[str], str | None]:
+    """Return the runs and the gold to read, or the one file that holds both."""
+    if gold is None and len(runs) > 1:
+        raise click.UsageError("several runs need a --gold")
+    if [*runs, gold].count("-") > 1:
+        raise click.UsageError("standard input can be read only once")
+    files = [_path(run) for run in runs]
+    return (files[0], None) if gold is None else (files, _path(gold))
+
+
+def _path(name: str) -> str:
+    """Return the path of a file; - is standard input."""
+    return "/dev/stdin" if name == "-" else name
 
 
 def use_color() -> bool:
     """Tell whether standard output is a terminal that wants colour."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def busy(message: str) -> AbstractContextManager[object]:
     """Show on a terminal's standard error that work goes on."""
     from contextlib import nullcontext  # noqa: PLC0415
 
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console  # noqa: PLC0415
 
@@ -77,14 +90,27 @@ def describe(finding: Finding) -> str:
     examples = ", ".join(finding.examples)
     examples += ", …" if finding.count > len(finding.examples) else ""
     run = f"{finding.run}: " if finding.run else ""
-    return f"{run}{finding.count} × {finding.message} ({examples})"
+    return printable(f"{run}{finding.count} × {finding.message} ({examples})")
 
 
 def write(text: str, output: str | None) -> None:
     """Print to standard output, or write a file whole or not at all."""
-    if output is None:
-        click.echo(text, nl=False)
+    if output in (None, "-"):
+        _print(text)
         return
     from karat.store import write_text  # noqa: PLC0415
 
     write_text(output, text)
+
+
+def _print(text: str) -> None:
+    """Print data whole, or raise: unbuffered, Python drops what a full disk does not take."""
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:
+        click.echo(text, nl=False)
+        return
+    sys.stdout.flush()
+    left = memoryview(text.encode(sys.stdout.encoding, "backslashreplace"))
+    while left:
+        left = left[raw.write(left) :]
+    raw.flush()

@@ -51,17 +51,14 @@ def command(
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
 
-    files = options.paths(runs)
-    if gold is None and len(files) > 1:
-        raise click.UsageError("several runs need a --gold")
+    files, gold = options.paths(runs, gold)
     with options.busy("measuring …"):
-        result = evaluate(
-            files if gold is not None else files[0], gold, measures or DEFAULTS, **choices
-        )
+        result = evaluate(files, gold, measures or DEFAULTS, **choices)
         text = render(result, how, per_query=per_query, by=by, color=options.use_color())
+    if save is not None:
+        result.save(save)
     options.write(text, output)
     if how != "json":
         options.tell(result.findings)
     if save is not None:
-        result.save(save)
         click.echo(f"saved: {save}", err=True)

@@ -7,25 +7,30 @@ batch, the run is first spread over temporary files by query, and each file is t
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from karat.align import align, missing_queries, no_shared_query
-from karat.data import Finding, Gold, Run, RunStream, merge_findings
-from karat.errors import InputError, SaveError
+from karat.align import align
+from karat.data import Gold, Run, RunStream
+from karat.errors import SaveError
+from karat.findings import Finding, merge_findings
 from karat.match.ids import Edges, IdMatcher, normalise_run
+from karat.preflight import missing_queries, no_shared_document, no_shared_query
 from karat.relation import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.align import Policy
+    from karat.data import Ints
     from karat.match.ids import Normaliser
 
 SPILL_FILES = 32  # how finely a scattered run is spread
+SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
 
 
 class _ScatteredError(Exception):
@@ -37,7 +42,7 @@ def relate(
 ) -> tuple[Relation, tuple[Finding, ...]]:
     """Draw the relation of a run and a gold (whose ids are normalised already), with findings."""
     try:
-        return _relate(stream, _whole_queries(stream.batches()), gold, policy, ids)
+        return _relate(stream, _whole_queries(_ahead(stream.batches())), gold, policy, ids)
     except _ScatteredError:
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             batches = _spread(stream.batches(), Path(folder))
@@ -55,38 +60,50 @@ def _relate(
     depth = np.zeros(gold.queries.height, dtype=np.int64)
     parts: list[Edges] = []
     findings = list(stream.findings)
-    some_queries = pl.Series(dtype=pl.String)
+    sample: pl.DataFrame | None = None
     for rows in batches:
-        if not len(some_queries):
-            some_queries = rows["query"].head(1000).unique(maintain_order=True)
-        batch = normalise_run(Run(stream.name, rows, stream.ordered), ids)
+        batch = normalise_run(Run(stream.name, rows, stream.order), ids)
+        sample = batch.rows.head(SAMPLE) if sample is None else sample
         aligned = align(batch, gold, policy)
         depth += np.bincount(aligned.query, minlength=len(depth))
         parts.append(matcher.match(aligned))
         findings += aligned.findings
-    if not len(some_queries):
-        raise InputError("nothing was retrieved for any query", where=f"run {stream.name}")
-    if not depth.any():
-        raise no_shared_query(some_queries, gold, stream.name)
+    if sample is not None and not depth.any():
+        raise no_shared_query(sample["query"], gold, stream.name)
     findings += missing_queries(depth > 0, gold, stream.name, policy)
     relation = _join(gold, depth, parts)
+    if sample is not None and not relation.unit_judged.any():
+        findings += no_shared_document(sample["doc"], gold)
     if policy.missing == "skip":
         relation = relation.select(depth > 0)
     return relation, merge_findings(findings)
 
 
-def _join(
-    gold: Gold, depth: np.ndarray[tuple[int], np.dtype[np.int64]], parts: list[Edges]
-) -> Relation:
-    def column(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.concatenate([getattr(part, name) for part in parts])
+def _join(gold: Gold, depth: Ints, parts: list[Edges]) -> Relation:
+    def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
+        columns = [getattr(part, name) for part in parts]
+        return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
 
     return Relation.build(
         gold,
         depth=depth,
         edges=(column("query"), column("rank"), column("item")),
-        judged=(column("judged_query"), column("judged_rank")),
+        units=(
+            column("unit_query"),
+            column("unit_rank"),
+            column("unit_judged", bool),
+            column("unit_repeat"),
+        ),
     )
+
+
+def _ahead(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Read the next batch in a thread while this one is worked on."""
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

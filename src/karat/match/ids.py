@@ -33,13 +33,15 @@ NORMALISERS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """What a batch of a run covers: edges, judged units, and how much was retrieved."""
+    """What a batch of a run covers: its edges, and its notable units."""
 
     query: Ints
     rank: Ints
     item: Ints
-    judged_query: Ints
-    judged_rank: Ints
+    unit_query: Ints
+    unit_rank: Ints
+    unit_judged: Bools
+    unit_repeat: Ints
 
 
 class IdMatcher:
@@ -56,27 +58,34 @@ class IdMatcher:
         """Return the edges of a batch: the pairs of a row and an item with the same id."""
         row, member = self._pairs(aligned)
         item = self._item[member]
-        judged = row[self._judged[item]]
-        judged = judged[np.diff(judged, prepend=-1) > 0]  # rows come sorted; each once
-        if aligned.repeated is not None:  # a repetition is judged, but covers nothing
-            new = ~aligned.repeated[row]
-            row, item = row[new], item[new]
+        unit = row[self._judged[item]]
+        unit = unit[np.diff(unit, prepend=-1) > 0]  # rows come sorted; each once
+        judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int64)
+        if aligned.repeat is not None:
+            notable = np.union1d(unit, np.flatnonzero(aligned.repeat))
+            unit, judged = notable, np.isin(notable, unit)
+            repeat = aligned.repeat[unit]
         return Edges(
             query=aligned.query[row],
             rank=aligned.rank[row],
             item=item,
-            judged_query=aligned.query[judged],
-            judged_rank=aligned.rank[judged],
+            unit_query=aligned.query[unit],
+            unit_rank=aligned.rank[unit],
+            unit_judged=judged,
+            unit_repeat=repeat,
         )
 
     def _pairs(self, aligned: Aligned) -> tuple[Ints, Ints]:
+        # of the gold only the queries of this batch; members are sorted by query
+        first = np.searchsorted(self._query, aligned.query.min(initial=len(self._query)))
+        last = np.searchsorted(self._query, aligned.query.max(initial=-1), side="right")
         rows = pl.DataFrame({"key": document_keys(aligned.query, aligned.doc)})
-        members = pl.DataFrame({"key": self._keys})
+        members = pl.DataFrame({"key": self._keys[first:last]})
         pairs = rows.with_row_index("row").join(
             members.with_row_index("member"), on="key", maintain_order="left_right"
         )
         row = pairs["row"].to_numpy().astype(np.int64)
-        member = pairs["member"].to_numpy().astype(np.int64)
+        member = pairs["member"].to_numpy().astype(np.int64) + first
         # equal keys are not proof: compare what they stand for
         same: Bools = aligned.query[row] == self._query[member]
         same &= (aligned.doc.gather(row) == self._doc.gather(member)).to_numpy()
@@ -88,7 +97,8 @@ def normalise_run(run: Run, how: Normaliser) -> Run:
     change = _change(how)
     if change is None:
         return run
-    return replace(run, rows=run.rows.with_columns(doc=change(run.rows["doc"])))
+    raw = run.rows["doc"]
+    return replace(run, rows=run.rows.with_columns(doc=change(raw), raw=raw))
 
 
 def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
@@ -146,10 +156,11 @@ def _map_distinct(ids: pl.Series, function: Callable[[str], str]) -> pl.Series:
 
 def _check_pattern(pattern: str) -> None:
     try:
-        pl.Series([""]).str.extract(pattern, 1)
         groups = re.compile(pattern).groups
+        pl.Series([""]).str.extract(pattern, 1)
     except (re.error, pl.exceptions.PolarsError) as error:
-        raise OptionError(f"{pattern!r} is not a regular expression: {error}") from None
+        first = str(error).splitlines()[0]
+        raise OptionError(f"{pattern!r} is not a regular expression: {first}") from None
     if not groups:
         raise OptionError(
             f"the pattern {pattern!r} has no group",

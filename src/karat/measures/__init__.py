@@ -15,8 +15,8 @@ import pkgutil
 from importlib import metadata
 
 from karat.errors import MeasureError
-from karat.measures import grammar
-from karat.measures.measure import REGISTRY, Measure, register
+from karat.measures import grammar, measure
+from karat.measures.measure import REGISTRY, M, Measure
 
 DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
 
@@ -29,14 +29,25 @@ def parse(spec: str | Measure) -> Measure:
 
 def known_measures() -> dict[str, type[Measure]]:
     """Return every known measure by its canonical name: built in, from plugins, registered."""
-    _load()
+    _load_built_in()
+    _load_plugins()
     return dict(sorted(REGISTRY.items(), key=lambda entry: entry[0].casefold()))
 
 
+def register(cls: M) -> M:
+    """Class decorator: make a measure of yours known by its name and aliases."""
+    _load_built_in()
+    return measure.register(cls)
+
+
 @functools.cache
-def _load() -> None:
+def _load_built_in() -> None:
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
+
+
+@functools.cache
+def _load_plugins() -> None:
     for plugin in metadata.entry_points(group="karat.measures"):
         try:
             loaded = plugin.load()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -36,7 +36,15 @@ class AllFound(Measure):
     name: ClassVar[str] = "all_found"
     aliases: ClassVar = {"allfound": {}, "complete_recall": {}}
 
+    def terms(self, relation: Relation) -> Terms:
+        """Count the items covered."""
+        hits = relation.credits(self.rel, self.k)
+        return Terms(hits.query, hits.rank)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))
+
     def compute(self, relation: Relation) -> Floats:
         """Return 1.0 where no relevant item is missing."""
-        found = relation.count(relation.credits(self.rel, self.k).query)
-        return np.equal(found, relation.relevant(self.rel)).astype(float)
+        return np.floor(super().compute(relation))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats, Ints
@@ -44,20 +44,28 @@ class AlphaNDCG(Measure):
         super().__post_init__()
         self.require(0 <= self.alpha <= 1, "alpha", "is a number from 0 to 1")
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the novelty-discounted gain ÷ that of the greedy ideal list."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the novelty-biased gains, discounted by rank."""
         hits = relation.covers(self.rel, self.k)
         novelty = (1 - self.alpha) ** _times_before(hits.item)
-        gained = novelty / relation.discount.take(hits.rank)
-        return np.minimum(relation.total(hits.query, gained) / self._ideal(relation), 1)
+        return Terms(hits.query, hits.rank, novelty / relation.discount.take(hits.rank))
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the gain of the greedy ideal list."""
+        return Divisor("ideal gain", self._ideal(relation))
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the gain ÷ the ideal gain; a greedy list may fall short of the optimum."""
+        return np.minimum(super().compute(relation), 1)
 
     def _ideal(self, relation: Relation) -> Floats:
         """Build the ideal list of all queries at once, one rank a step."""
         relevant = relation.item_grade[relation.member_item] >= self.rel
         item = relation.member_item[relevant]
         query = relation.item_query[item]
-        # number the documents of each query; members of a document share its number
-        names = relation.member_doc.filter(relevant).rank("dense").to_numpy().astype(np.int64)
+        # number the documents of each query, the greatest id first, as ndeval breaks ties
+        ids = relation.member_doc.filter(relevant)
+        names = ids.rank("dense", descending=True).to_numpy().astype(np.int64)
         _, doc = np.unique(query * (names.max(initial=0) + 1) + names, return_inverse=True)
         doc_query = np.zeros(doc.max(initial=-1) + 1, dtype=np.int64)
         doc_query[doc] = query

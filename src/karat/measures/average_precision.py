@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -46,15 +46,21 @@ class AveragePrecision(Measure):
             self.over in ("relevant", "retrieved", "min"), "over", "is relevant, retrieved or min"
         )
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the sum of precisions ÷ the divisor."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the precision at the first rank of each relevant item."""
         hits = relation.credits(self.rel, self.k)
-        return relation.total(hits.query, hits.nth / hits.rank) / self._divisor(relation)
+        return Terms(hits.query, hits.rank, hits.nth / hits.rank)
 
-    def _divisor(self, relation: Relation) -> Floats:
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by what `over` says."""
         relevant = relation.relevant(self.rel)
         if self.over == "retrieved":
-            return np.maximum(relation.count(relation.credits(self.rel, self.k).query), 1.0)
+            found = relation.count(relation.credits(self.rel, self.k).query)
+            return Divisor("relevant items retrieved", np.maximum(found, 1))
         if self.over == "min" and self.k is not None:
-            return np.minimum(relevant, float(self.k))
-        return relevant.astype(float)
+            return Divisor("relevant items, at most k", np.minimum(relevant, self.k))
+        return Divisor("relevant items", relevant)
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the mean; a unit that covers several items cannot lift `over=min` above 1."""
+        return np.minimum(super().compute(relation), 1)

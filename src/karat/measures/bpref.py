@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -36,13 +35,18 @@ class Bpref(Measure):
     name: ClassVar[str] = "bpref"
     at: ClassVar[str | None] = None
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the mean preference over the relevant items."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up how far each relevant item found is preferred."""
         hits = relation.credits(self.rel)
         relevant = relation.relevant(self.rel)
         rejected = relation.relevant(0) - relevant
-        above = relation.rejected_above(self.rel, hits)
+        # documents of one group are one item, so there may be more units than items
+        above = np.minimum(relation.rejected_above(self.rel, hits), rejected[hits.query])
         limit = relevant[hits.query]
         most = np.maximum(np.minimum(rejected, relevant)[hits.query], 1)
         preferred = 1 - np.minimum(above, limit) / most
-        return relation.total(hits.query, preferred) / relevant
+        return Terms(hits.query, hits.rank, preferred)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Aggregation, Measure, register
+from karat.measures.measure import Aggregation, Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -100,6 +100,7 @@ class RelevantRetrieved(Measure):
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the relevant items that the first k units cover."""
-        return relation.count(relation.credits(self.rel, self.k).query).astype(float)
+    def terms(self, relation: Relation) -> Terms:
+        """Count the items that the first k units cover."""
+        hits = relation.credits(self.rel, self.k)
+        return Terms(hits.query, hits.rank)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.gain import check_gain, gains
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, Terms, register
 from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -54,8 +53,8 @@ class DCG(Measure):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the discounted gains of the items, each at its first rank."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the discounted gains of the items, each at its first rank."""
         hits = relation.credits(ANY_GAIN, self.k)
         gained = gains(self.gain, relation.item_grade.take(hits.item))
-        return relation.total(hits.query, gained / relation.discount.take(hits.rank))
+        return Terms(hits.query, hits.rank, gained / relation.discount.take(hits.rank))

@@ -40,5 +40,4 @@ class ElevenPoint(Measure):
             InterpolatedPrecision(recall=tenth / 10, rel=self.rel).compute(relation)
             for tenth in range(11)
         )
-        mean: Floats = np.mean(list(levels), axis=0)
-        return mean
+        return np.asarray(sum(levels)) / 11

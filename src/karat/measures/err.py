@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, Terms, register
 from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.data import Floats, Ints
     from karat.relation import Relation
 
 
@@ -47,17 +47,24 @@ class ExpectedReciprocalRank(Measure):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the expected reciprocal rank."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up 1 ÷ rank, weighed by the probability of stopping there."""
         hits = relation.credits(ANY_GAIN, self.k)
         best = np.ones(len(hits.query), dtype=bool)  # a unit's first item has its highest grade
         best[1:] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
         hits = hits.take(np.flatnonzero(best))
         top = self.max or max(relation.item_grade.max(initial=1.0), 1.0)
         grade = np.minimum(relation.item_grade[hits.item], top)
-        stop = (np.exp2(grade) - 1) / np.exp2(top)
-        go_on = np.concatenate(([0.0], np.cumsum(np.log1p(-stop))))  # log Π(1 − R), all queries
-        units = relation.count(hits.query)
-        start = np.cumsum(units) - units
-        reached = np.exp(go_on[:-1] - go_on[start[hits.query]])
-        return relation.total(hits.query, stop * reached / hits.rank)
+        stop = np.exp2(grade - top) - np.exp2(-top)
+        return Terms(hits.query, hits.rank, stop * _reached(hits.query, stop) / hits.rank)
+
+
+def _reached(query: Ints, stop: Floats) -> Floats:
+    """Return the probability that a reader comes as far as each unit: Π(1 − R of those above)."""
+    reached = np.ones(len(query))
+    later = np.flatnonzero(query[1:] == query[:-1]) + 1 if len(query) else query
+    while len(later):  # the second unit of every query, then the third, …
+        first = later[np.diff(query[later], prepend=-1) > 0]
+        reached[first] = reached[first - 1] * (1 - stop[first - 1])
+        later = np.setdiff1d(later, first, assume_unique=True)
+    return reached

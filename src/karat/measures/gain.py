@@ -32,6 +32,11 @@ def gains(gain: str, grade: Floats) -> Floats:
     if gain == "linear":
         return grade
     if gain == "exp":
+        if grade.max(initial=0) > 1000:
+            raise MeasureError(
+                f"2 to the power of grade {grade.max():g} is too large",
+                fix="use gain=linear, or a scale of smaller grades",
+            )
         return np.exp2(grade) - 1
     table = _table(gain)
     index = grade.astype(np.int64)

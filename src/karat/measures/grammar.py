@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SPEC = re.compile(
-    r"""(?P<name>[^@/()]+)
+    r"""(?P<name>[^@/()]+?)
         (?:\((?P<params>[^()]*)\))?
-        (?:@(?P<at>[^@/()]*?)(?:-l(?P<level>\d+))?)?
-        (?:/(?P<relation>[A-Za-z][\w-]*(?:\([^()]*\))?))?""",
-    re.VERBOSE,
+        (?:@(?P<at>[^@/()]*?))?
+        (?:-l(?P<level>\d+))?
+        (?:/(?P<relation>[a-z][\w-]*(?:\([^()]*\))?))?""",
+    re.VERBOSE | re.IGNORECASE,
 )
 _NUMBER = r"\d*\.?\d+"
 
@@ -76,21 +77,25 @@ def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -
 
 
 def _number(text: str, kind: type[int | float], what: str) -> float:
-    try:
+    pattern = r"-?\d{1,18}" if kind is int else r"-?\d*\.?\d+(?:e-?\d+)?"
+    if re.fullmatch(pattern, text, re.ASCII | re.IGNORECASE):
         return kind(text)
-    except ValueError:
-        number = "whole number" if kind is int else "number"
-        raise MeasureError(f"{what} is not a {number}", fix=f"use a {number}") from None
+    number = "whole number" if kind is int else "number"
+    raise MeasureError(f"{what} is not a {number}", fix=f"use a {number}")
 
 
 def _split_params(text: str, spec: str) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or not value.strip():
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or not value:
             raise MeasureError(
                 f"{part!r} in {spec!r} is not a parameter", fix="write parameters as name=value"
             )
-        yield name.strip(), value.strip().strip("'\"")
+        if name in seen:
+            raise MeasureError(f"{spec!r} gives {name} twice", fix="give it once")
+        seen.add(name)
+        yield name, value.strip("'\"")
 
 
 def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
@@ -106,7 +111,7 @@ def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
     if name is None:
         return None
     folded = _fold(name)
-    for pattern, cls, implied in _spellings(len(REGISTRY)):
+    for pattern, cls, implied in _spellings(tuple(REGISTRY.values())):
         found = pattern.fullmatch(folded)
         if found:
             return cls, {**implied, **found.groupdict()}
@@ -114,25 +119,22 @@ def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
 
 
 @functools.cache
-def _spellings(_size: int) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
+def _spellings(
+    classes: tuple[type[Measure], ...],
+) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
     """List the patterns of every name and alias; names come first, so none can be shadowed."""
-    names: list[tuple[str, type[Measure], Mapping[str, str]]] = [
-        (name, cls, {}) for name, cls in REGISTRY.items()
-    ]
-    aliases = [
-        (alias, cls, implied) for cls in REGISTRY.values() for alias, implied in cls.aliases.items()
-    ]
+    nothing: Mapping[str, str] = {}
+    names = [(cls.name, cls, nothing) for cls in classes]
+    aliases = [(alias, cls, implied) for cls in classes for alias, implied in cls.aliases.items()]
     return [(_pattern(spelling), cls, implied) for spelling, cls, implied in names + aliases]
 
 
 def _pattern(alias: str) -> re.Pattern[str]:
-    """Compile an alias, in which `{p}` stands for the number that the parameter p takes."""
+    """Compile an alias: `{p}` stands for a number, and a _ before it may also be a dot."""
     parts = re.split(r"\{(\w+)\}", alias)
     text = _fold(parts[0])
     for parameter, after in zip(parts[1::2], parts[2::2], strict=True):
-        # before a whole number `_` and `.` are the same; `rbp.95` means 0.95
-        separator = "[._]?" if parameter == "k" else r"(?:_|\.(?=\d*\.))?"
-        text = text.rstrip("._") + rf"{separator}(?P<{parameter}>{_NUMBER})" + _fold(after)
+        text = re.sub("_$", "[._]", text) + rf"(?P<{parameter}>{_NUMBER})" + _fold(after)
     return re.compile(text)
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -38,8 +37,8 @@ class InferredAveragePrecision(Measure):
     name: ClassVar[str] = "infAP"
     at: ClassVar[str | None] = None
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the mean expected precision over the relevant items."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the expected precision at each relevant item found."""
         epsilon = 0.00001
         hits = relation.credits(self.rel)
         r = hits.nth - 1
@@ -47,4 +46,8 @@ class InferredAveragePrecision(Measure):
         u = relation.pooled_above(hits)
         expected = 1 / hits.rank + (r + n + u) / hits.rank * (r + epsilon) / (r + n + 2 * epsilon)
         precision = np.where(hits.rank == 1, 1.0, expected)
-        return relation.total(hits.query, precision) / relation.relevant(self.rel)
+        return Terms(hits.query, hits.rank, precision)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 class Judged(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
-    judged@k = judged units among the first k ÷ k; without a cutoff ÷ the number retrieved. Where
-    it is low, the other measures mostly tell which system the judgements were pooled from.
+    judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other
+    measures mostly tell which system the judgements were pooled from.
 
     Citation: Buckley, Dimmick, Soboroff, Voorhees: Bias and the limits of pooling (SIGIR 2006).
 
@@ -32,9 +31,11 @@ class Judged(Measure):
     name: ClassVar[str] = "judged"
     needs_relevant: ClassVar[bool] = False
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return judged units ÷ k, or ÷ the number retrieved."""
-        query = relation.judged_query
-        if self.k is not None:
-            query = query[relation.judged_rank <= self.k]
-        return relation.count(query) / (self.k or np.maximum(relation.depth, 1))
+    def terms(self, relation: Relation) -> Terms:
+        """Count the judged units."""
+        return Terms(*relation.judged(self.k))
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the units there are to judge."""
+        shown = np.minimum(relation.depth, self.k or np.inf)
+        return Divisor("units retrieved", np.maximum(shown, 1))

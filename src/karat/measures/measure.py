@@ -13,19 +13,37 @@ from karat.errors import MeasureError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karat.data import Bools, Floats
+    from karat.data import Bools, Floats, Ints
     from karat.relation import Relation
 
 Aggregation: TypeAlias = Literal["mean", "sum", "geometric"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a measure adds up: values by query and rank, or a count of 1 each."""
+
+    query: Ints
+    rank: Ints
+    value: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Divisor:
+    """What a measure divides by: a value a query, or one for all."""
+
+    name: str
+    value: Floats | Ints | float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with `compute` as its
-    formula and a docstring that defines it. `k` cuts the list (None: all of it), `relation` names
-    the relation it reads (None: the one the evaluation was asked for).
+    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
+    and `divisor` (or as `compute`, if it is no sum) and a docstring that defines it. `k` cuts the
+    list (None: all of it), `relation` names the relation it reads (None: the one the evaluation
+    was asked for).
     """
 
     k: int | None = None
@@ -40,9 +58,24 @@ class Measure:
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return one value a query; what it returns for an undefined query is not looked at."""
+    def terms(self, relation: Relation) -> Terms:
+        """Return what is added up, each term at the rank where it arises."""
         raise NotImplementedError
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Return what the sum is divided by, and what that is called."""
+        del relation
+        return Divisor("nothing", 1.0)
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return one value a query: the sum of the terms ÷ the divisor, unless overridden.
+
+        What it returns for an undefined query is not looked at.
+        """
+        terms = self.terms(relation)
+        if terms.value is None:
+            return relation.count(terms.query) / self.divisor(relation).value
+        return relation.total(terms.query, terms.value) / self.divisor(relation).value
 
     def level(self) -> float:
         """Return the grade from which an item counts as relevant for this measure."""
@@ -62,9 +95,10 @@ class Measure:
 
     def __post_init__(self) -> None:
         """Check what holds for every measure."""
-        if self.k is not None and self.k < 1:
+        if self.k is not None and (type(self.k) is not int or self.k < 1):
             raise MeasureError(
-                f"the cutoff of {self.name}@{self.k} is below 1", fix="use a whole number from 1"
+                f"the cutoff of {self.name}@{self.k} is not a whole number from 1",
+                fix=f"for example {self.name}@10",
             )
         rel = getattr(self, "rel", 1.0)
         if not (math.isfinite(rel) and rel > 0):
@@ -146,4 +180,4 @@ def register(cls: M) -> M:
     return cls
 
 
-__all__ = ["REGISTRY", "Aggregation", "Measure", "register"]
+__all__ = ["REGISTRY", "Aggregation", "Divisor", "Measure", "Terms", "register"]

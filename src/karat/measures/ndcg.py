@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import register
+from karat.measures.measure import Divisor, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -40,11 +40,12 @@ class NDCG(DCG):
     aliases: ClassVar = {"ndcg_cut_{k}": {}, "ndcg_burges": {"gain": "exp"}}
     unit_interval: ClassVar[bool] = True
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return DCG ÷ ideal DCG; a unit richer than one item cannot lift it over 1."""
-        return np.minimum(super().compute(relation) / self._ideal(relation), 1)
-
-    def _ideal(self, relation: Relation) -> Floats:
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the DCG of the ideal list."""
         query, rank, item = relation.ideal(self.k)
         gained = gains(self.gain, relation.item_grade.take(item))
-        return relation.total(query, gained / relation.discount.take(rank))
+        return Divisor("ideal DCG", relation.total(query, gained / relation.discount.take(rank)))
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return DCG ÷ ideal DCG; a unit richer than one item cannot lift it over 1."""
+        return np.minimum(super().compute(relation), 1)

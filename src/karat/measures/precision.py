@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -37,7 +36,13 @@ class Precision(Measure):
     name: ClassVar[str] = "P"
     aliases: ClassVar = {"precision": {}, "P_{k}": {}, "set_P": {}, "SetP": {}}
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return relevant units ÷ k, or ÷ the number retrieved."""
-        found = relation.count(relation.units(self.rel, self.k).query)
-        return found / (self.k or np.maximum(relation.depth, 1))
+    def terms(self, relation: Relation) -> Terms:
+        """Count the relevant units."""
+        hits = relation.units(self.rel, self.k)
+        return Terms(hits.query, hits.rank)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by k, or by the number retrieved."""
+        if self.k is not None:
+            return Divisor("k", self.k)
+        return Divisor("units retrieved", np.maximum(relation.depth, 1))

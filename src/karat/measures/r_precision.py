@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -32,9 +31,12 @@ class RPrecision(Measure):
     aliases: ClassVar = {"r_precision": {}, "RPrecision": {}}
     at: ClassVar[str | None] = None
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return relevant units among the first R ÷ R."""
-        relevant = relation.relevant(self.rel)
+    def terms(self, relation: Relation) -> Terms:
+        """Count the relevant units among the first R."""
         hits = relation.units(self.rel)
-        inside = hits.rank <= relevant[hits.query]
-        return relation.count(hits.query[inside]) / relevant
+        inside = hits.rank <= relation.relevant(self.rel)[hits.query]
+        return Terms(hits.query[inside], hits.rank[inside])
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by R."""
+        return Divisor("relevant items", relation.relevant(self.rel))

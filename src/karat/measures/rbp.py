@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -41,7 +41,11 @@ class RankBiasedPrecision(Measure):
         super().__post_init__()
         self.require(0 < self.p < 1, "p", "is a probability between 0 and 1")
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the weighted sum over the relevant units."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the weights of the relevant units."""
         hits = relation.units(self.rel, self.k)
-        return (1 - self.p) * relation.total(hits.query, np.power(self.p, hits.rank - 1.0))
+        return Terms(hits.query, hits.rank, (1 - self.p) * np.power(self.p, hits.rank - 1.0))
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the sum; rounding must not lift a long perfect list over 1."""
+        return np.minimum(super().compute(relation), 1)

@@ -44,7 +44,6 @@ class RankBiasedPrecisionResidual(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return 1 − the weight of the judged ranks."""
-        query, rank = relation.judged_query, relation.judged_rank
-        if self.k is not None:
-            query, rank = query[rank <= self.k], rank[rank <= self.k]
-        return 1 - (1 - self.p) * relation.total(query, np.power(self.p, rank - 1.0))
+        query, rank = relation.judged(self.k)
+        judged = (1 - self.p) * relation.total(query, np.power(self.p, rank - 1.0))
+        return np.maximum(1 - judged, 0)

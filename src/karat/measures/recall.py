@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -44,7 +43,11 @@ class Recall(Measure):
         "subtopic_recall": {},
     }
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return items covered ÷ items relevant."""
-        found = relation.count(relation.credits(self.rel, self.k).query)
-        return found / relation.relevant(self.rel)
+    def terms(self, relation: Relation) -> Terms:
+        """Count the items covered."""
+        hits = relation.credits(self.rel, self.k)
+        return Terms(hits.query, hits.rank)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -30,8 +29,8 @@ class ReciprocalRank(Measure):
     name: ClassVar[str] = "RR"
     aliases: ClassVar = {"MRR": {}, "recip_rank": {}, "reciprocal_rank": {}, "recip_rank_{k}": {}}
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the reciprocal of the rank of each query's first hit."""
+    def terms(self, relation: Relation) -> Terms:
+        """Add up 1 ÷ rank of the first relevant unit."""
         hits = relation.units(self.rel, self.k)
         first = hits.nth == 1
-        return relation.total(hits.query[first], 1 / hits.rank[first])
+        return Terms(hits.query[first], hits.rank[first], 1 / hits.rank[first])

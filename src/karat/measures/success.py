@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, register
+import numpy as np
+
+from karat.measures.measure import Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -30,7 +32,11 @@ class Success(Measure):
     name: ClassVar[str] = "success"
     aliases: ClassVar = {"hit_rate": {}, "success_{k}": {}, "hit": {}, "accuracy": {}}
 
+    def terms(self, relation: Relation) -> Terms:
+        """Count the relevant units."""
+        hits = relation.units(self.rel, self.k)
+        return Terms(hits.query, hits.rank)
+
     def compute(self, relation: Relation) -> Floats:
         """Return 1.0 where a relevant unit is in the list."""
-        found = relation.count(relation.units(self.rel, self.k).query)
-        return (found > 0).astype(float)
+        return np.minimum(super().compute(relation), 1.0)

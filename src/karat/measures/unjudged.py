@@ -36,8 +36,6 @@ class Unjudged(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return unjudged units ÷ k, or ÷ the number retrieved."""
-        judged, retrieved = relation.judged_query, relation.depth
-        if self.k is not None:
-            judged = judged[relation.judged_rank <= self.k]
-            retrieved = np.minimum(retrieved, self.k)
-        return (retrieved - relation.count(judged)) / (self.k or np.maximum(relation.depth, 1))
+        judged = relation.count(relation.judged(self.k)[0])
+        retrieved = np.minimum(relation.depth, self.k or np.inf)
+        return (retrieved - judged) / (self.k or np.maximum(relation.depth, 1))

@@ -74,8 +74,10 @@ def is_several(data: object) -> bool:
         return False
     first = next(iter(data.values()))
     if isinstance(first, Mapping):
-        return bool(first) and isinstance(next(iter(first.values())), Mapping | list | tuple)
-    return not isinstance(first, list | tuple)
+        return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
+    if isinstance(first, list):  # of records, not of ids
+        return bool(first) and isinstance(first[0], Mapping) and "retrieved" in first[0]
+    return isinstance(first, str | os.PathLike | Run | RunStream) or hasattr(first, "columns")
 
 
 def known_formats() -> dict[str, Format]:
@@ -93,11 +95,17 @@ def _format(source: Source, role: str, named: str | None) -> Format:
     for entry in able.values():
         if entry.sniff(look, role):
             return entry
+    if not look.binary and not look.lines:
+        raise InputError(
+            "there is nothing but blank lines and comments where records should begin",
+            where=source.where,
+            fix="check what wrote the file",
+        )
     other = next((name for name, entry in formats.items() if entry.sniff(look, role)), "")
     raise InputError(
         f"cannot tell what format this {role} file has; it begins with {look.excerpt!r}"
         + (f" (it looks like {other}, which holds no {role})" if other else ""),
-        where=str(source.path),
+        where=source.where,
         fix=f"name it with --{role}-format: {', '.join(able)}",
     )
 

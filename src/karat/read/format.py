@@ -75,7 +75,7 @@ class Format:
         raise self._cannot("samples", source)
 
     def _cannot(self, role: str, source: Source) -> InputError:
-        return InputError(f"the format {self.name} holds no {role}", where=str(source.path))
+        return InputError(f"the format {self.name} holds no {role}", where=source.where)
 
 
 FORMATS: dict[str, Format] = {}

@@ -29,15 +29,15 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(_read(source), name, str(source.path)).stream()
+        return python.run(_read(source), name, source.where).stream()
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(_read(source), str(source.path))
+        return python.gold(_read(source), source.where)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return records.samples(_read(source), name, str(source.path))
+        return records.samples(_read(source), name, source.where)
 
 
 def _read(source: Source) -> Any:  # noqa: ANN401
@@ -47,4 +47,4 @@ def _read(source: Source) -> Any:  # noqa: ANN401
         what = "nested too deeply"
     except ValueError as error:
         what = str(error)
-    raise InputError(f"not valid JSON: {what}", where=str(source.path), fix="write it again")
+    raise InputError(f"not valid JSON: {what}", where=source.where, fix="write it again")

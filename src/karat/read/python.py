@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.data import Finding, Gold, Run
+from karat.data import Gold, Run
 from karat.errors import InputError
+from karat.findings import Finding
 from karat.read import records, table
 
 
@@ -47,12 +48,12 @@ def gold(data: object, where: str = "gold") -> Gold:
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     queries, docs, scores = _flatten(data, where)
     rows = pl.DataFrame({"query": queries, "doc": docs, "score": scores})
-    return Run(name, rows, findings=_id_mix(data))
+    return Run(name, rows, "mapped", _id_mix(data))
 
 
 def _listed(data: Mapping[Any, Any], name: str, where: str) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    return Run(name, records.run(listed, name, where).rows, ordered=True, findings=_id_mix(data))
+    return Run(name, records.run(listed, name, where).rows, order="listed", findings=_id_mix(data))
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:
@@ -77,7 +78,7 @@ def _flatten(data: Mapping[Any, Any], where: str) -> tuple[pl.Series, pl.Series,
     numbers = chain.from_iterable(docs.values() for docs in data.values())
     try:
         column = pl.Series(np.fromiter(numbers, np.float64, total))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"a document carries something that is not a number: {error}",
             where=where,
@@ -94,7 +95,7 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
         ids = pl.Series(listed, dtype=pl.String)
     except (TypeError, pl.exceptions.PolarsError):
         ids = None
-    if ids is None or ids.null_count() or (ids.str.len_bytes() == 0).any():
+    if ids is None or ids.null_count() or table.blank(ids).any():
         ids = pl.Series(list(map(records.identifier, listed, repeat(where))), dtype=pl.String)
     return ids
 

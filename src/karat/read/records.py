@@ -9,7 +9,9 @@ are interchangeable. Every other field describes the query, to slice results by.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = Mapping[str, Any]
 FIELDS = ("query", "question", "retrieved", "gold", "reference")
+_RECORD = re.compile(rb'\{\s*"(' + "|".join(FIELDS).encode() + rb')"\s*:')
 
 
 @register_format
@@ -38,42 +41,39 @@ class Records(Format):
     order: ClassVar[int] = 20
 
     def sniff(self, look: Look, role: str) -> bool:
-        """The first line is a whole object, or the beginning of a long one with our fields."""
+        """The first line is an object with one of our fields, or one of several objects."""
         del role
-        first = look.head.lstrip().split(b"\n", 1)[0]
-        if not first.startswith(b"{"):
-            return False
+        first, _, rest = look.head.lstrip().partition(b"\n")
         try:
-            return isinstance(json.loads(first), dict) and (
-                look.suffix != ".json" or b'"retrieved"' in first or b'"gold"' in first
-            )
-        except (ValueError, RecursionError):
-            return look.suffix in (".jsonl", ".ndjson")
+            record = json.loads(first)
+        except (ValueError, RecursionError):  # too long to be seen whole, or broken
+            named = look.suffix in (".jsonl", ".ndjson") and first.startswith(b"{")
+            return named or bool(_RECORD.match(first))
+        several = rest.lstrip().startswith(b"{")
+        return isinstance(record, dict) and (several or not record.keys().isdisjoint(FIELDS))
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read what was retrieved, block by block."""
 
         def batches() -> Iterator[pl.DataFrame]:
-            first = 1
+            seen: set[str] = set()
             for block in source.blocks():
-                records = _lines(block, source)
-                yield _run_rows(records, str(source.path), first)
-                first += len(records)
+                yield _run_rows(_lines(block), source.where, seen)
 
-        return RunStream(name, batches, ordered=True)
+        return RunStream(name, batches, order="listed")
 
     def gold(self, source: Source) -> Gold:
         """Read what is gold."""
-        return gold(_all_lines(source), str(source.path))
+        return gold(_all_lines(source), source.where)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read both."""
-        return samples(_all_lines(source), name, str(source.path))
+        return samples(_all_lines(source), name, source.where)
 
 
 def run(records: Iterable[Record], name: str, where: str = "") -> Run:
     """Return the run of records."""
-    return Run(name, _run_rows(list(records), where or name, 1), ordered=True)
+    return Run(name, _run_rows(list(records), where or name, set()), order="listed")
 
 
 def samples(records: object, name: str, where: str = "records") -> Samples:
@@ -91,9 +91,13 @@ def gold(records: Iterable[Record], where: str = "gold") -> Gold:
     """Return the gold of records, with every further field as a column of the queries."""
     rows: list[tuple[str, str, float, int | None]] = []
     about: list[dict[str, Any]] = []
+    seen: set[str] = set()
     group = 0
     for number, record in enumerate(records, start=1):
         query = _query(record, number, where)
+        if query in seen:
+            raise _twice(query, where)
+        seen.add(query)
         entries = _field(record, "gold", query, where)
         about.append({"query": query, **_describe(record)})
         for docs, grade in _items(entries, query, where):
@@ -101,25 +105,21 @@ def gold(records: Iterable[Record], where: str = "gold") -> Gold:
             key = group if len(docs) > 1 else None
             rows.extend((query, doc, grade, key) for doc in docs)
     queries = _table(about)
-    if queries["query"].n_unique() < queries.height:
-        twice = queries["query"].filter(queries["query"].is_duplicated())[0]
-        raise InputError(
-            f"query {twice!r} has more than one record", where=where, fix="keep one record a query"
-        )
     schema = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
-    return Gold.build(
-        pl.DataFrame(rows, schema=schema, orient="row"),
-        queries=queries,
-    )
+    return Gold.build(pl.DataFrame(rows, schema=schema, orient="row"), queries=queries)
 
 
-def _run_rows(records: list[Record], where: str, first: int) -> pl.DataFrame:
+def _run_rows(records: list[Record], where: str, seen: set[str]) -> pl.DataFrame:
+    """Return the rows of records; `seen` holds the queries of earlier ones."""
     queries: list[str] = []
     docs: list[str] = []
     scores: list[float | None] = []
-    for number, record in enumerate(records, start=first):
+    for number, record in enumerate(records, start=len(seen) + 1):
         query = _query(record, number, where)
-        for entry in _field(record, "retrieved", query, where):
+        if query in seen:
+            raise _twice(query, where)
+        seen.add(query)
+        for entry in _in_order(_field(record, "retrieved", query, where), query, where):
             doc, score = _unit(entry, query, where)
             queries.append(query)
             docs.append(doc)
@@ -130,16 +130,29 @@ def _run_rows(records: list[Record], where: str, first: int) -> pl.DataFrame:
     )
 
 
+def _in_order(retrieved: object, query: str, where: str) -> Iterable[object]:
+    """Refuse what has no order, or is no list at all."""
+    if isinstance(retrieved, Iterable) and not isinstance(
+        retrieved, Mapping | set | frozenset | str | bytes
+    ):
+        return retrieved
+    raise InputError(
+        f"what was retrieved for query {query!r} is a {type(retrieved).__name__}, not a list",
+        where=where,
+        fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
+    )
+
+
 def _unit(entry: object, query: str, where: str) -> tuple[str, float | None]:
     if isinstance(entry, Mapping):
         doc, score = entry.get("doc", entry.get("id")), entry.get("score")
         if doc is None:
             raise InputError(
-                f"a retrieved entry of query {query!r} has no doc, only {', '.join(entry)}",
+                f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
                 where=where,
                 fix="give each retrieved entry the id of its document",
             )
-        return identifier(doc, where), None if score is None else float(score)
+        return identifier(doc, where), None if score is None else _score(score, query, where)
     return identifier(entry, where), None
 
 
@@ -150,13 +163,13 @@ def _items(entries: object, query: str, where: str) -> Iterator[tuple[list[str],
             ([identifier(doc, where)], _grade(g, query, where)) for doc, g in entries.items()
         )
         return
-    for entry in entries if isinstance(entries, list | tuple) else [entries]:
+    for entry in _several(entries):
         if isinstance(entry, Mapping):
             docs = entry.get("docs", entry.get("doc"))
             grade = _grade(entry.get("grade", 1), query, where)
         else:
             docs, grade = entry, 1.0
-        listed = docs if isinstance(docs, list | tuple | set | frozenset) else [docs]
+        listed = _several(docs)
         if not listed or docs is None:
             raise InputError(
                 f"an item of the gold of query {query!r} names no document",
@@ -166,9 +179,28 @@ def _items(entries: object, query: str, where: str) -> Iterator[tuple[list[str],
         yield [identifier(doc, where) for doc in listed], grade
 
 
+def _several(value: object) -> list[object]:
+    """Return the elements of a list, tuple, set or array; anything else stands for itself."""
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | str | bytes):
+        return list(value)
+    return [value]
+
+
+def _score(value: object, query: str, where: str) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"the score {str(value)[:40]!r} of query {query!r} is not a number",
+            where=where,
+            fix="give scores as numbers, or leave them out: the list is in rank order",
+        ) from None
+
+
 def _grade(value: object, query: str, where: str) -> float:
-    if isinstance(value, int | float):
-        return float(value)
+    with contextlib.suppress(OverflowError):
+        if isinstance(value, int | float):
+            return float(value)
     raise InputError(
         f"the grade {str(value)[:40]!r} of query {query!r} is not a number",
         where=where,
@@ -201,14 +233,25 @@ def _query(record: object, number: int, where: str) -> str:
 
 def _field(record: Record, name: str, query: str, where: str) -> Any:  # noqa: ANN401
     if name not in record:
-        close = next((nearest(key, [name]) for key in record if nearest(key, [name])), "")
+        guesses = (nearest(str(key), [name]) for key in record)
+        close = next(filter(None, guesses), "")
         raise InputError(
-            f"the record of query {query!r} has no field {name!r}, only {', '.join(record)}",
+            f"the record of query {query!r} has no field {name!r}, only {_keys(record)}",
             where=where,
             fix=close or f"add {name!r}; an empty list means that there is none",
         )
     value = record[name]
     return [] if value is None else value
+
+
+def _twice(query: str, where: str) -> InputError:
+    return InputError(
+        f"query {query!r} has more than one record", where=where, fix="keep one record a query"
+    )
+
+
+def _keys(record: Mapping[Any, Any]) -> str:
+    return ", ".join(map(str, record)) or "nothing"
 
 
 def _describe(record: Record) -> dict[str, Any]:
@@ -235,21 +278,22 @@ def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
     )
 
 
-def _all_lines(source: Source) -> list[Record]:
-    return list(chain.from_iterable(_lines(block, source) for block in source.blocks()))
+def _all_lines(source: Source) -> Iterator[Record]:
+    return chain.from_iterable(_lines(block) for block in source.blocks())
 
 
-def _lines(block: Block, source: Source) -> list[Record]:
+def _lines(block: Block) -> list[Record]:
     records = []
-    for line, raw in enumerate(block.data.split(b"\n"), start=block.line):
+    for number, raw in enumerate(block.data.split(b"\n")):
         if not raw.strip():
             continue
-        where = f"{source.path}, line {line}"
         try:
             records.append(json.loads(raw))
         except (ValueError, RecursionError) as error:
             what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise InputError(
-                f"not valid JSON: {what}", where=where, fix="write one JSON object a line"
+                f"not valid JSON: {what}",
+                where=block.where(number),
+                fix="write one JSON object a line",
             ) from None
     return records

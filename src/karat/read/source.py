@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
 import zlib
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
 
-BLOCK = 64 << 20  # bytes parsed at once; what is larger is streamed
+BLOCK = 8 << 20  # bytes parsed at once: small enough for caches, large enough for speed
+LINE = 64 << 20  # bytes of the longest line that is taken for one
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 64 << 10  # bytes looked at to tell the format
 # A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
@@ -29,10 +32,15 @@ BOMB_RATIO, BOMB_BYTES = 200, 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some whole lines of a file; `line` is the number of the first."""
+    """Some whole lines of a file, which begin at `offset`."""
 
+    source: Source
     data: bytes
-    line: int
+    offset: int
+
+    def where(self, number: int) -> str:
+        """Say where the line of this number within the block stands, counting from 0."""
+        return f"{self.source.where}, line {self.source.line_at(self.offset) + number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +48,16 @@ class Source:
     """A readable file that is known to exist and to hold something."""
 
     path: Path
+    given: str = ""  # what the user called it, where that is not the path
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Source:
         """Check what can be checked before reading: exists, a file, readable, not empty."""
         path = Path(path)
         where = str(path)
-        if path.is_dir():
-            raise InputError("this is a directory", where=where, fix="name a file inside it")
         try:
+            if path.is_dir():
+                raise InputError("this is a directory", where=where, fix="name a file inside it")
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError("the file is empty", where=where, fix="write it again")
             if not path.is_file():
@@ -58,13 +67,21 @@ class Source:
         except FileNotFoundError:
             raise InputError("no such file", where=where, fix=_sibling(path)) from None
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=where) from None
-        return cls(path)
+            raise InputError(f"cannot be read: {error.strerror}", where=where[:200]) from None
+        except ValueError:
+            raise InputError("a path holds no NUL character", where=repr(where)) from None
+        return cls(path, where)
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return self.given or str(self.path)
 
     @property
     def name(self) -> str:
         """The file's name without folder and endings: what a run is called by default."""
-        return self.path.name.removesuffix(".gz").rsplit(".", 1)[0] or self.path.name
+        name = Path(self.where).name
+        return name.removesuffix(".gz").rsplit(".", 1)[0] or name
 
     @property
     def suffix(self) -> str:
@@ -85,13 +102,13 @@ class Source:
     def open(self) -> Iterator[_Readable]:
         """Open the file, unzipped where it is gzip; trouble becomes an InputError."""
         try:
-            with self.path.open("rb", buffering=0) as raw:
+            with self.path.open("rb") as raw:
                 zipped = raw.read(2) == b"\x1f\x8b"
                 raw.seek(0)
-                yield _Unzipped(raw, str(self.path)) if zipped else raw
+                yield _Unzipped(raw, self.where) if zipped else raw
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
-                f"the gzip data is broken: {error}", where=str(self.path), fix="compress it again"
+                f"the gzip data is broken: {error}", where=self.where, fix="compress it again"
             ) from None
 
     def read(self) -> bytes:
@@ -99,28 +116,30 @@ class Source:
         with self.open() as file:
             return file.read()
 
-    def blocks(self, size: int = 0) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """Read blocks of whole lines; a byte-order mark is dropped."""
-        # asking for no more than there is saves a copy of the block
-        size = size or min(BLOCK, max(self.path.stat().st_size, HEAD))
-        line, rest = 1, b""
+        offset = 0
         with self.open() as file:
-            while data := file.read(size):
-                if line == 1 and not rest:
-                    data = data.removeprefix(b"\xef\xbb\xbf")
-                cut = data.rfind(b"\n") + 1
-                if not cut and len(rest) + len(data) >= size:
-                    raise InputError(
-                        f"the line is longer than {size >> 20} MiB",
-                        where=f"{self.path}, line {line}",
-                        fix="check that this is a text file with one record a line",
-                    )
-                whole, rest = rest + data[:cut] if cut else b"", data[cut:] if cut else rest + data
-                if whole:
-                    yield Block(whole, line)
-                    line += whole.count(b"\n") if rest or len(data) == size else 0
-            if rest:
-                yield Block(rest, line)
+            while data := file.read(BLOCK):
+                if not data.endswith(b"\n"):
+                    data += file.readline(LINE)
+                    if len(data) >= LINE and b"\n" not in data[-LINE:]:
+                        raise InputError(
+                            f"the line is longer than {LINE >> 20} MiB",
+                            where=f"{self.where}, line {self.line_at(offset + len(data))}",
+                            fix="check that this is a text file with one record a line",
+                        )
+                yield Block(self, data if offset else data.removeprefix(BYTE_ORDER_MARK), offset)
+                offset += len(data)
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line at an offset: only messages need it."""
+        line = 1
+        with self.open() as file:
+            while offset > 0 and (data := file.read(min(offset, 1 << 20))):
+                line += data.count(b"\n")
+                offset -= len(data)
+        return line
 
     @contextlib.contextmanager
     def plain_file(self) -> Iterator[Path]:
@@ -140,12 +159,13 @@ class Source:
 
 class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
+    def readline(self, size: int = -1, /) -> bytes: ...
 
 
 class _Unzipped:
     """A gzip stream that refuses to expand beyond reason."""
 
-    def __init__(self, raw: io.FileIO, where: str) -> None:
+    def __init__(self, raw: io.BufferedReader, where: str) -> None:
         self._raw = raw
         self._file = gzip.GzipFile(fileobj=raw)
         self._where = where
@@ -156,16 +176,23 @@ class _Unzipped:
         parts: list[bytes] = []
         left = size
         while left and (data := self._file.read(1 << 20 if left < 0 else min(left, 1 << 20))):
-            parts.append(data)
+            parts.append(self._checked(data))
             left -= len(data) if left > 0 else 0
-            self._out += len(data)
-            if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
-                raise InputError(
-                    f"the gzip data expands more than {BOMB_RATIO}-fold",
-                    where=self._where,
-                    fix="unzip it yourself if you trust it",
-                )
         return b"".join(parts)
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Read up to the end of the line, `size` bytes at the most."""
+        return self._checked(self._file.readline(size))
+
+    def _checked(self, data: bytes) -> bytes:
+        self._out += len(data)
+        if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
+            raise InputError(
+                f"the gzip data expands more than {BOMB_RATIO}-fold",
+                where=self._where,
+                fix="unzip it yourself if you trust it",
+            )
+        return data
 
 
 @functools.cache
@@ -177,6 +204,8 @@ def _spool(path: Path) -> Path:
     """Copy what comes out of a pipe into a temporary file."""
     folder = Path(_spool_folder().name)
     copy = folder / f"{len(list(folder.iterdir()))}-{path.name}"
+    if hasattr(signal, "siginterrupt"):  # polars has reads start again, so Ctrl-C would wait
+        signal.siginterrupt(signal.SIGINT, True)
     with path.open("rb") as pipe, copy.open("wb") as out:
         shutil.copyfileobj(pipe, out)
     if copy.stat().st_size == 0:

@@ -5,7 +5,8 @@ Columns are found by the names people give them; ids stay text, so that 007 does
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from karat.data import Order
     from karat.read.source import Source
 
 # what people call the columns; the first is karat's own name
@@ -29,39 +31,32 @@ COLUMNS = {
     "grade": "grade rel relevance label judgment judgement score",
     "group": "group item subtopic",
 }
+IDS = ("query", "doc")
+TEXTS = (*IDS, "group")
 ROWS = 1 << 20  # rows of a table handled at once
 
 
-def run_rows(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, bool]:
-    """Return the rows of a run, and whether they stand in rank order already.
+def run_rows(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, Order]:
+    """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
     """
     names = _names(table.columns, ("query", "doc"), ("score", "rank"), where)
-    rows = table.select(
-        _text(names["query"], "query"),
-        _text(names["doc"], "doc"),
-        *(_number(names[name], name) for name in ("score", "rank") if name in names),
-    )
-    _check(rows, table, where)
+    rows = _typed(table, names, where)
     if "score" in names:
-        return rows, False
+        return rows.select("query", "doc", "score"), "scored"
     if "rank" in names:
         # rank order is score order: the rank, negated, stands in for the score
-        return rows.select("query", "doc", score=-pl.col("rank")), False
-    return rows, True
+        return rows.select("query", "doc", score=-pl.col("rank")), "mapped"
+    return rows, "listed"
 
 
 def gold_of(table: pl.DataFrame, where: str) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = _names(table.columns, ("query", "doc"), ("grade", "group"), where)
-    rows = table.select(
-        _text(names["query"], "query"),
-        _text(names["doc"], "doc"),
-        _number(names["grade"], "grade") if "grade" in names else pl.lit(1.0).alias("grade"),
-        *([_text(names["group"], "group")] if "group" in names else []),
-    )
-    _check(rows, table, where)
+    rows = _typed(table, names, where)
+    if "grade" not in names:
+        rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
     return Gold.build(rows, queries=queries)
 
@@ -75,14 +70,18 @@ class Table(Format):
         """Open the table without reading it."""
         raise NotImplementedError
 
+    def look_ahead(self, source: Source) -> None:
+        """Refuse what polars would rather die of."""
+
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run batch by batch."""
-        where = str(source.path)
+        where = source.where
+        self.look_ahead(source)
         with source.plain_file() as path:
             head = _collect(self.scan(path).head(100), where)
         if not head.height:
             raise InputError("the table has no row", where=where)
-        ordered = run_rows(head.head(0), where)[1]
+        order = run_rows(head.head(0), where)[1]
 
         def batches() -> Iterator[pl.DataFrame]:
             with source.plain_file() as path:
@@ -94,11 +93,12 @@ class Table(Format):
                 except pl.exceptions.PolarsError as error:
                     raise _broken(error, where) from None
 
-        return RunStream(name, batches, ordered)
+        return RunStream(name, batches, order)
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
-        where = str(source.path)
+        where = source.where
+        self.look_ahead(source)
         with source.plain_file() as path:
             table = _collect(self.scan(path), where)
         if not table.height:
@@ -111,6 +111,11 @@ class Delimited(Table):
 
     separator: ClassVar[str]
 
+    def look_ahead(self, source: Source) -> None:
+        """Refuse a file that begins with an endless line, as what is no table does."""
+        for _ in islice(source.blocks(), 2):
+            pass
+
     def sniff(self, look: Look, role: str) -> bool:
         """Tell by a header whose columns have known names."""
         del role
@@ -121,7 +126,8 @@ class Delimited(Table):
             name.strip().strip('"')
             for name in lines[0].decode("utf-8", "replace").split(self.separator)
         ]
-        return len(header) > 1 and {"query", "doc"} <= _known(header).keys()
+        named = look.suffix == f".{self.name}"  # then say which column is missing
+        return len(header) > 1 and (named or {"query", "doc"} <= _known(header).keys())
 
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the table with all columns as text."""
@@ -171,7 +177,7 @@ def frame(data: object) -> pl.DataFrame | None:
         return data.collect()
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
         return pl.DataFrame(
-            {str(name): data[name].tolist() for name in data.columns},  # type: ignore[index]
+            {str(name): _values(data[name]) for name in data.columns},  # type: ignore[index]
             strict=False,
         )
     if hasattr(data, "__arrow_c_stream__"):
@@ -179,10 +185,26 @@ def frame(data: object) -> pl.DataFrame | None:
     return None
 
 
+def _values(column: Any) -> Any:  # noqa: ANN401
+    """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
+    if column.dtype.kind == "f":
+        return column.to_numpy(dtype="float64", na_value=float("nan"))
+    return column.astype(object).where(column.notna(), None).tolist()
+
+
 def table_run(table: pl.DataFrame, name: str) -> Run:
     """Return the run of a frame."""
-    rows, ordered = run_rows(table, name)
-    return Run(name, rows, ordered)
+    rows, order = run_rows(table, name)
+    return Run(name, rows, order)
+
+
+def blank(ids: pl.Series) -> pl.Series:
+    """Tell which ids are empty or nothing but whitespace."""
+    # stripping is slow, and an id that is blank is short
+    short = ids.str.len_bytes() <= 8
+    if not short.any():
+        return short
+    return short & (ids.str.strip_chars().str.len_bytes() == 0)
 
 
 def _known(columns: list[str]) -> dict[str, str]:
@@ -213,32 +235,53 @@ def _names(
     return {name: known[name] for name in (*required, *optional) if name in known}
 
 
-def _text(column: str, name: str) -> pl.Expr:
-    return pl.col(column).cast(pl.String).alias(name)
+def _typed(table: pl.DataFrame, names: dict[str, str], where: str) -> pl.DataFrame:
+    """Return the columns under karat's names, ids as text and the rest as numbers."""
+    picked = table.select(pl.col(column).alias(name) for name, column in names.items())
+    if picked["query"].null_count():  # a blank line of a text file is a row of nothing
+        picked = picked.filter(~pl.all_horizontal(pl.all().is_null()))
+    for name, kind in picked.schema.items():
+        number = kind.is_float() or kind == pl.Boolean
+        if kind.is_nested() or kind == pl.Object or (number and name in TEXTS):
+            raise InputError(
+                f"the column {names[name]!r} holds {kind}, which is no {name}",
+                where=where,
+                fix="ids are texts or whole numbers; a row names one document",
+            )
+    rows = picked.with_columns(
+        pl.col(name).cast(pl.String if name in TEXTS else pl.Float64, strict=False)
+        for name in names
+    )
+    _check(rows, picked, names, where)
+    return rows
 
 
-def _number(column: str, name: str) -> pl.Expr:
-    return pl.col(column).cast(pl.Float64, strict=False).alias(name)
-
-
-def _check(rows: pl.DataFrame, table: pl.DataFrame, where: str) -> None:
-    """Refuse missing ids and numbers that are none, with the row."""
+def _check(rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str) -> None:
+    """Refuse missing and blank ids and numbers that are none, with the row."""
     for column in rows.iter_columns():
-        if column.name in ("rank", "group") or not column.null_count():
+        decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
+        bad = column.is_null() if column.null_count() and decides else None
+        if column.name in IDS and blank(column).any():
+            bad = blank(column) | column.is_null()
+        if bad is None or column.name == "group":
             continue
-        at = column.is_null().arg_max() or 0
-        shown = _known(table.columns)[column.name]
-        value = table[shown][at]
+        at = bad.arg_max() or 0
+        shown = names[column.name]
+        value = picked[column.name][at]
         what = (
             f"the {column.name} is missing"
-            if value is None
-            else f"the {column.name} {str(value)[:40]!r} is not a number"
+            if value is None or not str(value).strip()
+            else f"the {column.name} {str(value)[:40]!r} is not a {_kind(column.name)}"
         )
         raise InputError(
             f"{what} (column {shown!r})",
             where=f"{where}, row {at + 1}",
             fix=f"give every row a {column.name}",
         )
+
+
+def _kind(name: str) -> str:
+    return "text" if name in TEXTS else "number"
 
 
 def _collect(table: pl.LazyFrame, where: str) -> pl.DataFrame:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import polars as pl
 
-from karat.data import EXAMPLES, Finding, Gold, RunStream
+from karat.data import Gold, RunStream
 from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding
 from karat.read.format import Format, Look, register_format
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ RUN = ("query", "q0", "doc", "rank", "score", "tag")
 QRELS = ("query", "iteration", "doc", "grade")
 SHOWN = {RUN: "query Q0 doc rank score tag", QRELS: "query iteration doc grade"}
 NUMBERS = ("score", "grade")
+COMMENTS = re.compile(rb"^[ \t]*#.*\n?", re.MULTILINE)
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
@@ -47,11 +50,11 @@ class TrecRun(Format):
         def batches() -> Iterator[pl.DataFrame]:
             empty = True
             for block in source.blocks():
-                rows = _parse(block, RUN, source)
+                rows = _parse(block, RUN)
                 empty &= not rows.height
                 yield rows
             if empty:
-                raise InputError("the file holds no line", where=str(source.path))
+                raise InputError("the file holds no line", where=source.where)
 
         return RunStream(name, batches)
 
@@ -110,9 +113,9 @@ class SubtopicQrels(Format):
 
 
 def _read_qrels(source: Source) -> pl.DataFrame:
-    rows = pl.concat([_parse(block, QRELS, source) for block in source.blocks()])
+    rows = pl.concat([_parse(block, QRELS) for block in source.blocks()])
     if not rows.height:
-        raise InputError("the file holds no line", where=str(source.path))
+        raise InputError("the file holds no line", where=source.where)
     return rows
 
 
@@ -129,56 +132,64 @@ def _by_subtopic(rows: pl.DataFrame) -> Gold:
     return Gold.build(pl.concat([relevant, rejected]), queries=queries)
 
 
-def _parse(block: Block, names: tuple[str, ...], source: Source) -> pl.DataFrame:
+def _parse(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     """Parse lines of whitespace-separated columns; only where that fails, look line by line."""
     data = block.data
     if b"\0" in data:
-        line = block.line + data[: data.index(b"\0")].count(b"\n")
         raise InputError(
             "the line holds a NUL byte, so this is no text file",
-            where=f"{source.path}, line {line}",
+            where=block.where(data[: data.index(b"\0")].count(b"\n")),
             fix=f"give a text file of lines `{SHOWN[names]}`",
         )
-    separator = "\t" if b"\t" in data[: data.find(b"\n")] else " "
+    if b"#" in data:
+        data = COMMENTS.sub(b"", data)
+    separator = b"\t" if b"\t" in data[: data.find(b"\n")] else b" "
     rows = _read(data, names, separator)
     if rows is None:
-        rows = _read(_squeeze(data), names, " ")
-    return _line_by_line(block, names, source) if rows is None else rows
+        rows = _read(_squeeze(data), names, b" ")
+    return _line_by_line(block, names) if rows is None else rows
 
 
-def _read(data: bytes, names: tuple[str, ...], separator: str) -> pl.DataFrame | None:
+def _read(data: bytes, names: tuple[str, ...], separator: bytes) -> pl.DataFrame | None:
     """Parse with a single separator; None when a line does not have exactly these columns."""
-    schema = {name: pl.Float64() if name in NUMBERS else pl.String() for name in names}
-    last = names[-1]
     try:
         rows = (
             pl.scan_csv(
                 data,
                 has_header=False,
-                separator=separator,
+                separator=separator.decode(),
                 quote_char=None,
-                comment_prefix="#" if b"#" in data else None,
-                schema=schema,
+                schema={name: _kind(name) for name in names},
             )
-            .select(*_wanted(names), pl.col(last).is_null().alias("short"))
+            .select(_wanted(names))
             .collect()
         )
     except pl.exceptions.NoDataError:
-        return pl.DataFrame(schema=schema).select(_wanted(names))
-    except pl.exceptions.PolarsError:
+        return pl.DataFrame(schema={name: _kind(name) for name in _wanted(names)})
+    except pl.exceptions.PolarsError:  # a line with more columns, or not a number
         return None
-    broken = rows["short"].any() or any(
-        rows[name].null_count() for name in rows.columns if name != "rank"
-    )
-    return None if broken else rows.drop("short")
+    missing = any(column.null_count() for column in rows)
+    return None if missing or not _is_regular(data, separator, rows.height, len(names)) else rows
 
 
-def _wanted(names: tuple[str, ...]) -> list[pl.Expr]:
-    """Return the columns to keep; a rank that is no number is nothing, as nobody reads it."""
-    if names is QRELS:
-        return [pl.col(name) for name in names]
-    rank = pl.col("rank").cast(pl.Int64, strict=False)
-    return [pl.col("query"), pl.col("doc"), pl.col("score"), rank]
+def _is_regular(data: bytes, separator: bytes, lines: int, columns: int) -> bool:
+    """Tell whether no column is missing, given that no line has too many.
+
+    Looking at the bytes is cheaper than parsing the columns that nobody reads.
+    """
+    if np.count_nonzero(np.frombuffer(data, np.uint8) == separator[0]) != lines * (columns - 1):
+        return False
+    pairs = (np.frombuffer(data, "<u2", (len(data) - at) // 2, at) for at in (0, 1))
+    return not any((pair == separator[0] * 257).any() for pair in pairs)  # none stands twice
+
+
+def _kind(name: str) -> pl.DataType:
+    return pl.Float64() if name in NUMBERS else pl.String()
+
+
+def _wanted(names: tuple[str, ...]) -> list[str]:
+    """Return the columns to keep: of a run, nobody reads Q0, the rank and the tag."""
+    return ["query", "doc", "score"] if names is RUN else list(names)
 
 
 def _squeeze(data: bytes) -> bytes:
@@ -192,40 +203,39 @@ def _squeeze(data: bytes) -> bytes:
     return data[1:]
 
 
-def _line_by_line(block: Block, names: tuple[str, ...], source: Source) -> pl.DataFrame:
+def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     """Find the first line that is wrong and say what is; a block without one is parsed here."""
     columns: dict[str, list[str | float]] = {name: [] for name in names}
-    for line, raw in enumerate(block.data.split(b"\n"), start=block.line):
-        where = f"{source.path}, line {line}"
+    for number, raw in enumerate(block.data.split(b"\n")):
         try:
             fields: list[str] = re.split(r"[ \t\r\v\f]+", raw.decode().strip(" \t\r\v\f"))
         except UnicodeDecodeError as error:
             raise InputError(
                 f"the bytes {raw[error.start : error.start + 4]!r} are not UTF-8",
-                where=where,
+                where=block.where(number),
                 fix="save the file as UTF-8",
             ) from None
-        if fields == [""] or raw.startswith(b"#"):
+        if fields == [""] or fields[0].startswith("#"):
             continue
         if len(fields) != len(names):
             raise InputError(
                 f"found {len(fields)} columns where {len(names)} belong: {_short(raw)}",
-                where=where,
+                where=block.where(number),
                 fix=_column_advice(len(fields), names),
             )
         for name, text in zip(names, fields, strict=True):
-            columns[name].append(_number(text, name, where) if name in NUMBERS else text)
-    schema = {name: pl.Float64 if name in NUMBERS else pl.String for name in names}
+            columns[name].append(_number(text, name, block, number) if name in NUMBERS else text)
+    schema = {name: _kind(name) for name in names}
     return pl.DataFrame(columns, schema=schema).select(_wanted(names))
 
 
-def _number(text: str, name: str, where: str) -> float:
+def _number(text: str, name: str, block: Block, line: int) -> float:
     try:
-        return float(text)
+        return float(text if "_" not in text else "")  # Python alone reads 1_000 as a number
     except ValueError:
         raise InputError(
             f"the {name} {text[:40]!r} is not a number",
-            where=where,
+            where=block.where(line),
             fix=f"give every line a number as its {name}",
         ) from None
 

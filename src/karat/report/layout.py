@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 DIGITS = 4
 BOUNDS = ("lower", "upper")
+# C0, DEL and C1, line separators, and what turns the direction of writing
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,15 @@ def number(value: float | None) -> str:
         return "–"
     whole = float(value).is_integer() and abs(value) > 1
     return f"{value:.0f}" if whole else f"{value:.{DIGITS}f}"
+
+
+def printable(text: str) -> str:
+    """Write control characters as escapes: an id must not steer the terminal.
+
+    >>> print(printable("d\x1b[31m1"))
+    d\\x1b[31m1
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _summary(result: Result) -> Grid:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from karat.report.layout import Grid, grids
+from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +63,7 @@ def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
 
 def markdown(grid: Grid) -> str:
     """Return a table as GitHub Markdown."""
+    grid = _shown(grid)
 
     def line(cells: list[str]) -> str:
         return "| " + " | ".join(cells) + " |\n"
@@ -82,6 +84,7 @@ def terminal(grid: Grid, *, color: bool = False) -> str:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    grid = _shown(grid)
     table = Table(title=Text(grid.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for at, name in enumerate(grid.header):
         table.add_column(Text(name), justify="left" if at < grid.left else "right", no_wrap=True)
@@ -93,6 +96,16 @@ def terminal(grid: Grid, *, color: bool = False) -> str:
     console = Console(file=out, force_terminal=color, no_color=not color, width=width, emoji=False)
     console.print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _shown(grid: Grid) -> Grid:
+    """Return the table with nothing in it that a terminal would obey."""
+    return replace(
+        grid,
+        title=printable(grid.title),
+        header=[printable(cell) for cell in grid.header],
+        rows=[[printable(cell) for cell in row] for row in grid.rows],
+    )
 
 
 def _width(grid: Grid) -> int:
@@ -112,4 +125,4 @@ def _escape(cell: str) -> str:
     """Keep ids from being read as Markdown or HTML."""
     for mark in "\\`*_|<>[]":
         cell = cell.replace(mark, "\\" + mark)
-    return cell.replace("\n", " ")
+    return cell

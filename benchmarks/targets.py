@@ -1,0 +1,94 @@
+"""The targets of the design, and whether this run met them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Table
+from benchmarks.tools import FILES, KERNEL, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.sections import Facts
+
+FASTER = (
+    (FILES, "trec_eval", 3),
+    (FILES, "pytrec-eval-terrier", 5),
+    (FILES, "ir-measures", 10),
+    (FILES, "ranx", 20),
+    (KERNEL, "pytrec-eval-terrier", 50),
+    (KERNEL, "ranx", 50),
+)
+WHERE = {FILES: "from TREC files", KERNEL: "kernel"}
+LINEAR = 1.1  # the exponent up to which time counts as linear in the queries
+HELD = 0.1  # bytes of memory a byte of run, up to which memory counts as bounded
+GRACE = 0.1  # seconds
+
+REMARK = """\
+Ratios are those of the largest files. A kernel ratio takes karat's kernel, which has matched
+before, against kernels that match each time; what it would be with karat's sorting and matching
+included stands beside it. Time counts as linear up to an exponent of {linear} over the
+larger half of the sizes; memory as bounded if, from the second deepest run of as many queries to
+the deepest, it grows by at most {held} bytes for each byte of run."""
+
+Line = tuple[str, str, str]
+
+
+def targets(facts: Facts, quick: bool) -> Table:
+    """Judge every target; a quick run is too small to judge any."""
+    lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts)]
+    if quick:
+        lines = [(target, measured, "not judged") for target, measured, _ in lines]
+    remark = REMARK.format(linear=LINEAR, held=HELD)
+    return Table("Targets", remark, ("target", "measured", "verdict"), lines, texts=3)
+
+
+def agreement(facts: Facts) -> Table:
+    """Say whether all tools measured the same."""
+    remark = "Every tool must report karat's numbers, or the times compare nothing."
+    rows = [(line, "disagrees") for line in facts.disagreements]
+    rows = rows or [("all tools, all sizes, all measures", "agree")]
+    return Table("Agreement", remark, ("numbers", "verdict"), rows, texts=2)
+
+
+def _faster(facts: Facts) -> Iterator[Line]:
+    for stage, tool, factor in FASTER:
+        target = f"{WHERE[stage]}: at least {factor} × as fast as {tool}"
+        ratio = facts.ratios.get((stage, tool))
+        if ratio is None:
+            yield target, "not measured", "not judged"
+        else:
+            measured = f"{ratio:.1f} ×"
+            if stage == KERNEL:
+                same_work = ratio / facts.ratios[TABLES, "karat"]
+                measured += f" ({same_work:.1f} × with sorting and matching)"
+            yield target, measured, _verdict(ratio >= factor)
+
+
+def _linear(facts: Facts) -> Line:
+    target = "time linear in queries"
+    if facts.exponent is None:
+        return target, "not measured", "not judged"
+    return target, f"exponent {facts.exponent:.2f}", _verdict(facts.exponent <= LINEAR)
+
+
+def _bounded(facts: Facts) -> Line:
+    target = "memory bounded as the run grows"
+    if facts.held is None:
+        return target, "not measured", "not judged"
+    return target, f"{facts.held:.2f} bytes a byte of run", _verdict(facts.held <= HELD)
+
+
+def _start_up(facts: Facts) -> Line:
+    target = "karat --help: at most 2 × python -c pass + 100 ms"
+    if facts.start_up is None:
+        return target, "not measured", "not judged"
+    bare, ours = facts.start_up
+    limit = 2 * bare + GRACE
+    measured = f"{ours * 1000:.0f} ms, limit {limit * 1000:.0f} ms"
+    return target, measured, _verdict(ours <= limit)
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "NOT MET"

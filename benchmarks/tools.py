@@ -1,0 +1,287 @@
+"""The tools that are compared, one adapter each.
+
+An adapter says what the tool calls the six measures and how its documentation has it read
+files, take dicts and evaluate what it has in memory. Whatever is not to be timed is done before
+the `work` of a `Task` or, turning what the work returned into numbers, after it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from benchmarks.data import read_dicts
+
+if TYPE_CHECKING:
+    from benchmarks.data import Files
+
+MEASURES = ("nDCG@10", "AP", "RR", "P@10", "recall@10", "recall@100")
+FILES, DICTS, KERNEL, TABLES = "files", "dicts", "kernel", "tables"
+
+Numbers: TypeAlias = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The work to time, and how to read the aggregated numbers from what it returns."""
+
+    work: Callable[[], Any]
+    numbers: Callable[[Any], Numbers]
+
+
+class Tool(ABC):
+    """One tool."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]  # as it is installed
+    module: ClassVar[str]  # as it is imported
+    spelling: ClassVar[tuple[str, ...]] = MEASURES  # the tool's names of the measures
+    tolerance: ClassVar[float] = 1e-6  # how far its numbers may lie from karat's
+    environment: ClassVar[Mapping[str, str]] = {}
+
+    def absent(self) -> str:
+        """Say why the tool cannot run here; nothing if it can."""
+        return "" if importlib.util.find_spec(self.module) else "not installed"
+
+    def version(self) -> str:
+        """Return the version that is installed."""
+        return metadata.version(self.package)
+
+    def task(self, stage: str, files: Files) -> Task:
+        """Prepare the work of a stage."""
+        stages = {
+            FILES: self.from_files,
+            DICTS: self.from_dicts,
+            KERNEL: self.kernel,
+            TABLES: self.from_tables,
+        }
+        return stages[stage](files)
+
+    @abstractmethod
+    def from_files(self, files: Files) -> Task:
+        """From TREC files to aggregated numbers."""
+
+    def from_dicts(self, files: Files) -> Task:
+        """From dicts in memory to aggregated numbers."""
+        raise NotImplementedError
+
+    def kernel(self, files: Files) -> Task:
+        """From the tool's own structures to a value for each query and measure."""
+        raise NotImplementedError
+
+    def from_tables(self, files: Files) -> Task:
+        """From the tool's own unsorted, unmatched structures to aggregated numbers."""
+        raise NotImplementedError
+
+    def named(self, values: Mapping[str, Any]) -> Numbers:
+        """Return values under karat's names of the measures."""
+        return {
+            measure: float(values[spelled])
+            for measure, spelled in zip(MEASURES, self.spelling, strict=True)
+        }
+
+
+class Karat(Tool):
+    """This library."""
+
+    name = package = module = "karat"
+
+    def from_files(self, files: Files) -> Task:
+        """Hand over the paths."""
+        return self._evaluate(files.run, files.gold)
+
+    def from_dicts(self, files: Files) -> Task:
+        """Hand over the dicts."""
+        return self._evaluate(*read_dicts(files))
+
+    def from_tables(self, files: Files) -> Task:
+        """Hand over a `Run` and a `Gold`: sorting, matching and measuring are left to do."""
+        import karat
+
+        return self._evaluate(karat.load_run(files.run).collect(), karat.load_gold(files.gold))
+
+    def kernel(self, files: Files) -> Task:
+        """Measure a relation that remembers nothing."""
+        import numpy as np
+
+        import karat
+
+        result = karat.evaluate(files.run, files.gold, MEASURES)
+        (relation,) = result.relations.values()
+
+        def work() -> list[Any]:
+            fresh = replace(relation, _views={})
+            return [measure.values(fresh) for measure in result.measures]
+
+        def numbers(arrays: list[Any]) -> Numbers:
+            return dict(zip(MEASURES, (float(np.mean(array)) for array in arrays), strict=True))
+
+        return Task(work, numbers)
+
+    def _evaluate(self, run: object, gold: object) -> Task:
+        import karat
+
+        return Task(lambda: karat.evaluate(run, gold, MEASURES).values, self.named)
+
+
+class KaratOneThread(Karat):
+    """This library, kept to one core."""
+
+    name = "karat, one thread"
+    environment: ClassVar = {"POLARS_MAX_THREADS": "1"}
+
+
+class PytrecEval(Tool):
+    """trec_eval's C code behind Python dicts."""
+
+    name = package = "pytrec-eval-terrier"
+    module = "pytrec_eval"
+    spelling = ("ndcg_cut_10", "map", "recip_rank", "P_10", "recall_10", "recall_100")
+
+    def from_files(self, files: Files) -> Task:
+        """Parse with its own parsers."""
+        import pytrec_eval
+
+        def work() -> Numbers:
+            with files.gold.open() as gold, files.run.open() as run:
+                judged, retrieved = pytrec_eval.parse_qrel(gold), pytrec_eval.parse_run(run)
+            return self._mean(self._evaluator(judged).evaluate(retrieved))
+
+        return Task(work, self.named)
+
+    def from_dicts(self, files: Files) -> Task:
+        """Make the evaluator, evaluate, take the means."""
+        run, gold = read_dicts(files)
+        return Task(lambda: self._mean(self._evaluator(gold).evaluate(run)), self.named)
+
+    def kernel(self, files: Files) -> Task:
+        """Evaluate with an evaluator that has read the judgements."""
+        run, gold = read_dicts(files)
+        evaluator = self._evaluator(gold)
+        return Task(lambda: evaluator.evaluate(run), lambda raw: self.named(self._mean(raw)))
+
+    def _evaluator(self, gold: Mapping[str, Mapping[str, int]]) -> Any:  # noqa: ANN401
+        import pytrec_eval
+
+        return pytrec_eval.RelevanceEvaluator(gold, self.spelling)
+
+    def _mean(self, by_query: Mapping[str, Mapping[str, float]]) -> Numbers:
+        return {name: fmean(row[name] for row in by_query.values()) for name in self.spelling}
+
+
+class IrMeasures(Tool):
+    """Several tools behind one interface; these measures come from pytrec_eval."""
+
+    name = package = "ir-measures"
+    module = "ir_measures"
+    spelling = ("nDCG@10", "AP", "RR", "P@10", "R@10", "R@100")
+
+    def from_files(self, files: Files) -> Task:
+        """Hand over its lazy readers."""
+        import ir_measures
+
+        return self._aggregate(
+            lambda: ir_measures.read_trec_qrels(str(files.gold)),  # type: ignore[no-untyped-call]
+            lambda: ir_measures.read_trec_run(str(files.run)),  # type: ignore[no-untyped-call]
+        )
+
+    def from_dicts(self, files: Files) -> Task:
+        """Hand over the dicts."""
+        run, gold = read_dicts(files)
+        return self._aggregate(lambda: gold, lambda: run)
+
+    def _aggregate(self, gold: Callable[[], object], run: Callable[[], object]) -> Task:
+        import ir_measures
+
+        measures = [ir_measures.parse_measure(name) for name in self.spelling]
+        return Task(
+            lambda: ir_measures.calc_aggregate(measures, gold(), run()),
+            lambda raw: self.named({str(measure): value for measure, value in raw.items()}),
+        )
+
+
+class Ranx(Tool):
+    """Numba kernels over typed dicts."""
+
+    name = package = module = "ranx"
+    spelling = ("ndcg@10", "map", "mrr", "precision@10", "recall@10", "recall@100")
+
+    def from_files(self, files: Files) -> Task:
+        """Parse with its own parsers."""
+        from ranx import Qrels, Run
+
+        def work() -> Numbers:
+            gold = Qrels.from_file(str(files.gold), kind="trec")
+            return self._evaluate(gold, Run.from_file(str(files.run), kind="trec"))
+
+        return Task(work, self.named)
+
+    def from_dicts(self, files: Files) -> Task:
+        """Make Qrels and Run, then evaluate."""
+        from ranx import Qrels, Run
+
+        run, gold = read_dicts(files)
+        return Task(lambda: self._evaluate(Qrels(gold), Run(run)), self.named)
+
+    def kernel(self, files: Files) -> Task:
+        """Evaluate Qrels and Run, without writing the values of each query into the run."""
+        from ranx import Qrels, Run
+
+        run, gold = read_dicts(files)
+        ready = Qrels(gold), Run(run)
+        return Task(lambda: self._evaluate(*ready, save_results_in_run=False), self.named)
+
+    def _evaluate(self, gold: object, run: object, **options: bool) -> Numbers:
+        from ranx import evaluate
+
+        numbers: Numbers = evaluate(gold, run, list(self.spelling), **options)
+        return numbers
+
+
+class TrecEval(Tool):
+    """The reference program, in C; prints four decimals."""
+
+    name = package = module = "trec_eval"
+    spelling = PytrecEval.spelling
+    tolerance = 1e-4
+
+    def absent(self) -> str:
+        """Look for the program."""
+        return "" if shutil.which("trec_eval") else "not on PATH"
+
+    def version(self) -> str:
+        """Ask the program."""
+        said = subprocess.run(
+            ["trec_eval", "--version"], capture_output=True, text=True, check=False
+        )
+        return (said.stdout or said.stderr).strip().removeprefix("trec_eval version ")
+
+    def from_files(self, files: Files) -> Task:
+        """Run the program."""
+        asked = ("ndcg_cut.10", "map", "recip_rank", "P.10", "recall.10,100")
+        options = [part for name in asked for part in ("-m", name)]
+        command = ["trec_eval", *options, str(files.gold), str(files.run)]
+
+        def work() -> str:
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        return Task(work, lambda printed: self.named(_columns(printed.splitlines())))
+
+
+def _columns(lines: Iterable[str]) -> dict[str, str]:
+    """Read `measure all value`."""
+    rows = (line.split() for line in lines)
+    return {row[0]: row[2] for row in rows if len(row) == 3}
+
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (Karat(), KaratOneThread(), TrecEval(), PytrecEval(), IrMeasures(), Ranx())
+}

@@ -1,0 +1,53 @@
+"""Findings: what is worth knowing about the input, counted, with examples and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EXAMPLES = 3  # how many examples a finding keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth knowing about the input: what, how often, examples, what to do."""
+
+    kind: str
+    count: int
+    examples: tuple[str, ...]
+    message: str
+    fix: str = ""
+    run: str = ""  # the run it is about; empty for the gold
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the finding as the JSON output prints it."""
+        return {
+            "kind": self.kind,
+            "count": self.count,
+            "examples": list(self.examples),
+            "message": self.message,
+            "fix": self.fix,
+            "run": self.run,
+        }
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Add up findings that say the same, as found in several batches of one input.
+
+    >>> a = Finding("nan-score", 2, ("q1",), "NaN scores rank last")
+    >>> merge_findings([a, a])[0].count
+    4
+    """
+    merged: dict[tuple[str, str, str], Finding] = {}
+    for new in findings:
+        key = (new.run, new.kind, new.message)
+        if key not in merged:
+            merged[key] = new
+            continue
+        old = merged[key]
+        examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
+        merged[key] = replace(old, count=old.count + new.count, examples=examples)
+    return tuple(merged.values())

@@ -1,0 +1,152 @@
+"""Looks at run and gold as wholes: what stops an evaluation, and what is merely worth knowing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from karat.errors import AlignError
+from karat.findings import EXAMPLES, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from karat.align import Policy
+    from karat.data import Bools, Gold
+
+
+def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
+    """Look at the gold alone; `levels` holds the relevance level that each measure asks for."""
+    grade = gold.item_grade
+    if policy.grades == "integer" and (grade != np.round(grade)).any():
+        raise AlignError(
+            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
+            where="gold",
+            fix="trec_eval knows integer grades only; karat's own dialect takes any number",
+        )
+    twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
+    if policy.duplicates == "error" and twice is not None:
+        raise AlignError(
+            f"a document is judged twice for one query: {twice.examples[0]}",
+            where="gold",
+            fix="remove the repetition, or use karat's own dialect, which counts it once",
+        )
+    for name, level in levels.items():
+        if not (grade >= level).any():
+            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {highest}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
+    empty = np.zeros(gold.queries.height, dtype=bool)
+    for level in set(levels.values()):
+        empty |= np.bincount(gold.item_query[grade >= level], minlength=len(empty)) == 0
+    if not empty.any():
+        return []
+    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    return [
+        Finding(
+            "no-relevant-item",
+            int(empty.sum()),
+            tuple(gold.queries["query"].filter(empty).head(EXAMPLES)),
+            f"query without a relevant item: {meaning}",
+            "judge more documents for it, or report unanswerable queries as a slice",
+        )
+    ]
+
+
+def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
+    """Look at the queries of the gold for which the run has no row."""
+    count = int(np.count_nonzero(~seen))
+    if not count:
+        return []
+    examples = tuple(gold.queries["query"].filter(~seen).head(EXAMPLES))
+    if policy.missing == "error":
+        raise AlignError(
+            f"{_count(count, 'query', 'queries')} of the gold "
+            f"{'is' if count == 1 else 'are'} missing, for example {examples[0]!r}",
+            where=f"run {run}",
+            fix="retrieve for every query, or choose what a missing one means: "
+            "--missing zero (trec_eval -c) or --missing skip",
+        )
+    meaning = "left out" if policy.missing == "skip" else "scores 0"
+    return [
+        Finding(
+            "missing-query",
+            count,
+            examples,
+            f"query of the gold for which the run has nothing: {meaning}",
+            "run the retriever on every query of the gold",
+        )
+    ]
+
+
+def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
+    """Return the error for a run and a gold without a common query, with a guess why."""
+    ours, theirs = run_queries, gold.queries["query"]
+    guess = _guess(ours, theirs, EQUAL_AFTER)
+    return AlignError(
+        f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
+        where=f"run {run}",
+        fix=f"{guess}; make the ids equal"
+        if guess
+        else "check that both files are about the same queries, and that they are not swapped",
+    )
+
+
+def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
+    """Look at a run of which no document is in the gold: more often the ids than the retriever."""
+    if not len(gold.member_doc):
+        return []
+    guess = _guess(run_docs, gold.member_doc, EQUAL_AFTER | DOCUMENT_OF_CHUNK)
+    return [
+        Finding(
+            "no-shared-document",
+            1,
+            (str(run_docs[0]), str(gold.member_doc[0])),
+            "no retrieved document is in the gold of its query; one id of each side is shown",
+            guess or "check that run and gold name documents in the same way; see --ids",
+        )
+    ]
+
+
+def _document_of(mark: str) -> Callable[[pl.Series], pl.Series]:
+    return lambda ids: ids.str.replace(f"(?s)^(.*){mark}.*$", "${1}")
+
+
+# What usually makes ids differ, and how to undo it.
+EQUAL_AFTER: dict[str, Callable[[pl.Series], pl.Series]] = {
+    "they differ in upper and lower case": lambda ids: ids.str.to_lowercase(),
+    "one side has spaces around its ids": lambda ids: ids.str.strip_chars(),
+    "one side pads its numbers with zeros": lambda ids: ids.str.replace(r"^(\D*)0+", "${1}"),
+    "one side writes whole numbers as 1.0": lambda ids: ids.str.replace(r"\.0+$", ""),
+    "they differ in what stands before the number": lambda ids: ids.str.extract(r"(\d+)\D*$"),
+}
+DOCUMENT_OF_CHUNK: dict[str, Callable[[pl.Series], pl.Series]] = {
+    "one side has a <urn:uuid:…> inside its ids: use --ids uuid": (
+        lambda ids: ids.str.extract("(<urn:uuid:[^>]+>)")
+    )
+} | {
+    f"one side names chunks of documents: use --ids chunk-to-doc:{mark}": _document_of(mark)
+    for mark in ("::", "#", "_", "/", "-")
+}
+
+
+def _guess(
+    ours: pl.Series, theirs: pl.Series, changes: dict[str, Callable[[pl.Series], pl.Series]]
+) -> str:
+    """Say which change would make some ids meet; nothing if none does."""
+    distinct = ours.unique(maintain_order=True)
+    for guess, change in changes.items():
+        shared = change(distinct).drop_nulls().is_in(change(theirs).drop_nulls().implode()).sum()
+        if shared:
+            return f"{guess} (then {shared} would match)"
+    return ""
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

@@ -1,0 +1,356 @@
+"""Names: what other tools call a measure, what is refused, and that canonical names stay."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import karat
+from karat.errors import MeasureError
+
+TREC_EVAL = {
+    "map": "AP",
+    "map_cut_10": "AP@10",
+    "map_cut.10": "AP@10",
+    "map_cut_1000": "AP@1000",
+    "gm_map": "GMAP",
+    "P_5": "P@5",
+    "P.5": "P@5",
+    "P_1000": "P@1000",
+    "recall_100": "recall@100",
+    "recall.100": "recall@100",
+    "ndcg": "nDCG",
+    "ndcg_cut_10": "nDCG@10",
+    "ndcg_cut.10": "nDCG@10",
+    "recip_rank": "RR",
+    "Rprec": "Rprec",
+    "bpref": "bpref",
+    "infAP": "infAP",
+    "success_1": "success@1",
+    "success.10": "success@10",
+    "set_P": "P",
+    "set_recall": "recall",
+    "set_F": "F",
+    "set_F.0.5": f"F(beta={math.sqrt(0.5)!r})",
+    "set_F_0.5": f"F(beta={math.sqrt(0.5)!r})",
+    "set_F.4.0": "F(beta=2)",
+    "set_F.1.0": "F",
+    "set_F.4": "F(beta=2)",
+    "set_F.1": "F",
+    "set_F_4": "F(beta=2)",
+    "iprec_at_recall_0.00": "IPrec@0",
+    "iprec_at_recall_0.10": "IPrec@0.1",
+    "iprec_at_recall.0.10": "IPrec@0.1",
+    "iprec_at_recall_1.00": "IPrec@1",
+    "11pt_avg": "11pt",
+    "num_q": "queries",
+    "num_ret": "retrieved",
+    "num_rel": "relevant",
+    "num_rel_ret": "relevant_retrieved",
+    "unjudged_10": "unjudged@10",
+}
+RANX = {
+    "hits": "relevant_retrieved",
+    "hits@10": "relevant_retrieved@10",
+    "hit_rate": "success",
+    "hit_rate@5": "success@5",
+    "precision": "P",
+    "precision@10": "P@10",
+    "precision@10-l2": "P(rel=2)@10",
+    "recall": "recall",
+    "recall@100": "recall@100",
+    "recall@100-l3": "recall(rel=3)@100",
+    "f1": "F",
+    "f1@5": "F@5",
+    "r-precision": "Rprec",
+    "bpref": "bpref",
+    "rbp.95": "RBP(p=0.95)",
+    "rbp.8": "RBP",
+    "rbp.5": "RBP(p=0.5)",
+    "mrr": "RR",
+    "mrr@10": "RR@10",
+    "map": "AP",
+    "map@100": "AP@100",
+    "map@100-l2": "AP(rel=2)@100",
+    "dcg": "DCG",
+    "dcg@10": "DCG@10",
+    "dcg_burges@10": "DCG(gain=exp)@10",
+    "ndcg": "nDCG",
+    "ndcg@10": "nDCG@10",
+    "ndcg_burges": "nDCG(gain=exp)",
+    "ndcg_burges@10": "nDCG(gain=exp)@10",
+    # a level without a cutoff
+    "mrr-l2": "RR(rel=2)",
+    "precision-l2": "P(rel=2)",
+    "r-precision-l2": "Rprec(rel=2)",
+}
+IR_MEASURES = {
+    "P@5": "P@5",
+    "P(rel=2)@5": "P(rel=2)@5",
+    "nDCG": "nDCG",
+    "nDCG@10": "nDCG@10",
+    "nDCG(dcg='exp-log2')@10": "nDCG(gain=exp)@10",
+    'nDCG(dcg="log2")@10': "nDCG@10",
+    "R@100": "recall@100",
+    "RR": "RR",
+    "RR(rel=2)@10": "RR(rel=2)@10",
+    "MRR@10": "RR@10",
+    "AP": "AP",
+    "MAP": "AP",
+    "AP(rel=2)@100": "AP(rel=2)@100",
+    "Rprec": "Rprec",
+    "RPrec": "Rprec",
+    "Bpref": "bpref",
+    "BPref(rel=2)": "bpref(rel=2)",
+    "infAP": "infAP",
+    "ERR@20": "ERR@20",
+    "RBP(p=0.8)": "RBP",
+    "RBP(p=0.8,rel=2)": "RBP(rel=2)",
+    "RBP(rel=1)@10": "RBP@10",
+    "SetP": "P",
+    "SetP(rel=2)": "P(rel=2)",
+    "SetR": "recall",
+    "SetF": "F",
+    "SetF(beta=2)": "F(beta=2)",
+    "SetF(beta=2.0)": "F(beta=2)",
+    "IPrec@0.1": "IPrec@0.1",
+    "IPrec(rel=2)@0.5": "IPrec(rel=2)@0.5",
+    "Success@10": "success@10",
+    "Judged@10": "judged@10",
+    "NumQ": "queries",
+    "NumRet": "retrieved",
+    "NumRel": "relevant",
+    "NumRelRet": "relevant_retrieved",
+    "StRecall@10": "recall@10",
+    "alpha_nDCG@20": "alpha_nDCG@20",
+    "α_nDCG@20": "alpha_nDCG@20",
+    "alpha_nDCG(alpha=0.9)@20": "alpha_nDCG(alpha=0.9)@20",
+}
+OWN = {
+    "nDCG(gain=linear)": "nDCG",
+    "nDCG(gain=0:1:3)@5": "nDCG(gain=0:1:3)@5",
+    "AP(over=relevant)": "AP",
+    "AP(over=retrieved)": "AP(over=retrieved)",
+    "AP(rel=2,over=min)@5": "AP(rel=2,over=min)@5",
+    "AP( over = min , rel = 2 )@5": "AP(rel=2,over=min)@5",
+    "all-found@3": "all_found@3",
+    "complete_recall": "all_found",
+    "Recall@5/ids": "recall@5/ids",
+    "recall/claims": "recall/claims",
+    "P()@5": "P@5",
+    "P(rel=1.0)": "P",
+    "P(rel=0.5)": "P(rel=0.5)",
+    "RBP(p=.5)": "RBP(p=0.5)",
+    "ERR(max=3)@10": "ERR(max=3)@10",
+    "accuracy@1": "success@1",
+}
+
+
+@pytest.mark.parametrize(("name", "canonical"), TREC_EVAL.items())
+def test_names_of_trec_eval(name: str, canonical: str) -> None:
+    assert str(karat.parse(name)) == canonical
+
+
+@pytest.mark.parametrize(("name", "canonical"), RANX.items())
+def test_names_of_ranx(name: str, canonical: str) -> None:
+    assert str(karat.parse(name)) == canonical
+
+
+@pytest.mark.parametrize(("name", "canonical"), IR_MEASURES.items())
+def test_names_of_ir_measures(name: str, canonical: str) -> None:
+    assert str(karat.parse(name)) == canonical
+
+
+@pytest.mark.parametrize(("name", "canonical"), OWN.items())
+def test_names_of_our_own(name: str, canonical: str) -> None:
+    assert str(karat.parse(name)) == canonical
+
+
+@pytest.mark.parametrize("name", [*TREC_EVAL, *RANX, *IR_MEASURES, *OWN])
+def test_every_name_in_any_case(name: str) -> None:
+    # values of parameters, names of relations and ranx's -l keep their case
+    if "(" not in name and "/" not in name and "-l" not in name:
+        assert karat.parse(name.upper()) == karat.parse(name.lower()) == karat.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("ndgc", "nDCG"),
+        ("ngcd@10", "nDCG"),
+        ("recal@5", "recall"),
+        ("presicion", "precision"),
+        ("sucess@1", "success"),
+        ("mpa", "MAP"),
+        ("bperf", "bpref"),
+        ("alpha_dncg@5", "alpha_nDCG"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(name: str, suggestion: str) -> None:
+    with pytest.raises(MeasureError, match="unknown measure") as caught:
+        karat.parse(name)
+    assert "did you mean" in caught.value.fix
+    assert suggestion in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        "@",
+        "@5",
+        "/",
+        "()",
+        "P@0",
+        "P@-1",
+        "P@5@6",
+        "P@5.0",
+        "P@five",
+        "nDCG@5.5",
+        "nDCG@",
+        "nDCG(",
+        "nDCG)",
+        "nDCG((gain=exp))",
+        "nDCG(foo=1)",
+        "nDCG(gain)",
+        "nDCG(gain=)",
+        "nDCG(gain=3:1)",
+        "nDCG(gain=1:2)",
+        "nDCG(gain=0)",
+        "nDCG(gain=0:x)",
+        "nDCG(gain=0:inf)",
+        "nDCG(rel=2)",
+        "AP(over=nothing)",
+        "AP(rel=0)",
+        "AP(rel=-1)",
+        "AP(rel=nan)",
+        "AP(rel=x)",
+        "RBP(p=2)",
+        "RBP(p=0)",
+        "RBP(p=1)",
+        "RBP(p=nan)",
+        "F(beta=0)",
+        "F(beta=-1)",
+        "F(beta=inf)",
+        "set_F.0.0",
+        "alpha_nDCG(alpha=2)",
+        "alpha_nDCG(alpha=-0.1)",
+        "ERR(max=-1)",
+        "IPrec@2",
+        "IPrec@-0.1",
+        "IPrec@x",
+        "Rprec@5",
+        "bpref@10",
+        "11pt@5",
+        "queries@5",
+        "relevant@5",
+        "P@5/",
+        "P@5/two words",
+        "P@5 and more",
+        "nonsense",
+        "\0",
+        "P\n@5\n\n@",
+    ],
+)
+def test_what_is_not_a_measure(name: str) -> None:
+    with pytest.raises(MeasureError) as caught:
+        karat.parse(name)
+    assert caught.value.what
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x" * 1_000_000,
+        "P" * 100_000 + "@5",
+        "P@" + "9" * 100_000,
+        "P@" + "-l" * 100_000,
+        "nDCG(" + "gain=exp," * 100_000 + "oops)",
+        "set_F_" + "1" * 100_000,
+        "rbp" + "." * 100_000,
+        "P" + "(" * 100_000,
+        "-" * 100_000,
+    ],
+    ids=["x", "P", "cutoff", "levels", "parameters", "digits", "dots", "parentheses", "dashes"],
+)
+def test_a_very_long_name_is_refused(name: str) -> None:
+    # a pattern that backtracks would not come back from these
+    with pytest.raises(MeasureError):
+        karat.parse(name)
+
+
+def test_a_measure_error_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="unknown measure"):
+        karat.parse("nonsense")
+
+
+def test_the_error_names_what_was_written() -> None:
+    with pytest.raises(MeasureError, match="nonsense"):
+        karat.parse("nonsense@10")
+
+
+def test_canonical_names_stay() -> None:
+    # people keep them in files, dashboards and gates: add, never change
+    assert list(karat.known_measures()) == [
+        "11pt",
+        "all_found",
+        "alpha_nDCG",
+        "AP",
+        "bpref",
+        "DCG",
+        "ERR",
+        "F",
+        "GMAP",
+        "infAP",
+        "IPrec",
+        "judged",
+        "nDCG",
+        "P",
+        "queries",
+        "RBP",
+        "RBP_residual",
+        "recall",
+        "relevant",
+        "relevant_retrieved",
+        "retrieved",
+        "Rprec",
+        "RR",
+        "success",
+        "unjudged",
+    ]
+
+
+def test_canonical_spellings_stay() -> None:
+    spelled = {name: str(cls()) for name, cls in karat.known_measures().items()}
+    assert {name for name, text in spelled.items() if name != text} == {"IPrec"}
+    assert spelled["IPrec"] == "IPrec@0.1"
+    assert {name: cls.parameters() for name, cls in karat.known_measures().items()} == {
+        "11pt": {"rel": 1.0},
+        "all_found": {"rel": 1.0},
+        "alpha_nDCG": {"alpha": 0.5, "rel": 1.0},
+        "AP": {"rel": 1.0, "over": "relevant"},
+        "bpref": {"rel": 1.0},
+        "DCG": {"gain": "linear"},
+        "ERR": {"max": 0.0},
+        "F": {"rel": 1.0, "beta": 1.0},
+        "GMAP": {"rel": 1.0, "over": "relevant"},
+        "infAP": {"rel": 1.0},
+        "IPrec": {"recall": 0.1, "rel": 1.0},
+        "judged": {},
+        "nDCG": {"gain": "linear"},
+        "P": {"rel": 1.0},
+        "queries": {},
+        "RBP": {"rel": 1.0, "p": 0.8},
+        "RBP_residual": {"p": 0.8},
+        "recall": {"rel": 1.0},
+        "relevant": {"rel": 1.0},
+        "relevant_retrieved": {"rel": 1.0},
+        "retrieved": {},
+        "Rprec": {"rel": 1.0},
+        "RR": {"rel": 1.0},
+        "success": {"rel": 1.0},
+        "unjudged": {},
+    }

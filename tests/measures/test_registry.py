@@ -1,0 +1,416 @@
+"""What holds for every measure of the registry, so that a new one is tested by existing.
+
+The measures are taken from `karat.known_measures()`: each with its defaults, at some cutoffs, and
+with every choice of `CHOICES` for the parameters that it has.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import example, given
+
+import karat
+from karat.errors import MeasureError
+from tests.strategies import by_measure, grouped_cases, quick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from karat import Measure
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "rel": (0.5, 2.0),
+    "beta": (0.5, 3.0),
+    "p": (0.1, 0.5, 0.95),
+    "alpha": (0.0, 1.0),
+    "gain": ("exp",),
+    "over": ("retrieved", "min"),
+    "recall": (0.0, 0.5, 1.0),
+    "max": (4.0,),
+}
+CLASSES = karat.known_measures()
+each_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
+each_cut = pytest.mark.parametrize(
+    "cls",
+    [cls for cls in CLASSES.values() if cls.at == "k"],
+    ids=[name for name, cls in CLASSES.items() if cls.at == "k"],
+)
+ORDER_NOISE = 1e-12  # sums in another order
+
+
+def variants(cls: type[Measure]) -> Iterator[Measure]:
+    """Go through a measure with its defaults and with every choice, at some cutoffs."""
+    cutoffs = (None, 1, 3, 20) if cls.at == "k" else (None,)
+    yield from (cls(k=k) for k in cutoffs)
+    for parameter in cls.parameters():
+        for value in CHOICES.get(parameter, ()):
+            yield from (cls(k=k, **{parameter: value}) for k in cutoffs[::2])
+
+
+ALL = tuple(dict.fromkeys(itertools.chain.from_iterable(map(variants, CLASSES.values()))))
+each_measure = pytest.mark.parametrize("measure", ALL, ids=str)
+
+
+def is_count(measure: Measure) -> bool:
+    return measure.aggregation == "sum"
+
+
+def rewards_relevance(measure: Measure) -> bool:
+    """Tell whether a measure grows with relevant units (and not with judged or with any units)."""
+    return measure.higher_is_better and not is_count(measure) and measure.name != "judged"
+
+
+def holds(
+    measures: tuple[Measure, ...],
+    found: karat.Result,
+    other: karat.Result,
+    test: Callable[[float, float], bool],
+) -> None:
+    """Assert that a test holds for the two values of every measure and query."""
+    first, second = by_measure(found), by_measure(other)
+    wrong = [
+        (str(measure), query, value, second[str(measure)][query])
+        for measure in measures
+        for query, value in first[str(measure)].items()
+        if (value is None) != (second[str(measure)][query] is None)
+        or (value is not None and not test(value, second[str(measure)][query] or 0.0))
+    ]
+    assert not wrong
+
+
+# ---- what a measure is
+
+
+def test_the_choices_reach_every_parameter() -> None:
+    known = {parameter for cls in CLASSES.values() for parameter in cls.parameters()}
+    assert known <= CHOICES.keys(), "give CHOICES some values for the new parameter"
+
+
+@each_measure
+def test_the_name_spells_the_measure(measure: Measure) -> None:
+    again = karat.parse(str(measure))
+    assert again == measure
+    assert hash(again) == hash(measure)
+    assert str(again) == str(measure)
+    assert karat.parse(measure) is measure
+
+
+@each_class
+def test_lookup_ignores_case(cls: type[Measure]) -> None:
+    for spelling in (cls.name, cls.name.lower(), cls.name.upper(), f"  {cls.name} "):
+        assert karat.parse(spelling) == cls()
+
+
+@each_class
+def test_every_alias_is_an_alias_of_this_measure(cls: type[Measure]) -> None:
+    for alias in cls.aliases:
+        written = alias.replace("{k}", "7").replace("{", "").replace("}", "")
+        if "{" in alias and "{k}" not in alias:
+            written = alias.split("{")[0] + "0.5"
+        assert type(karat.parse(written)) is cls, written
+
+
+@each_class
+def test_a_measure_is_a_value(cls: type[Measure]) -> None:
+    measure = cls()
+    assert measure == cls()
+    assert len({measure, cls()}) == 1
+    with pytest.raises(AttributeError):
+        measure.k = 3  # type: ignore[misc]
+
+
+@each_cut
+@pytest.mark.parametrize("cutoff", ["0", "-1", "2.5", "1e1", "nan", "", "x"])
+def test_a_cutoff_is_a_whole_number_from_one(cls: type[Measure], cutoff: str) -> None:
+    with pytest.raises(MeasureError):
+        karat.parse(f"{cls.name}@{cutoff}")
+
+
+@each_cut
+@pytest.mark.parametrize("k", [0, -1])
+def test_a_cutoff_below_one_cannot_be_made(cls: type[Measure], k: int) -> None:
+    with pytest.raises(MeasureError):
+        cls(k=k)
+
+
+@each_class
+def test_a_cutoff_where_none_is_taken_is_refused(cls: type[Measure]) -> None:
+    if cls.at is None:
+        with pytest.raises(MeasureError, match="no cutoff"):
+            karat.parse(f"{cls.name}@5")
+
+
+@each_class
+def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
+    with pytest.raises(MeasureError, match="no parameter 'nonsense'"):
+        karat.parse(f"{cls.name}(nonsense=1)")
+
+
+@each_class
+@pytest.mark.parametrize("rel", ["0", "-1", "nan", "inf", "many"])
+def test_a_relevance_level_is_a_positive_number(cls: type[Measure], rel: str) -> None:
+    if "rel" in cls.parameters():
+        with pytest.raises(MeasureError):
+            karat.parse(f"{cls.name}(rel={rel})")
+
+
+@each_class
+def test_the_docstring_defines_the_measure(cls: type[Measure]) -> None:
+    text = cls.__doc__ or ""
+    assert ">>> " in text
+    assert "evaluate(" in text
+    assert len(text.splitlines()[0]) > 20
+    if cls.aggregation != "sum":
+        assert "Citation:" in text
+
+
+# ---- what its values are
+
+
+@given(case=grouped_cases())
+@quick(40)
+def test_values_stay_in_range(case: tuple[Any, Any]) -> None:
+    result = karat.evaluate(*case, ALL)
+    wrong = [
+        (str(measure), value)
+        for (_, measure), values in result.arrays.items()
+        for value in values[~np.isnan(values)].tolist()
+        if not (0 <= value <= (1 if measure.unit_interval else np.inf))
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("depth", [1, 2, 10, 100, 1000])
+def test_values_of_long_perfect_lists_stay_in_range(depth: int) -> None:
+    docs = [f"d{number}" for number in range(depth)]
+    measures = [
+        measure
+        for p in ("0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "0.8", "0.9", "0.95", "0.99")
+        for measure in (f"RBP(p={p})", f"RBP_residual(p={p})")
+    ]
+    gold = {"q": dict.fromkeys(docs, 4)}
+    result = karat.evaluate({"q": docs}, gold, [*ALL, *measures])
+    wrong = [
+        (str(measure), float(values[0]))
+        for (_, measure), values in result.arrays.items()
+        if measure.unit_interval and not 0 <= values[0] <= 1
+    ]
+    assert not wrong
+
+
+@each_measure
+def test_a_query_without_a_relevant_item_is_undefined(measure: Measure) -> None:
+    gold = {"q": {"a": 0, "b": -1}, "anchor": {"a": 4}}
+    run = {"q": ["a", "b", "x"], "anchor": ["a"]}
+    table = karat.evaluate(run, gold, [measure]).per_query
+    row = table.filter(table["query"] == "q").row(0, named=True)
+    if measure.needs_relevant:
+        assert row["value"] is None
+        assert row["reason"] == "no relevant item"
+    else:
+        assert row["value"] is not None
+        assert row["reason"] is None
+    summary = karat.evaluate(run, gold, [measure]).summary.row(0, named=True)
+    assert summary["n"] + summary["undefined"] == 2
+    assert summary["undefined"] == (1 if measure.needs_relevant else 0)
+
+
+@each_measure
+def test_retrieving_nothing_scores_nothing(measure: Measure) -> None:
+    gold = {"q": {"a": 4, "b": 1}, "anchor": {"a": 4}}
+    for run in ({"anchor": ["a"]}, {"anchor": ["a"], "q": []}):
+        value = by_measure(karat.evaluate(run, gold, [measure]))[str(measure)]["q"]
+        if measure.unit_interval and measure.higher_is_better:
+            assert value == 0
+
+
+@given(case=grouped_cases())
+@quick(30)
+def test_fractional_grades_are_accepted(case: tuple[Any, Any]) -> None:
+    run, gold = case
+    items = [
+        {**record, "gold": [{**item, "grade": item["grade"] + 0.25} for item in record["gold"]]}
+        for record in gold
+    ]
+    result = karat.evaluate(run, items, ALL)
+    for measure, values in by_measure(result).items():
+        assert values["anchor"] is not None, measure
+
+
+def as_documents(gold: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Turn every document of a gold into an item of its own."""
+    return {
+        record["query"]: {doc: item["grade"] for item in record["gold"] for doc in item["docs"]}
+        for record in gold
+    }
+
+
+@given(case=grouped_cases(), data=st.data())
+@quick(40)
+def test_the_ideal_order_is_the_best(case: tuple[Any, Any], data: st.DataObject) -> None:
+    gold = as_documents(case[1]) | {"anchor": {"a": 4.0, "b": 1.0, "c": 0.0}}
+    measures = tuple(m for m in ALL if rewards_relevance(m) or m.name == "judged")
+    ideal = {q: sorted(docs, key=lambda d, g=docs: -g[d]) for q, docs in gold.items()}  # type: ignore[misc]
+    shuffled = {query: data.draw(st.permutations(docs)) for query, docs in ideal.items()}
+    best = karat.evaluate(ideal, gold, measures)
+    other = karat.evaluate(shuffled, gold, measures)
+    holds(measures, best, other, lambda top, value: top >= value - ORDER_NOISE)
+
+
+@given(case=grouped_cases(), data=st.data())
+@quick(40)
+def test_noise_never_helps(case: tuple[Any, Any], data: st.DataObject) -> None:
+    run, gold = case
+    listed = {
+        query: sorted(docs) if isinstance(docs, dict) else docs for query, docs in run.items()
+    }
+    rejected = {"docs": ["n1"], "grade": 0.0}, {"docs": ["n2"], "grade": 0.0}
+    judged = [{**record, "gold": [*record["gold"], *rejected]} for record in gold]
+    noisy = {}
+    for query, docs in listed.items():
+        noise = data.draw(st.lists(st.sampled_from(["n1", "n2", "?1", "?2", "?3"]), unique=True))
+        with_noise = list(docs)
+        for doc in noise:
+            with_noise.insert(data.draw(st.integers(0, len(with_noise))), doc)
+        noisy[query] = with_noise
+    # pushing a late hit over the cutoff raises AP(over=retrieved)@k: it is blind to what is missed
+    measures = tuple(
+        measure
+        for measure in ALL
+        if rewards_relevance(measure)
+        and not (getattr(measure, "over", "") == "retrieved" and measure.k is not None)
+    )
+    clean_values = karat.evaluate(listed, judged, measures)
+    noisy_values = karat.evaluate(noisy, judged, measures)
+    holds(measures, clean_values, noisy_values, lambda clean, dirty: clean >= dirty - ORDER_NOISE)
+
+
+@given(case=grouped_cases(), data=st.data())
+@quick(40)
+def test_the_order_of_the_queries_does_not_matter(
+    case: tuple[Any, Any], data: st.DataObject
+) -> None:
+    run, gold = case
+    other_run = {query: run[query] for query in data.draw(st.permutations(list(run)))}
+    other_gold = data.draw(st.permutations(gold))
+    before = by_measure(karat.evaluate(run, gold, ALL))
+    after = by_measure(karat.evaluate(other_run, other_gold, ALL))
+    assert before == after
+
+
+@given(case=grouped_cases())
+@quick(30)
+def test_a_query_scores_the_same_alone(case: tuple[Any, Any]) -> None:
+    run, gold = case
+    # ERR without a scale takes the highest grade of the whole gold
+    measures = tuple(m for m in ALL if getattr(m, "max", None) != 0)
+    together = by_measure(karat.evaluate(run, gold, measures))
+    alone = by_measure(
+        karat.evaluate(
+            {"anchor": run["anchor"]}, [r for r in gold if r["query"] == "anchor"], measures
+        )
+    )
+    for measure, values in alone.items():
+        expected = pytest.approx(together[measure]["anchor"], rel=0, abs=ORDER_NOISE)
+        assert values["anchor"] == expected, measure
+
+
+@given(case=grouped_cases())
+@example(case=({"anchor": ["a"]}, {"anchor": {"a": 4}}))
+@quick(40)
+def test_bounds_enclose_the_value(case: tuple[Any, Any]) -> None:
+    result = karat.evaluate(*case, ALL, bounds=True)
+    wrong = [
+        (str(measure), query, low, value, high)
+        for (run, measure), values in result.arrays.items()
+        for query, low, value, high in zip(
+            result.relations[run].queries,
+            result.bound_arrays[run, measure][0],
+            values,
+            result.bound_arrays[run, measure][1],
+            strict=True,
+        )
+        if (not np.isnan(value) and not (low <= value <= high))
+        or (measure.unit_interval and (low < 0 or high > 1))
+    ]
+    assert not wrong
+
+
+@given(case=grouped_cases())
+@quick(25)
+def test_bounds_enclose_the_aggregate(case: tuple[Any, Any]) -> None:
+    # "anchor" has a relevant item for every measure, so each has an aggregate
+    result = karat.evaluate(*case, ALL, bounds=True)
+    wrong = [
+        (row["measure"], row["lower"], row["value"], row["upper"])
+        for row in result.summary.iter_rows(named=True)
+        if not row["lower"] - ORDER_NOISE <= row["value"] <= row["upper"] + ORDER_NOISE
+    ]
+    assert not wrong
+
+
+@given(case=grouped_cases())
+@quick(40)
+def test_bounds_meet_where_everything_is_judged(case: tuple[Any, Any]) -> None:
+    run, gold = case
+    judged = {
+        record["query"]: {
+            doc for item in record["gold"] if item["grade"] >= 0 for doc in item["docs"]
+        }
+        for record in gold
+    }
+    known = {
+        query: [doc for doc in docs if doc in judged.get(query, ())] for query, docs in run.items()
+    }
+    known["anchor"] = known["anchor"] or sorted(judged["anchor"])
+    result = karat.evaluate(known, gold, ALL, bounds=True)
+    for (name, measure), values in result.arrays.items():
+        low, high = result.bound_arrays[name, measure]
+        assert np.array_equal(low, values, equal_nan=True), str(measure)
+        assert np.array_equal(high, values, equal_nan=True), str(measure)
+
+
+def test_bounds_are_in_the_frames() -> None:
+    result = karat.evaluate({"q": ["x", "a"]}, {"q": {"a": 4}}, ALL, bounds=True)
+    for table in (result.per_query, result.summary):
+        for row in table.iter_rows(named=True):
+            assert row["lower"] <= row["value"] <= row["upper"]
+
+
+@given(case=grouped_cases())
+@quick(25)
+def test_scoring_again_is_the_same_as_evaluating(case: tuple[Any, Any]) -> None:
+    first = karat.evaluate(*case, ["recall"])
+    again = first.score(ALL)
+    fresh = karat.evaluate(*case, ALL)
+    assert by_measure(again) == by_measure(fresh)
+    assert again.values == fresh.values
+    # and whatever was computed before leaves no trace
+    assert by_measure(fresh.score(ALL[::-1])) == dict(by_measure(fresh))
+
+
+@given(case=grouped_cases())
+@quick(25)
+def test_inputs_are_not_changed(case: tuple[Any, Any]) -> None:
+    run, gold = case
+    before = copy.deepcopy((run, gold))
+    _ = karat.evaluate(run, gold, ALL, bounds=True).per_query
+    assert (run, gold) == before
+    assert [list(docs) for docs in run.values()] == [list(docs) for docs in before[0].values()]
+
+
+@given(case=grouped_cases(integer_grades=True))
+@quick(25)
+def test_the_frame_holds_the_arrays(case: tuple[Any, Any]) -> None:
+    result = karat.evaluate(*case, ALL)
+    table: dict[str, dict[str, float | None]] = {}
+    for row in result.per_query.iter_rows(named=True):
+        table.setdefault(row["measure"], {})[row["query"]] = row["value"]
+        assert (row["value"] is None) == (row["reason"] == "no relevant item")
+    assert table == by_measure(result)

@@ -1,0 +1,194 @@
+"""Where bytes come from: names, gzip, pipes, and how the format is told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import karat
+from karat.errors import InputError, OptionError
+from karat.read import known_formats
+from karat.read.source import Source
+from tests import sample
+from tests.sample import delimited, gold_table, jsonl, ranked, run_table, score
+from tests.strategies import by_measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Karat, Process, Save
+
+NAMES = ["run", "run.trec", "run.json", "run.csv.txt", "run.parquet", "run.gz", "run.tsv.gz", ".x"]
+
+
+def _parquet(table: dict[str, list[Any]]) -> bytes:
+    out = io.BytesIO()
+    pl.DataFrame(table).write_parquet(out)
+    return out.getvalue()
+
+
+CONTENT: dict[str, tuple[str | bytes, str | bytes]] = {
+    "trec": (sample.trec_run(), sample.qrels()),
+    "csv": (delimited(run_table()), delimited(gold_table())),
+    "tsv": (delimited(run_table(), "\t"), delimited(gold_table(), "\t")),
+    "parquet": (_parquet(run_table()), _parquet(gold_table())),
+    "jsonl": (
+        jsonl({"query": query, "retrieved": docs} for query, docs in ranked().items()),
+        jsonl({"query": query, "gold": docs} for query, docs in sample.GOLD.items()),
+    ),
+    "json": (json.dumps(sample.RUN, indent=1), json.dumps(sample.GOLD, indent=1)),
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("content", CONTENT)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_content_tells_the_format(name: str, content: str, zipped: bool, save: Save) -> None:
+    run, gold = (
+        gzip.compress(data.encode() if isinstance(data, str) else data) if zipped else data
+        for data in CONTENT[content]
+    )
+    assert score(save(name, run), save("gold" + name, gold)) == score(sample.RUN)
+
+
+@pytest.mark.parametrize("content", CONTENT)
+def test_a_named_format_is_taken_at_its_word(content: str, save: Save) -> None:
+    run, gold = CONTENT[content]
+    named = {"run_format": content, "gold_format": "qrels" if content == "trec" else content}
+    assert score(save("run.txt", run), save("gold.txt", gold), **named) == score(sample.RUN)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"), [(one, other) for one in CONTENT for other in CONTENT if one != other]
+)
+def test_a_wrong_format_is_an_input_error(content: str, named: str, save: Save) -> None:
+    path = save("run.txt", CONTENT[content][0])
+    with pytest.raises(InputError, match=r"run\.txt"):
+        score(path, run_format=named)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "near"),
+    [("run_format", "treck", "trec"), ("gold_format", "qrel", "qrels"), ("run_format", "PARQ", "")],
+)
+def test_an_unknown_format_gets_a_suggestion(option: str, name: str, near: str, save: Save) -> None:
+    path = save("run.trec", sample.trec_run())
+    with pytest.raises(OptionError, match=rf"unknown .* format '{name}'") as stop:
+        score(path, save("qrels", sample.qrels()), **{option: name})
+    assert near in str(stop.value)
+
+
+def test_every_format_is_covered_here() -> None:
+    assert set(known_formats()) == {*CONTENT, "qrels", "subtopic-qrels"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/bm25.trec", "bm25"),
+        ("bm25.v2.trec.gz", "bm25.v2"),
+        ("run", "run"),
+        (".hidden", ".hidden"),
+        ("x.gz", "x"),
+        ("/dev/stdin", "stdin"),
+    ],
+)
+def test_a_run_is_called_as_its_file(path: str, name: str) -> None:
+    assert Source(Path(path)).name == name
+
+
+@pytest.mark.parametrize("role", ["run", "gold"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_paths_of_every_type(
+    kind: Callable[[Path], Any], role: str, files: tuple[Any, Any]
+) -> None:
+    run, gold = files
+    pair = (kind(run), gold) if role == "run" else (run, kind(gold))
+    assert score(*pair) == score(sample.RUN)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "/etc/passwd/x"])
+def test_impossible_paths(name: str) -> None:
+    with pytest.raises(InputError):
+        score(name)
+
+
+def test_a_named_pipe(files: tuple[Path, Path], tmp_path: Path) -> None:
+    run, gold = files
+    pipe = tmp_path / "pipe.trec"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(run.read_bytes()))
+    writer.start()
+    result = karat.evaluate(pipe, gold, sample.MEASURES)
+    writer.join()
+    assert result.runs == ["pipe"]
+    assert by_measure(result) == score(sample.RUN)
+
+
+@pytest.mark.parametrize("content", ["trec", "jsonl", "parquet"])
+def test_standard_input(content: str, process: Process, save: Save) -> None:
+    run, gold = CONTENT[content]
+    data = run.encode() if isinstance(run, str) else run
+    done = process("score", "-", "-g", save("gold", gold), "-m", "RR", "--format=jsonl", input=data)
+    assert done.code == 0, done.err
+    row = json.loads(done.out)
+    assert (row["run"], row["value"]) == ("stdin", karat.evaluate(sample.RUN, sample.GOLD)["RR"])
+
+
+def test_the_gold_may_come_from_standard_input(process: Process, files: tuple[Path, Path]) -> None:
+    run, gold = files
+    with gold.open() as file:
+        done = process("score", run, "--gold", "-", "-m", "RR", stdin=file)
+    assert done.code == 0, done.err
+
+
+def test_standard_input_only_once(cli: Karat) -> None:
+    done = cli("score", "-", "--gold", "-")
+    assert done.code == 2
+    assert "only once" in done.err
+
+
+def test_process_substitution(files: tuple[Path, Path], tmp_path: Path) -> None:
+    run, gold = files
+    script = (
+        f"{sys.executable} -m karat score <(cat {run}) <(gzip -c {run}) --gold <(cat {gold})"
+        f" -m RR --format csv"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert {line.split(",")[2] for line in lines[1:]} == {
+        str(karat.evaluate(sample.RUN, sample.GOLD, ["RR"])["RR"])
+    }
+
+
+def test_messages_about_a_pipe_name_what_the_user_wrote(process: Process, save: Save) -> None:
+    gold = save("qrels.txt", sample.qrels())
+    done = process("score", "-", "--gold", gold, input=b"q1 Q0 d1 1 1 t\nq1 Q0 d1 1 t\n")
+    assert done.code == 2
+    assert "/dev/stdin, line 2:" in done.err
+    empty = process("score", "-", "--gold", gold, input=b"")
+    assert "/dev/stdin: nothing came in" in empty.err
+
+
+def test_nothing_of_a_pipe_stays_behind(process: Process, save: Save, tmp_path: Path) -> None:
+    gold = save("qrels.txt", sample.qrels())
+    room = tmp_path / "tmp"
+    room.mkdir()
+    environment = {**os.environ, "TMPDIR": str(room)}
+    run = sample.trec_run().encode()
+    done = process("score", "-", "--gold", gold, input=run, env=environment)
+    assert done.code == 0
+    assert not list(room.iterdir())

@@ -1,0 +1,249 @@
+"""Tables: CSV, TSV, Parquet and every data frame give the numbers of the dict."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import karat
+from karat.errors import InputError
+from tests import sample
+from tests.sample import delimited, gold_table, kinds, run_table, score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Save
+
+Columns = dict[str, list[Any]]
+
+
+class OnlyArrow:
+    """What any library that speaks the Arrow PyCapsule interface looks like."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def _categorical(columns: Columns) -> pl.DataFrame:
+    return pl.DataFrame(columns).with_columns(pl.col("query", "doc").cast(pl.Categorical))
+
+
+FRAMES: dict[str, Callable[[Columns], object]] = {
+    "polars": pl.DataFrame,
+    "polars, lazy": pl.LazyFrame,
+    "polars, categorical": _categorical,
+    "pandas": pd.DataFrame,
+    "pandas, objects": lambda columns: pd.DataFrame(columns, dtype=object),
+    "pandas, pyarrow strings": lambda c: pd.DataFrame(c).astype(
+        {"query": "string[pyarrow]", "doc": "string[pyarrow]"}
+    ),
+    "pandas, python strings": lambda c: pd.DataFrame(c).astype(
+        {"query": "string[python]", "doc": "string[python]"}
+    ),
+    "pandas, all arrow": lambda c: pd.DataFrame(c).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas, categories": lambda c: pd.DataFrame(c).astype({"doc": "category"}),
+    "pandas, odd index": lambda c: pd.DataFrame(c, index=range(100, 100 - len(c["doc"]), -1)),
+    "pyarrow": pa.table,
+    "pyarrow, chunked": lambda c: pa.concat_tables([pa.table(c).slice(0, 3), pa.table(c).slice(3)]),
+    "pyarrow, large strings": lambda c: pl.DataFrame(c).to_arrow(),
+    "anything that exports Arrow": lambda c: OnlyArrow(pa.table(c)),
+    "float32 scores": lambda c: _as_float32(pl.DataFrame(c)),
+}
+
+
+def _as_float32(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.selectors.float().cast(pl.Float32))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_every_frame_gives_the_numbers_of_the_dict(frame: str) -> None:
+    run, gold = FRAMES[frame](run_table()), FRAMES[frame](gold_table())
+    assert score(run, gold) == score(sample.RUN)
+    assert not karat.check(run, gold)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_frames_stay_as_they_were(frame: str) -> None:
+    data, same = FRAMES[frame](run_table()), FRAMES[frame](run_table())
+    score(data)
+    if isinstance(data, pl.DataFrame):
+        assert isinstance(same, pl.DataFrame)
+        assert data.equals(same)
+    elif isinstance(data, pd.DataFrame):
+        pd.testing.assert_frame_equal(data, same)
+
+
+SPELLINGS = [
+    ("query", "doc", "score", "grade"),
+    ("query_id", "doc_id", "score", "rel"),
+    ("query-id", "corpus-id", "score", "score"),
+    ("qid", "docno", "similarity", "label"),
+    ("topic", "passage_id", "sim", "relevance"),
+    (" Query ", "DOC", "Score", "Grade"),
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS, ids="-".join)
+@pytest.mark.parametrize(("name", "separator"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_text_tables_by_the_names_people_give(
+    spelling: tuple[str, ...], name: str, separator: str, save: Save
+) -> None:
+    query, doc, number, grade = spelling
+    run = dict(zip((query, doc, number), run_table().values(), strict=True))
+    gold = dict(zip((query, doc, grade), gold_table().values(), strict=True))
+    paths = [
+        save(f"{role}-{name}", delimited(table, separator))
+        for role, table in (("run", run), ("gold", gold))
+    ]
+    assert score(*paths) == score(sample.RUN)
+    assert not karat.check(*paths)
+
+
+TEXTS: dict[str, Callable[[str], bytes]] = {
+    "plain": str.encode,
+    "carriage returns": lambda text: text.replace("\n", "\r\n").encode(),
+    "no final newline": lambda text: text.rstrip("\n").encode(),
+    "byte-order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "blank lines at the end": lambda text: text.encode() + b"\n\n",
+    "blank lines between": lambda text: text.replace("\n", "\n\n").encode(),
+    "gzip": sample.gzipped,
+    "gzip of several members": lambda text: sample.gzipped(text, members=5),
+    "quoted": lambda text: re.sub(r"([^,\n]+)", r'"\1"', text).encode(),
+}
+
+
+@pytest.mark.parametrize("how", TEXTS)
+def test_csv_in_every_layout(how: str, save: Save) -> None:
+    run = save("run.csv", TEXTS[how](delimited(run_table())))
+    gold = save("gold.csv", TEXTS[how](delimited(gold_table())))
+    assert score(run, gold) == score(sample.RUN)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "uncompressed"])
+def test_parquet(compression: Any, tmp_path: Path) -> None:
+    run, gold = tmp_path / "run", tmp_path / "gold.bin"  # the content tells, not the name
+    pl.DataFrame(run_table()).write_parquet(run, compression=compression)
+    pd.DataFrame(gold_table()).to_parquet(gold)
+    assert score(run, gold) == score(sample.RUN)
+
+
+def test_parquet_inside_gzip(save: Save, tmp_path: Path) -> None:
+    pl.DataFrame(run_table()).write_parquet(tmp_path / "plain.parquet")
+    zipped = gzip.compress((tmp_path / "plain.parquet").read_bytes())
+    assert score(save("run.parquet.gz", zipped)) == score(sample.RUN)
+
+
+def test_further_columns_do_not_matter(save: Save) -> None:
+    table = {"text": ["a b"] * 9, **run_table(), "when": list(range(9))}
+    assert score(save("run.csv", delimited(table))) == score(sample.RUN)
+
+
+def test_numbers_as_ids_keep_their_zeros_in_text_tables(save: Save) -> None:
+    run = save("run.csv", "query,doc,score\n01,007,2\n01,7,1\n")
+    result = karat.evaluate(run, {"01": ["7"]}, ["RR"])
+    assert result["RR"] == 0.5
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, np.int32])
+def test_whole_numbers_are_ids(kind: Callable[[int], Any]) -> None:
+    ids = [kind(value) for value in (1, 2, 3)]
+    frame = pd.DataFrame({"query": ids, "doc": ids, "score": [1.0, 1.0, 1.0]})
+    assert karat.evaluate(frame, {"1": ["1"], "2": ["2"], "3": [4]}, ["P@1"])["P@1"] == 2 / 3
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_ranks_without_scores_decide_the_order(suffix: str, save: Save) -> None:
+    separator = "," if suffix == "csv" else "\t"
+    rows = [
+        (query, doc, rank)
+        for query, docs in sample.ranked().items()
+        for rank, doc in enumerate(docs, start=1)
+    ]
+    columns = zip(*reversed(rows), strict=True)
+    table = dict(zip(("query", "doc", "rank"), map(list, columns), strict=True))
+    assert score(save(f"run.{suffix}", delimited(table, separator))) == score(sample.RUN)
+    assert score(pl.DataFrame(table)) == score(sample.RUN)
+
+
+def test_the_order_of_rows_counts_without_rank_and_score() -> None:
+    rows = [(query, doc) for query, docs in sample.ranked().items() for doc in docs]
+    frame = pl.DataFrame(rows, schema=["query", "doc"], orient="row")
+    assert score(frame) == score(sample.RUN)
+
+
+def test_a_gold_without_grades_is_relevant_throughout() -> None:
+    gold = pl.DataFrame({"query": ["q1", "q1", "q2"], "doc": ["d1", "é", "7"]})
+    assert score(sample.RUN, gold) == score(sample.RUN, {"q1": ["d1", "é"], "q2": ["7"]})
+
+
+def test_a_group_column_makes_documents_interchangeable() -> None:
+    gold = pl.DataFrame(
+        {
+            "query": ["q1"] * 4,
+            "doc": ["d1", "d2", "d3", "x"],
+            "group": ["a", "a", None, None],
+            "grade": [1, 1, 2, 0],
+        }
+    )
+    same = {"q1": [["d1", "d2"], {"docs": ["d3"], "grade": 2}, {"docs": ["x"], "grade": 0}]}
+    assert score(sample.RUN, gold) == score(sample.RUN, same)
+
+
+NOTHING: list[Any] = [None, float("nan"), pd.NA, "", "  "]
+
+
+@pytest.mark.parametrize("value", NOTHING, ids=repr)
+@pytest.mark.parametrize("column", ["query", "doc"])
+def test_a_missing_id_names_its_row_and_column(column: str, value: Any) -> None:
+    columns: Columns = {"query": ["q1", "q1"], "doc": ["d1", "d2"], "score": [1.0, 0.5]}
+    columns[column] = [columns[column][0], value]
+    with pytest.raises(InputError, match=rf"row 2: the {column} is missing"):
+        score(pd.DataFrame(columns, dtype=object))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[1.5, 2.5], [True, False], [["d1"], ["d2"]], [{"a": 1}, {"a": 2}]],
+    ids=["float", "bool", "list", "object"],
+)
+@pytest.mark.parametrize("frame", [pl.DataFrame, pa.table, pd.DataFrame])
+def test_what_is_no_id(frame: Callable[[Columns], object], column: list[Any]) -> None:
+    with pytest.raises(InputError, match=r"column 'doc' holds .*, which is no doc"):
+        score(frame({"query": ["q1", "q1"], "doc": column, "score": [1.0, 0.5]}))
+
+
+@pytest.mark.parametrize("score_", [["a", "b"], [None, 1.0], [[1.0], [2.0]]], ids=repr)
+def test_what_is_no_score(score_: list[Any]) -> None:
+    with pytest.raises(InputError, match="score"):
+        score(pl.DataFrame({"query": ["q1", "q1"], "doc": ["a", "b"], "score": score_}))
+
+
+def test_nan_scores_of_pandas_are_a_finding() -> None:
+    frame = pd.DataFrame({"query": ["q1", "q1"], "doc": ["d2", "d1"], "score": [1.0, None]})
+    result = karat.evaluate(frame, {"q1": ["d1"]}, ["RR"])
+    assert result["RR"] == 0.5
+    assert kinds(result) == {"nan-score": 1}
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pa.table])
+def test_a_table_without_rows_found_nothing(frame: Callable[[Columns], object]) -> None:
+    result = karat.evaluate(frame({"query": [], "doc": []}), {"q1": ["d1"]}, ["recall"])
+    assert result["recall"] == 0
+
+
+def test_a_missing_column_lists_those_found() -> None:
+    with pytest.raises(InputError, match="no column for the doc; found 'query', 'documnt'") as stop:
+        score(pl.DataFrame({"query": ["q1"], "documnt": ["d1"]}))
+    assert "did you mean document" in str(stop.value)

@@ -1,0 +1,115 @@
+"""The shape of the code: imports point backwards, public names are pinned, start-up is light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+
+SOURCE = Path(karat.__file__).parent
+
+# The path of the data; a room imports only what stands before it.
+PATH = [
+    "errors",
+    "findings",
+    "data",
+    "relation",
+    "read",
+    "align",
+    "preflight",
+    "match",
+    "measures",
+    "aggregate",
+    "bounds",
+    "dialects",
+    "engines",
+    "store",
+    "result",
+    "evaluation",
+    "report",
+    "cli",
+    "__main__",
+]
+
+
+def room(module: str) -> str:
+    return module.split(".")[1]
+
+
+def imports(path: Path) -> set[str]:
+    """Return the rooms that a file imports, also inside functions, but not for types only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "karat":
+            found |= {alias.name for alias in node.names if alias.name in PATH}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("karat."):
+            found.add(room(node.module or ""))
+        elif isinstance(node, ast.Import):
+            found |= {room(alias.name) for alias in node.names if alias.name.startswith("karat.")}
+    return found
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_backwards(path: Path) -> None:
+    here = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    allowed = PATH[: PATH.index(here) + 1]
+    assert imports(path) <= set(allowed)
+
+
+def test_measures_know_neither_readers_nor_matchers() -> None:
+    for path in (SOURCE / "measures").glob("*.py"):
+        assert not imports(path) & {"read", "align", "match"}, path.name
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert karat.__all__ == [
+        "Finding",
+        "Gold",
+        "KaratError",
+        "Measure",
+        "Result",
+        "Run",
+        "check",
+        "evaluate",
+        "known_measures",
+        "load",
+        "load_gold",
+        "load_run",
+        "parse",
+        "register",
+    ]
+    for name in karat.__all__:
+        assert getattr(karat, name).__module__.startswith("karat.")
+    with pytest.raises(AttributeError):
+        karat.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
+def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom karat.cli import main\n"
+        f"try: main({arguments!r})\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'polars', 'rich', 'pandas'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_no_file_is_too_long() -> None:
+    long = {
+        str(path.relative_to(SOURCE)): lines
+        for path in SOURCE.rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 300
+    }
+    assert not long

@@ -1,0 +1,91 @@
+"""A third party adds a measure with a decorator, or with an entry point of its package."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+
+import karat
+
+if TYPE_CHECKING:
+    from karat.data import Floats
+    from karat.relation import Relation
+
+PLUGIN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+import karat
+
+@dataclass(frozen=True, kw_only=True)
+class Depth(karat.Measure):
+    """How deep the list is, in units of `unit`."""
+    unit: float = 1.0
+    name: ClassVar[str] = "depth"
+    aliases: ClassVar = {"how_deep": {}}
+    needs_relevant: ClassVar[bool] = False
+
+    def compute(self, relation):
+        return relation.depth / self.unit
+'''
+
+
+def test_decorator() -> None:
+    @karat.register
+    @dataclass(frozen=True, kw_only=True)
+    class Twice(karat.Measure):
+        name: ClassVar[str] = "twice"
+
+        def compute(self, relation: "Relation") -> "Floats":
+            return np.full(relation.n, 2.0)
+
+    assert karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="TWICE@3")["twice@3"] == 2.0
+
+
+def test_a_name_cannot_be_taken_over() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Other(karat.Measure):
+        name: ClassVar[str] = "AP"
+
+    with pytest.raises(karat.KaratError, match="taken"):
+        karat.register(Other)
+
+
+def install(folder: Path, target: str) -> None:
+    info = folder / "thirdparty-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[karat.measures]\ndepth = {target}\n")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "run.json").write_text('{"q": ["a", "b", "c"]}')
+    (folder / "gold.json").write_text('{"q": ["a"]}')
+    command = [sys.executable, "-m", "karat", "score", "run.json", "-g", "gold.json", *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "thirdparty.py").write_text(PLUGIN)
+    install(tmp_path, "thirdparty:Depth")
+    done = run(tmp_path, "-m", "how-deep(unit=2)", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert "run,depth(unit=2),1.5" in done.stdout
+
+
+def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
+    install(tmp_path, "thirdparty_that_is_gone:Depth")
+    done = run(tmp_path)
+    assert done.returncode == 2
+    assert "plugin 'depth'" in done.stderr
+    assert "Traceback" not in done.stderr
