@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import document_keys, query_index
+from karat.data import all_different, query_index
 from karat.errors import AlignError
 from karat.findings import EXAMPLES, Finding
 
@@ -82,7 +82,7 @@ def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
     """Leave out the rows of queries that the gold does not have."""
-    query = query_index(rows["query"], gold.queries["query"])
+    query = query_index(rows["query"], gold.query_numbers)
     extra = query < 0
     if not extra.any():
         return rows, query, []
@@ -151,9 +151,7 @@ def _positions(query: Ints) -> Ints:
 
 def _repeated(query: Ints, doc: pl.Series) -> Bools | None:
     """Mark the documents that stand higher up in the list of the same query."""
-    # 64-bit keys decide quickly that nothing is repeated; equal keys are settled by the ids
-    keys = document_keys(query, doc)
-    if keys.n_unique() == len(keys):
+    if all_different(query, doc):
         return None
     pairs = pl.DataFrame({"query": query, "doc": doc})
     first = pairs.select(pl.struct("query", "doc").is_first_distinct()).to_series().to_numpy()

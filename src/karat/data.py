@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, merge_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
     Floats: TypeAlias = NDArray[np.float64]
     Bools: TypeAlias = NDArray[np.bool_]
+
+
+CACHED = 1 << 18  # rows whose keys fit the processor's cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +51,10 @@ class Run:
         return f"Run({self.name!r}, {queries} queries, {self.rows.height} documents)"
 
     def stream(self) -> RunStream:
-        """Return the run as a stream of one batch."""
-        return RunStream(self.name, lambda: iter((self.rows,)), self.order, self.findings)
+        """Return the run in batches that fit the processor's cache."""
+        return RunStream(
+            self.name, lambda: self.rows.iter_slices(CACHED), self.order, self.findings, self.rows
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,10 +65,12 @@ class RunStream:
     batches: Callable[[], Iterator[pl.DataFrame]]
     order: Order = "scored"
     findings: tuple[Finding, ...] = ()
+    whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
 
     def collect(self) -> Run:
         """Read it whole."""
-        return Run(self.name, pl.concat(self.batches()), self.order, self.findings)
+        rows = pl.concat(self.batches()) if self.whole is None else self.whole
+        return Run(self.name, rows, self.order, self.findings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +82,7 @@ class Gold:
     """
 
     queries: pl.DataFrame  # query, then any column that slices the queries
+    query_numbers: Mapping[str, int]  # where each query stands
     item_offset: Ints
     item_grade: Floats
     member_item: Ints
@@ -112,7 +120,8 @@ class Gold:
         if queries is None:
             names = rows["query"].rle().struct.field("value").unique(maintain_order=True)
             queries = pl.DataFrame({"query": names})
-        index = query_index(rows["query"], queries["query"])
+        numbers = {name: number for number, name in enumerate(queries["query"])}
+        index = query_index(rows["query"], numbers)
         rows, index, repeats = _drop_repeats(rows, index)
         item, mixed = _number_items(rows, index)
         grade = rows["grade"].to_numpy()
@@ -133,6 +142,7 @@ class Gold:
         counts = np.bincount(item_query, minlength=queries.height)
         return cls(
             queries=queries,
+            query_numbers=numbers,
             item_offset=np.concatenate(([0], np.cumsum(counts))),
             item_grade=item_grade[order],
             member_item=member_item,
@@ -141,21 +151,18 @@ class Gold:
         )
 
 
-def query_index(values: pl.Series, queries: pl.Series) -> Ints:
-    """Return for each value its position in `queries`, or -1 where it is not one of them.
+def query_index(values: pl.Series, numbers: Mapping[str, int]) -> Ints:
+    """Return the number of each query, or -1 where it has none.
 
     Equal neighbours are looked up once, which is all it takes when a file keeps the rows of a
     query together.
 
-    >>> query_index(pl.Series(["b", "b", "x"]), pl.Series(["a", "b"])).tolist()
+    >>> query_index(pl.Series(["b", "b", "x"]), {"a": 0, "b": 1}).tolist()
     [1, 1, -1]
     """
     runs = values.rle()
-    known = pl.DataFrame({"value": queries, "index": np.arange(len(queries))})
-    found = pl.DataFrame({"value": runs.struct.field("value")}).join(
-        known, on="value", how="left", maintain_order="left"
-    )
-    index = found["index"].fill_null(-1).to_numpy()
+    names = runs.struct.field("value").to_list()
+    index = np.fromiter((numbers.get(name, -1) for name in names), np.int64, len(names))
     return np.repeat(index, runs.struct.field("len").to_numpy())
 
 
@@ -163,6 +170,17 @@ def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
     """Return a 64-bit key of each (query, document): equal pairs have equal keys."""
     mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return pl.Series(doc.hash().to_numpy() + mixed)
+
+
+def all_different(query: Ints, doc: pl.Series) -> bool:
+    """Tell whether certainly no document occurs twice in a query; if in doubt, say no."""
+    keys = document_keys(query, doc)
+    if not (query[1:] >= query[:-1]).all():
+        return keys.n_unique() == len(keys)
+    # cut between queries into pieces that fit the processor's cache
+    cuts = np.searchsorted(query, query[CACHED::CACHED])
+    pieces = zip([0, *cuts], [*cuts, len(keys)], strict=True)
+    return all(keys[first:last].n_unique() == last - first for first, last in pieces)
 
 
 def _best_first(query: Ints, grade: Floats) -> Ints:
@@ -186,8 +204,7 @@ def _check_grades(rows: pl.DataFrame) -> None:
 
 def _drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, list[Finding]]:
     """Keep one row of a document that is listed again in the same query and group."""
-    # keys that are all different prove that no document is repeated, in whatever group
-    if document_keys(index, rows["doc"]).n_unique() == rows.height:
+    if all_different(index, rows["doc"]):
         return rows, index, []
     subset = [name for name in ("query", "doc", "group") if name in rows.columns]
     numbered = rows.with_columns(__row=pl.int_range(pl.len()))

@@ -167,7 +167,7 @@ def _with_columns(gold: Gold, queries: object) -> Gold:
     if queries is None:
         return gold
     table = load_queries(queries)
-    index = query_index(table["query"], gold.queries["query"])
+    index = query_index(table["query"], gold.query_numbers)
     if not (index >= 0).any():
         raise InputError(
             f"no query of this table is in the gold: it has {table['query'][0]!r}",

@@ -44,6 +44,8 @@ def relate(
     try:
         return _relate(stream, _whole_queries(_ahead(stream.batches())), gold, policy, ids)
     except _ScatteredError:
+        if stream.whole is not None:
+            return _relate(stream, iter((stream.whole,)), gold, policy, ids)
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             batches = _spread(stream.batches(), Path(folder))
             return _relate(stream, batches, gold, policy, ids)

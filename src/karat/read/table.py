@@ -200,11 +200,11 @@ def table_run(table: pl.DataFrame, name: str) -> Run:
 
 def blank(ids: pl.Series) -> pl.Series:
     """Tell which ids are empty or nothing but whitespace."""
-    # stripping is slow, and an id that is blank is short
-    short = ids.str.len_bytes() <= 8
-    if not short.any():
-        return short
-    return short & (ids.str.strip_chars().str.len_bytes() == 0)
+    # stripping is slow, and what is blank sorts before or behind the ASCII letters and digits
+    unusual = (ids < "!") | (ids > "~")
+    if not unusual.any():
+        return unusual
+    return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
 
 
 def _known(columns: list[str]) -> dict[str, str]:

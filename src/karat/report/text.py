@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from karat.result import Result
 
+BEST, PLAIN = "\x1b[1;32m", "\x1b[0m"  # bold green, and back
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
 
@@ -79,23 +79,23 @@ def markdown(grid: Grid) -> str:
 
 def terminal(grid: Grid, *, color: bool = False) -> str:
     """Return a table for the terminal; the best of a column is bold where colour is on."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.cells import cell_len  # noqa: PLC0415
 
     grid = _shown(grid)
-    table = Table(title=Text(grid.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(grid.header):
-        table.add_column(Text(name), justify="left" if at < grid.left else "right", no_wrap=True)
-    for y, row in enumerate(grid.rows):
-        styles = ("bold green" if (y, x) in grid.best else "" for x in range(len(row)))
-        table.add_row(*map(Text, row, styles))
-    out = io.StringIO()
-    width = max(_width(grid), 40)
-    console = Console(file=out, force_terminal=color, no_color=not color, width=width, emoji=False)
-    console.print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    columns = zip(grid.header, *grid.rows, strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+
+    def line(cells: list[str], row: int = -1) -> str:
+        padded = []
+        for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+            blank = " " * (width - cell_len(cell))
+            shown = f"{BEST}{cell}{PLAIN}" if color and (row, at) in grid.best else cell
+            padded.append(shown + blank if at < grid.left else blank + shown)
+        return " " + "   ".join(padded).rstrip() + "\n"
+
+    rule = " " + "─" * (sum(widths) + 3 * (len(widths) - 1)) + "\n"
+    body = "".join(line(cells, row) for row, cells in enumerate(grid.rows))
+    return f"{grid.title}\n\n{line(grid.header)}{rule}{body}\n"
 
 
 def _shown(grid: Grid) -> Grid:
@@ -106,15 +106,6 @@ def _shown(grid: Grid) -> Grid:
         header=[printable(cell) for cell in grid.header],
         rows=[[printable(cell) for cell in row] for row in grid.rows],
     )
-
-
-def _width(grid: Grid) -> int:
-    """Return the width at which nothing is cut: numbers are copied from tables."""
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    columns = zip(grid.header, *grid.rows, strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
-    return max(sum(widths) + 3 * len(widths), cell_len(grid.title) + 2)
 
 
 def _bold(cell: str, best: bool) -> str:
