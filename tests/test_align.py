@@ -168,10 +168,10 @@ def test_extra_queries_are_left_out_and_counted() -> None:
     assert finding.examples == ("q6", "q7", "q8")
 
 
-def test_a_list_that_is_empty_is_a_missing_query() -> None:
+def test_a_list_that_is_empty_retrieved_nothing() -> None:
     result = karat.evaluate({"q1": ["a"], "q2": []}, {"q1": ["a"], "q2": ["a"]}, ["P@1"])
     assert result["P@1"] == 0.5
-    assert kinds(result) == {"missing-query": 1}
+    assert kinds(result) == {"retrieved-nothing": 1}
 
 
 @pytest.mark.parametrize("rank", [{}, {"rank": [1, 2, 1, 2]}], ids=["no rank", "rank"])

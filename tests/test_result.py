@@ -179,4 +179,4 @@ def test_documents_that_never_meet_are_noticed() -> None:
 def test_a_run_that_retrieved_nothing_scores_zero() -> None:
     result = karat.evaluate({"q": []}, {"q": ["a"]}, measures=["recall@5", "P", "nDCG"])
     assert set(result.values.values()) == {0.0}
-    assert [finding.kind for finding in result.findings] == ["missing-query"]
+    assert [finding.kind for finding in result.findings] == ["retrieved-nothing"]

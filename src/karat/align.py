@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import all_different, query_index
-from karat.errors import AlignError
+from karat.data import all_different, blank_ids, query_index
+from karat.errors import AlignError, InputError
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Policy:
     duplicates: Literal["first", "error"] = "first"  # a document again: noise, or refused
     missing: Missing = "zero"  # a query of the gold the run lacks
     no_relevant: Literal["undefined", "zero"] = "undefined"  # a query without a relevant item
+    nothing: Literal["zero", "undefined"] = "zero"  # a query for which nothing was retrieved
+    blank: Literal["error", "undefined"] = "error"  # a blank id, or a group without any
     grades: Literal["any", "integer"] = "any"
 
     def as_dict(self) -> dict[str, str]:
@@ -50,12 +52,16 @@ class Aligned:
     rank: Ints
     doc: pl.Series
     repeat: Ints | None  # None: nothing is repeated
+    asked: Ints  # queries whose list is empty
+    blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
 
 
 def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     """Rank the documents of a run and find what is odd about them."""
     rows, query, findings = _known_queries(run.rows, gold)
+    rows, query, asked = _nothing_retrieved(rows, query)
+    blank = _blank(rows, query, run.name, policy)
     score = None if run.order == "listed" else rows["score"].to_numpy()
     if score is not None:
         nan = np.isnan(score)
@@ -73,11 +79,11 @@ def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     rank = _positions(query)
     repeated = _repeated(query, doc)
     if repeated is None:
-        return Aligned(query, rank, doc, None, tuple(findings))
+        return Aligned(query, rank, doc, None, asked, blank, tuple(findings))
     findings += _duplicates(rows.filter(repeated), policy)
     exact = _repeated(query, rows["raw"]) if "raw" in rows.columns else repeated
     repeat = repeated.astype(np.int64) + (0 if exact is None else exact)
-    return Aligned(query, rank, doc, repeat, tuple(findings))
+    return Aligned(query, rank, doc, repeat, asked, blank, tuple(findings))
 
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
@@ -95,6 +101,28 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
         "add its judgements to the gold, or leave it",
     )
     return rows.filter(~extra), query[~extra], [finding]
+
+
+def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
+    """Set aside the rows that stand for an empty list: a query without a document."""
+    if not rows["doc"].null_count():
+        return rows, query, query[:0]
+    none = rows["doc"].is_null().to_numpy()
+    return rows.filter(~none), query[~none], query[none]
+
+
+def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
+    """Find the queries that hold a blank id."""
+    blank = blank_ids(rows["doc"]).to_numpy()
+    if policy.blank == "error" and blank.any():
+        name, doc = rows.select("query", "doc").filter(blank).row(0)
+        raise InputError(
+            f"{doc!r} is not an id, but was retrieved for query {name!r}",
+            where=run,
+            fix="ids are texts or whole numbers",
+        )
+    found: Ints = query[blank]
+    return found
 
 
 def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | None:

@@ -91,4 +91,5 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         unit_repeat=repeat,
         member_item=member_item[member_order],
         member_doc=pl.concat([relation.member_doc, names]).gather(member_order),
+        void=relation.void,
     )

@@ -87,7 +87,8 @@ class Gold:
     item_grade: Floats
     member_item: Ints
     member_doc: pl.Series
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[Finding, ...] = ()
+    flaws: Mapping[str, str] = field(default_factory=dict)  # queries with blank or empty entries
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -109,6 +110,7 @@ class Gold:
         *,
         queries: pl.DataFrame | None = None,
         findings: Iterable[Finding] = (),
+        flaws: Mapping[str, str] | None = None,
     ) -> Gold:
         """Make the gold of rows with the columns query, doc, grade and, for groups, group.
 
@@ -148,6 +150,7 @@ class Gold:
             member_item=member_item,
             member_doc=rows["doc"].rechunk().gather(member_order),
             findings=merge_findings((*findings, *repeats, *mixed)),
+            flaws=flaws or {},
         )
 
 
@@ -181,6 +184,15 @@ def all_different(query: Ints, doc: pl.Series) -> bool:
     cuts = np.searchsorted(query, query[CACHED::CACHED])
     pieces = zip([0, *cuts], [*cuts, len(keys)], strict=True)
     return all(keys[first:last].n_unique() == last - first for first, last in pieces)
+
+
+def blank_ids(ids: pl.Series) -> pl.Series:
+    """Tell which ids are empty or nothing but whitespace."""
+    # stripping is slow, and what is blank sorts before or behind the ASCII letters and digits
+    unusual = (ids < "!") | (ids > "~")
+    if not unusual.any():
+        return unusual
+    return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
 
 
 def _best_first(query: Ints, grade: Floats) -> Ints:

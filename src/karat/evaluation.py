@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from karat.data import Gold, Run, RunStream, query_index
-from karat.dialects import Dialect
+from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
 from karat.engines.stream import relate
-from karat.errors import InputError, MeasureError, choose
+from karat.errors import InputError, choose
 from karat.findings import Finding, merge_findings
 from karat.match.ids import normalise_gold
-from karat.measures import DEFAULTS, Measure, parse
+from karat.measures import DEFAULTS, Measure
 from karat.preflight import check_gold
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.queries import load_queries
-from karat.result import Input, Result
+from karat.result import Result
+from karat.store import Input
 
 if TYPE_CHECKING:
     from karat.align import Missing, Policy
@@ -59,10 +60,13 @@ def evaluate(
     choose("relation", by, RELATIONS)
     speaks = find_dialect(dialect)
     policy = _with_missing(speaks.policy, missing)
-    wanted = _measures(measures, rel)
+    wanted = _known_relations(speak(measures, speaks, rel))
     streams, gold_data, inputs = _load(run, gold, run_format, gold_format)
     gold_data = _with_columns(gold_data, queries)
-    gold_data = normalise_gold(gold_data, ids)
+    if ids == "identity":
+        ids = speaks.run_ids
+    else:
+        gold_data = normalise_gold(gold_data, ids)
     levels = {str(measure): measure.level() for measure in wanted if measure.needs_relevant}
     findings = [*gold_data.findings, *check_gold(gold_data, policy, levels)]
     relations: dict[str, Relation] = {}
@@ -116,15 +120,11 @@ def _with_missing(policy: Policy, missing: str | None) -> Policy:
     return replace(policy, missing=cast("Missing", missing))
 
 
-def _measures(measures: Iterable[str | Measure] | str, rel: float | None) -> tuple[Measure, ...]:
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
-    parsed = dict.fromkeys(parse(measure).with_level(rel) for measure in listed)
-    if not parsed:
-        raise MeasureError("no measure was asked for", fix='for example measures=["nDCG@10"]')
-    for measure in parsed:
+def _known_relations(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
+    for measure in measures:
         if measure.relation is not None:
             choose("relation", measure.relation, RELATIONS)
-    return tuple(parsed)
+    return measures
 
 
 def _load(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import AlignError
+from karat.errors import AlignError, InputError
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             where="gold",
             fix="trec_eval knows integer grades only; karat's own dialect takes any number",
         )
+    if policy.blank == "error" and gold.flaws:
+        query, flaw = next(iter(gold.flaws.items()))
+        raise InputError(
+            f"in the gold of query {query!r} {flaw}",
+            where="gold",
+            fix="remove the empty entry, or list the documents that satisfy it",
+        )
     twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
     if policy.duplicates == "error" and twice is not None:
         raise AlignError(
@@ -34,8 +41,9 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             where="gold",
             fix="remove the repetition, or use karat's own dialect, which counts it once",
         )
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
     for name, level in levels.items():
-        if not (grade >= level).any():
+        if strict and not (grade >= level).any():
             highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
             raise AlignError(
                 f"the gold has no relevant item for {name}: {highest}",
@@ -55,6 +63,22 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             tuple(gold.queries["query"].filter(empty).head(EXAMPLES)),
             f"query without a relevant item: {meaning}",
             "judge more documents for it, or report unanswerable queries as a slice",
+        )
+    ]
+
+
+def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
+    """Look at the queries that the run answers with an empty list."""
+    if not asked.any():
+        return []
+    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
+    return [
+        Finding(
+            "retrieved-nothing",
+            int(asked.sum()),
+            tuple(gold.queries["query"].filter(asked).head(EXAMPLES)),
+            f"query for which the run retrieved nothing: {meaning}",
+            "find out why the retriever came back with nothing",
         )
     ]
 

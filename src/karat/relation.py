@@ -60,6 +60,7 @@ class Relation:
     unit_repeat: Ints  # u     0 new, 1 the same after normalising its id, 2 the very same id
     member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
+    void: pl.Series  # n     why a query has no value at all; null where it has
     _views: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -70,6 +71,7 @@ class Relation:
         depth: Ints,
         edges: tuple[Ints, Ints, Ints],
         units: tuple[Ints, Ints, Bools, Ints],
+        void: pl.Series,
     ) -> Relation:
         """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
         edge_query, edge_rank, edge_item = sort_rows(edges, 3)
@@ -88,6 +90,7 @@ class Relation:
             unit_repeat=unit_repeat,
             member_item=gold.member_item,
             member_doc=gold.member_doc,
+            void=void,
         )
 
     @property
@@ -137,29 +140,34 @@ class Relation:
             at &= self.unit_rank <= k
         return self.count(self.unit_query[at])
 
-    def units(self, rel: float, k: int | None = None) -> Hits:
-        """Return the relevant units among the first k, each once, with one of its items."""
-        return self._hits("units", rel, k)
+    def units(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
+        """Return the relevant units among the first k, each with one of its items.
+
+        A repetition of a unit is noise, unless `repeats` says that it counts again.
+        """
+        return self._hits("units", rel, k, repeats=repeats)
 
     def credits(self, rel: float, k: int | None = None) -> Hits:
         """Return the relevant items among the first k, each once, at its first rank."""
         return self._hits("credits", rel, k)
 
-    def covers(self, rel: float, k: int | None = None) -> Hits:
+    def covers(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
         """Return all edges to relevant items among the first k."""
-        return self._hits("covers", rel, k)
+        return self._hits("covers", rel, k, repeats=repeats)
 
-    def _hits(self, kind: str, rel: float, k: int | None) -> Hits:
+    def _hits(self, kind: str, rel: float, k: int | None, *, repeats: bool = False) -> Hits:
         """Return one of the three views, cut at k; in a plain relation they are the same."""
         mask, level = self._level(rel)
-        hits = self._once(("views", level), lambda: self._draw(mask))[kind]
+        key = ("views", level, repeats)
+        hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
         if k is None or k >= len(self.discount) - 2:
             return hits
-        key = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
-        return self._once(key, lambda: hits.take(np.flatnonzero(hits.rank <= k)))
+        within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
+        return self._once(within, lambda: hits.take(np.flatnonzero(hits.rank <= k)))
 
-    def _draw(self, relevant: Bools) -> dict[str, Hits]:
-        at = np.flatnonzero(relevant[self.edge_item] & self.edge_counts)
+    def _draw(self, relevant: Bools, *, repeats: bool) -> dict[str, Hits]:
+        mask = relevant[self.edge_item]
+        at = np.flatnonzero(mask if repeats else mask & self.edge_counts)
         query, rank, item = (
             column.take(at) for column in (self.edge_query, self.edge_rank, self.edge_item)
         )
@@ -264,6 +272,7 @@ class Relation:
             unit_repeat=self.unit_repeat[units],
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
+            void=self.void.filter(keep),
         )
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +15,20 @@ from karat import store
 from karat.aggregate import aggregate
 from karat.align import Policy
 from karat.bounds import bounds
+from karat.dialects import speak
 from karat.errors import MeasureError, choose, nearest
 from karat.findings import Finding
-from karat.measures import Measure, parse
-from karat.read.source import Source
+from karat.store import Input
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from polars._typing import PolarsDataType
 
     from karat.data import Bools, Floats
+    from karat.measures import Measure
     from karat.relation import Relation
 
-NO_RELEVANT = "no relevant item"
 
 SUMMARY: dict[str, PolarsDataType] = {
     "run": pl.String,
@@ -40,28 +41,6 @@ SUMMARY: dict[str, PolarsDataType] = {
     "failed": pl.Int64,
 }
 BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Where an input came from: a file, or an object of this type."""
-
-    role: str
-    kind: str
-    path: str | None = None
-
-    @classmethod
-    def of(cls, role: str, data: object) -> Input:
-        """Describe an input."""
-        if isinstance(data, str | os.PathLike):
-            return cls(role, "file", os.fspath(data))
-        return cls(role, type(data).__name__)
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return what the manifest says about it, with the hash of a file that still exists."""
-        known = self.path is not None and Path(self.path).is_file()
-        sha256 = Source(Path(self.path)).sha256() if known and self.path else None
-        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +66,7 @@ class Result:
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value a query for each run and measure, NaN where undefined."""
         return {
-            (run, measure): self._defined(measure.values(relation))
+            (run, measure): self._defined(relation, measure, measure.values(relation))
             for run, relation in self.relations.items()
             for measure in self.measures
         }
@@ -98,9 +77,14 @@ class Result:
         if not self.bounds:
             return {}
         return {
-            (run, measure): (self._defined(pair[0]), self._defined(pair[1]))
+            (run, measure): (
+                self._defined(relation, measure, low),
+                self._defined(relation, measure, high),
+            )
             for run, relation in self.relations.items()
-            for measure, pair in zip(self.measures, bounds(relation, self.measures), strict=True)
+            for measure, (low, high) in zip(
+                self.measures, bounds(relation, self.measures), strict=True
+            )
         }
 
     @cached_property
@@ -122,6 +106,7 @@ class Result:
                     {
                         "query": self.relations[run].queries,
                         "value": values,
+                        "void": self.relations[run].void,
                         **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
                     }
                 ).select(
@@ -129,7 +114,9 @@ class Result:
                     "query",
                     pl.lit(str(measure)).alias("measure"),
                     pl.col("value").fill_nan(None),
-                    pl.when(pl.col("value").is_nan()).then(pl.lit(NO_RELEVANT)).alias("reason"),
+                    pl.when(pl.col("value").is_nan())
+                    .then(pl.col("void").fill_null(measure.why_undefined))
+                    .alias("reason"),
                     *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
                 )
             )
@@ -179,9 +166,7 @@ class Result:
 
     def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
         """Score again with other measures; the inputs are not needed for that."""
-        listed = [measures] if isinstance(measures, str | Measure) else list(measures)
-        wanted = tuple(dict.fromkeys(parse(measure).with_level(rel) for measure in listed))
-        return replace(self, measures=wanted)
+        return replace(self, measures=speak(measures, self.dialect, rel))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
@@ -232,7 +217,7 @@ class Result:
         return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
-        wanted = parse(name)
+        (wanted,) = speak(name, self.dialect)
         same = [measure for measure in self.measures if measure == wanted] or [
             # `recall` also finds the recall that was measured at another relevance level
             measure
@@ -248,8 +233,11 @@ class Result:
             "result.score([…]) measures more".strip(),
         )
 
-    def _defined(self, values: Floats) -> Floats:
-        return np.nan_to_num(values) if self.policy.no_relevant == "zero" else values
+    def _defined(self, relation: Relation, measure: Measure, values: Floats) -> Floats:
+        """Apply what the policies say about queries without a value."""
+        if self.policy.no_relevant == "zero":
+            values = np.where(measure.undefined(relation), 0.0, values)
+        return np.where(relation.void.is_null().to_numpy(), values, np.nan)
 
     def _aggregate(self, run: str, measure: Measure, inside: Bools | None = None) -> dict[str, Any]:
         def over(values: Floats) -> Floats:
@@ -280,7 +268,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
         relations={
             run: store.relation_of(rows.filter(pl.col("run") == run)) for run in manifest["runs"]
         },
-        measures=tuple(parse(name) for name in manifest["measures"]),
+        measures=speak(manifest["measures"], manifest["dialect"]),
         queries=queries,
         findings=tuple(
             Finding(**{**found, "examples": tuple(found["examples"])})

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,33 @@ import polars as pl
 
 import karat
 from karat.errors import InputError, SaveError
+from karat.read.source import Source
 from karat.relation import Relation
 
 MANIFEST = "manifest.json"
 LAYOUT = 1  # raised when the files change so that older versions cannot read them
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where an input came from: a file, or an object of this type."""
+
+    role: str
+    kind: str
+    path: str | None = None
+
+    @classmethod
+    def of(cls, role: str, data: object) -> Input:
+        """Describe an input."""
+        if isinstance(data, str | os.PathLike):
+            return cls(role, "file", os.fspath(data))
+        return cls(role, type(data).__name__)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return what the manifest says about it, with the hash of a file that still exists."""
+        known = self.path is not None and Path(self.path).is_file()
+        sha256 = Source(Path(self.path)).sha256() if known and self.path else None
+        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256}
 
 
 def write_folder(
@@ -150,6 +174,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_rank": _lists(pl.Series(relation.unit_rank), units),
             "unit_judged": _lists(pl.Series(relation.unit_judged), units),
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
+            "void": relation.void,
         }
     )
 
@@ -191,6 +216,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         unit_repeat=_flat(rows["unit_repeat"]).to_numpy(),
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
+        void=rows["void"],
     )
 
 

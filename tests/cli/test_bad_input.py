@@ -140,7 +140,7 @@ BAD_GOLDS: dict[str, tuple[Content, list[str]]] = {
     "a run": (RUN, ["line 1", "are run and gold swapped?"]),
     "nothing relevant": ("q1 0 d1 0\nq2 0 d1 -1\n", ["no relevant item", "highest grade is 0"]),
     "no gold": ('{"query": "q1", "golds": []}\n', ["no field 'gold'", "did you mean gold?"]),
-    "an empty group": ('{"query": "q1", "gold": [[]]}\n', ["'q1' names no document"]),
+    "an empty group": ('{"query": "q1", "gold": [[]]}\n', ["'q1' an item names no document"]),
     "a query twice": ('{"query": "q1", "gold": ["a"]}\n' * 2, ["'q1' has more than one record"]),
     "junk": (JUNK, ["gold.txt", "cannot tell what format"]),
     "a truncated gzip": (gzip.compress(QRELS.encode())[:-12], ["gzip data is broken"]),

@@ -1,7 +1,7 @@
 """How other tools would have computed it: a dialect is a named set of policies, one file a tool.
 
-A dialect never changes what the measures are called, only the choices that tools make silently;
-the result says which dialect made its numbers.
+A dialect never changes what the measures are called, only the choices that tools make silently:
+policies, and formulas over the same relation. The result says which dialect made its numbers.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Iterable
 
 from karat.dialects.dialect import DIALECTS, Dialect
-from karat.errors import choose
+from karat.errors import MeasureError, choose
+from karat.measures import Measure, parse
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -28,10 +30,24 @@ def known_dialects() -> dict[str, Dialect]:
     return dict(sorted(DIALECTS.items(), key=lambda entry: (entry[0] != "karat", entry[0])))
 
 
+def speak(
+    measures: Iterable[str | Measure] | str | Measure,
+    name: str | Dialect,
+    rel: float | None = None,
+) -> tuple[Measure, ...]:
+    """Parse measures, each once, at a relevance level, with the formulas of a dialect."""
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    speaks = dialect(name)
+    parsed = dict.fromkeys(speaks.formula(parse(each).with_level(rel)) for each in listed)
+    if not parsed:
+        raise MeasureError("no measure was asked for", fix='for example measures=["nDCG@10"]')
+    return tuple(parsed)
+
+
 @functools.cache
 def _load() -> None:
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Dialect", "dialect", "known_dialects"]
+__all__ = ["Dialect", "dialect", "known_dialects", "speak"]

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from karat.align import Policy
+
+if TYPE_CHECKING:
+    from karat.measures.measure import Measure
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A named set of policies."""
+    """A named set of policies, and the formulas that differ from karat's by measure name."""
 
     name: str
     about: str
     policy: Policy = field(default_factory=Policy)
+    formulas: Mapping[str, type[Measure]] = field(default_factory=dict)
+    run_ids: str = "identity"  # how the ids of the run, and only of the run, are normalised
+
+    def formula(self, measure: Measure) -> Measure:
+        """Return the measure as this tool computes it."""
+        formula = self.formulas.get(measure.name)
+        if formula is None or isinstance(measure, formula):
+            return measure
+        given = {entry.name: getattr(measure, entry.name) for entry in fields(measure)}
+        plain = type(measure)()  # what was not asked for is the formula's own choice
+        return formula(
+            **{name: value for name, value in given.items() if value != getattr(plain, name)}
+        )
 
 
 DIALECTS: dict[str, Dialect] = {}

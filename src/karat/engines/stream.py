@@ -19,14 +19,19 @@ from karat.data import Gold, Run, RunStream
 from karat.errors import SaveError
 from karat.findings import Finding, merge_findings
 from karat.match.ids import Edges, IdMatcher, normalise_run
-from karat.preflight import missing_queries, no_shared_document, no_shared_query
+from karat.preflight import (
+    missing_queries,
+    no_shared_document,
+    no_shared_query,
+    nothing_retrieved,
+)
 from karat.relation import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.align import Policy
-    from karat.data import Ints
+    from karat.data import Bools, Ints
     from karat.match.ids import Normaliser
 
 SPILL_FILES = 32  # how finely a scattered run is spread
@@ -60,6 +65,7 @@ def _relate(
 ) -> tuple[Relation, tuple[Finding, ...]]:
     matcher = IdMatcher(gold)
     depth = np.zeros(gold.queries.height, dtype=np.int64)
+    asked, blank = np.zeros((2, len(depth)), dtype=bool)
     parts: list[Edges] = []
     findings = list(stream.findings)
     sample: pl.DataFrame | None = None
@@ -68,20 +74,37 @@ def _relate(
         sample = batch.rows.head(SAMPLE) if sample is None else sample
         aligned = align(batch, gold, policy)
         depth += np.bincount(aligned.query, minlength=len(depth))
+        asked[aligned.asked] = True
+        blank[aligned.blank] = True
         parts.append(matcher.match(aligned))
         findings += aligned.findings
-    if sample is not None and not depth.any():
+    seen = asked | (depth > 0)
+    if sample is not None and not seen.any():
         raise no_shared_query(sample["query"], gold, stream.name)
-    findings += missing_queries(depth > 0, gold, stream.name, policy)
-    relation = _join(gold, depth, parts)
-    if sample is not None and not relation.unit_judged.any():
-        findings += no_shared_document(sample["doc"], gold)
+    findings += missing_queries(seen, gold, stream.name, policy)
+    findings += nothing_retrieved(asked, gold, policy)
+    relation = _join(gold, depth, parts, _void(gold, depth, blank, policy))
+    if depth.any() and not relation.unit_judged.any() and sample is not None:
+        findings += no_shared_document(sample["doc"].drop_nulls(), gold)
     if policy.missing == "skip":
-        relation = relation.select(depth > 0)
+        relation = relation.select(seen)
     return relation, merge_findings(findings)
 
 
-def _join(gold: Gold, depth: Ints, parts: list[Edges]) -> Relation:
+def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:
+    """Say which queries have no value, whatever the measure, and why."""
+    why: dict[int, str] = {}
+    if policy.nothing == "undefined":
+        why |= dict.fromkeys(np.flatnonzero(depth == 0).tolist(), "nothing was retrieved")
+        without = np.flatnonzero(np.diff(gold.item_offset) == 0)
+        why |= dict.fromkeys(without.tolist(), "no gold")
+    why |= dict.fromkeys(np.flatnonzero(blank).tolist(), "a retrieved id is blank")
+    why |= {gold.query_numbers[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()}
+    none = pl.repeat(None, len(depth), dtype=pl.String, eager=True)
+    return none.scatter(list(why), list(why.values())) if why else none
+
+
+def _join(gold: Gold, depth: Ints, parts: list[Edges], void: pl.Series) -> Relation:
     def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
         columns = [getattr(part, name) for part in parts]
         return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
@@ -96,6 +119,7 @@ def _join(gold: Gold, depth: Ints, parts: list[Edges]) -> Relation:
             column("unit_judged", bool),
             column("unit_repeat"),
         ),
+        void=void,
     )
 
 

@@ -119,7 +119,7 @@ def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
     best = rows.sort("grade", descending=True, maintain_order=True).unique(
         ["query", "doc", "group"], keep="first", maintain_order=True
     )
-    return Gold.build(best, queries=gold.queries, findings=gold.findings)
+    return Gold.build(best, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
 
 
 def _change(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:

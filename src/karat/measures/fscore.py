@@ -34,6 +34,7 @@ class FScore(Measure):
     rel: float = 1.0
     beta: float = 1.0
 
+    precision: ClassVar[type[Precision]] = Precision
     name: ClassVar[str] = "F"
     aliases: ClassVar = {
         "f1": {},
@@ -57,7 +58,7 @@ class FScore(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the weighted harmonic mean, 0 where precision and recall are 0."""
-        precision = Precision(rel=self.rel, k=self.k).compute(relation)
+        precision = self.precision(rel=self.rel, k=self.k).compute(relation)
         recall = Recall(rel=self.rel, k=self.k).compute(relation)
         weight = self.beta**2
         below = weight * precision + recall

@@ -57,6 +57,7 @@ class Measure:
     needs_relevant: ClassVar[bool] = True  # undefined for a query without a relevant item
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
+    why_undefined: ClassVar[str] = "no relevant item"
 
     def terms(self, relation: Relation) -> Terms:
         """Return what is added up, each term at the rank where it arises."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, Run
+from karat.data import Gold, Run, blank_ids
 from karat.errors import InputError
 from karat.findings import Finding
 from karat.read import records, table
+from karat.read.ids import identifier
 
 
 def run(data: object, name: str, where: str = "") -> Run:
@@ -48,6 +49,9 @@ def gold(data: object, where: str = "gold") -> Gold:
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     queries, docs, scores = _flatten(data, where)
     rows = pl.DataFrame({"query": queries, "doc": docs, "score": scores})
+    empty = [query for query, docs in data.items() if not docs]
+    if empty:  # a row without a document
+        rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
     return Run(name, rows, "mapped", _id_mix(data))
 
 
@@ -95,8 +99,8 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
         ids = pl.Series(listed, dtype=pl.String)
     except (TypeError, pl.exceptions.PolarsError):
         ids = None
-    if ids is None or ids.null_count() or table.blank(ids).any():
-        ids = pl.Series(list(map(records.identifier, listed, repeat(where))), dtype=pl.String)
+    if ids is None or ids.null_count() or blank_ids(ids).any():
+        ids = pl.Series(list(map(identifier, listed, repeat(where))), dtype=pl.String)
     return ids
 
 

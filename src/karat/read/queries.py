@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.read.format import Look
-from karat.read.records import identifier
+from karat.read.ids import identifier
 from karat.read.source import Source
 from karat.read.table import frame
 

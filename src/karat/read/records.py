@@ -21,6 +21,7 @@ import polars as pl
 from karat.data import Gold, Run, RunStream
 from karat.errors import InputError, nearest
 from karat.read.format import Format, Look, Samples, register_format
+from karat.read.ids import doc_id, identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +93,7 @@ def gold(records: Iterable[Record], where: str = "gold") -> Gold:
     rows: list[tuple[str, str, float, int | None]] = []
     about: list[dict[str, Any]] = []
     seen: set[str] = set()
+    flaws: dict[str, str] = {}
     group = 0
     for number, record in enumerate(records, start=1):
         query = _query(record, number, where)
@@ -101,26 +103,33 @@ def gold(records: Iterable[Record], where: str = "gold") -> Gold:
         entries = _field(record, "gold", query, where)
         about.append({"query": query, **_describe(record)})
         for docs, grade in _items(entries, query, where):
+            blank = [doc for doc in docs if not doc.strip()]
+            if blank or not docs:
+                flaws[query] = (
+                    f"{blank[0]!r} is not an id" if blank else "an item names no document"
+                )
             group += 1
             key = group if len(docs) > 1 else None
             rows.extend((query, doc, grade, key) for doc in docs)
     queries = _table(about)
     schema = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
-    return Gold.build(pl.DataFrame(rows, schema=schema, orient="row"), queries=queries)
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return Gold.build(table, queries=queries, flaws=flaws)
 
 
 def _run_rows(records: list[Record], where: str, seen: set[str]) -> pl.DataFrame:
     """Return the rows of records; `seen` holds the queries of earlier ones."""
     queries: list[str] = []
-    docs: list[str] = []
+    docs: list[str | None] = []
     scores: list[float | None] = []
     for number, record in enumerate(records, start=len(seen) + 1):
         query = _query(record, number, where)
         if query in seen:
             raise _twice(query, where)
         seen.add(query)
-        for entry in _in_order(_field(record, "retrieved", query, where), query, where):
-            doc, score = _unit(entry, query, where)
+        entries = list(_in_order(_field(record, "retrieved", query, where), query, where))
+        for entry in entries or [None]:  # an empty list is a row without a document
+            doc, score = (None, None) if not entries else _unit(entry, query, where)
             queries.append(query)
             docs.append(doc)
             scores.append(score)
@@ -152,16 +161,14 @@ def _unit(entry: object, query: str, where: str) -> tuple[str, float | None]:
                 where=where,
                 fix="give each retrieved entry the id of its document",
             )
-        return identifier(doc, where), None if score is None else _score(score, query, where)
-    return identifier(entry, where), None
+        return doc_id(doc, where), None if score is None else _score(score, query, where)
+    return doc_id(entry, where), None
 
 
 def _items(entries: object, query: str, where: str) -> Iterator[tuple[list[str], float]]:
     """Go through the items of a gold field: ids, groups of ids, or objects with a grade."""
     if isinstance(entries, Mapping):
-        yield from (
-            ([identifier(doc, where)], _grade(g, query, where)) for doc, g in entries.items()
-        )
+        yield from (([doc_id(doc, where)], _grade(g, query, where)) for doc, g in entries.items())
         return
     for entry in _several(entries):
         if isinstance(entry, Mapping):
@@ -169,14 +176,8 @@ def _items(entries: object, query: str, where: str) -> Iterator[tuple[list[str],
             grade = _grade(entry.get("grade", 1), query, where)
         else:
             docs, grade = entry, 1.0
-        listed = _several(docs)
-        if not listed or docs is None:
-            raise InputError(
-                f"an item of the gold of query {query!r} names no document",
-                where=where,
-                fix="remove the empty item, or list the documents that satisfy it",
-            )
-        yield [identifier(doc, where) for doc in listed], grade
+        listed = [] if docs is None else _several(docs)
+        yield [doc_id(doc, where) for doc in listed], grade
 
 
 def _several(value: object) -> list[object]:
@@ -205,19 +206,6 @@ def _grade(value: object, query: str, where: str) -> float:
         f"the grade {str(value)[:40]!r} of query {query!r} is not a number",
         where=where,
         fix="give grades as numbers: 0 for not relevant, 1 or more for relevant",
-    )
-
-
-def identifier(value: object, where: str) -> str:
-    """Return an id as text; whole numbers are welcome, anything else is not an id."""
-    if isinstance(value, str) and value.strip():
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if hasattr(value, "item"):  # a NumPy scalar
-        return identifier(value.item(), where)
-    raise InputError(
-        f"{str(value)[:40]!r} is not an id", where=where, fix="ids are texts or whole numbers"
     )
 
 

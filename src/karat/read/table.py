@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from karat.data import Gold, Run, RunStream
+from karat.data import Gold, Run, RunStream, blank_ids
 from karat.errors import InputError, nearest
 from karat.read.format import Format, Look, register_format
 
@@ -198,15 +198,6 @@ def table_run(table: pl.DataFrame, name: str) -> Run:
     return Run(name, rows, order)
 
 
-def blank(ids: pl.Series) -> pl.Series:
-    """Tell which ids are empty or nothing but whitespace."""
-    # stripping is slow, and what is blank sorts before or behind the ASCII letters and digits
-    unusual = (ids < "!") | (ids > "~")
-    if not unusual.any():
-        return unusual
-    return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
-
-
 def _known(columns: list[str]) -> dict[str, str]:
     """Map karat's names to the columns of a table."""
     folded = {name.strip().casefold(): name for name in reversed(columns)}
@@ -261,8 +252,8 @@ def _check(rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], wher
     for column in rows.iter_columns():
         decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
         bad = column.is_null() if column.null_count() and decides else None
-        if column.name in IDS and blank(column).any():
-            bad = blank(column) | column.is_null()
+        if column.name in IDS and blank_ids(column).any():
+            bad = blank_ids(column) | column.is_null()
         if bad is None or column.name == "group":
             continue
         at = bad.arg_max() or 0

@@ -1,0 +1,26 @@
+"""The notes of a course on retriever quality.
+
+Average precision divides by the relevant documents retrieved in the top k, not by all relevant
+ones: it says how well what was found is ranked, and nothing about what was missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from karat.dialects.dialect import Dialect, register_dialect
+from karat.measures.average_precision import AveragePrecision
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecisionOverRetrieved(AveragePrecision):
+    """Average precision over the relevant items retrieved."""
+
+    over: str = "retrieved"
+
+
+COURSE = register_dialect(
+    Dialect(
+        "course", "retriever-quality course notes", formulas={"AP": AveragePrecisionOverRetrieved}
+    )
+)

@@ -1,0 +1,104 @@
+"""The ContextRecall evaluator of a LiveRAG pipeline.
+
+Quirks that the dialect keeps:
+
+- the ids of the run, and only of the run, become `<urn:uuid:…>` where they hold one;
+- recall, precision and F1 are over distinct documents, 0 where a divisor is 0, and such queries
+  count in the means; a query without gold counts as wholly found (`all_found`);
+- nDCG is over chunks, and its ideal list is made of what was retrieved: one of two gold documents
+  at rank 1 scores 1; the same chunk twice scores 0; an empty list has no value;
+- results without a reference, and references without a result, are left out.
+
+The original makes two rows of a result id that occurs twice, and drops a query whose id is the
+number 0; karat refuses the first and keeps the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.align import Policy
+from karat.dialects.dialect import Dialect, register_dialect
+from karat.dialects.ragas import SetF, SetPrecision
+from karat.measures.all_found import AllFound
+from karat.measures.counts import Retrieved
+from karat.measures.measure import Divisor, Terms
+from karat.measures.ndcg import NDCG
+from karat.relation import ANY_GAIN
+
+if TYPE_CHECKING:
+    from karat.data import Bools, Floats
+    from karat.relation import Relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkNDCG(NDCG):
+    """nDCG over chunks, against the best order of what was retrieved."""
+
+    why_undefined: ClassVar[str] = "nothing was retrieved"
+
+    def terms(self, relation: Relation) -> Terms:
+        """Gain 1 for every chunk of a gold document, discounted."""
+        hits = relation.units(ANY_GAIN, self.k, repeats=True)
+        return Terms(hits.query, hits.rank, 1 / relation.discount.take(hits.rank))
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the gain of the relevant chunks retrieved, moved to the top."""
+        found = relation.count(relation.units(ANY_GAIN, repeats=True).query)
+        ones = np.minimum(found, self.k or np.inf).astype(np.int64)
+        steps = 1 / relation.discount[1 : ones.max(initial=0) + 1]
+        upto = np.concatenate(([0.0], np.cumsum(steps)))
+        return Divisor(
+            "ideal DCG of what was retrieved", np.maximum(upto[ones], steps.min(initial=1))
+        )
+
+    def undefined(self, relation: Relation) -> Bools:
+        """Nothing is undefined by the gold; see `compute`."""
+        return np.zeros(relation.n, dtype=bool)
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the quotient, 0 where a chunk is repeated, nothing where nothing was retrieved."""
+        values = super(NDCG, self).compute(relation)
+        values = np.where(relation.repeats(exact=True) > 0, 0.0, values)
+        return np.where(relation.depth == 0, np.nan, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllReferencesFound(AllFound):
+    """1 when every gold document was found, also when there is none."""
+
+    needs_relevant: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return 1.0 where no relevant item is missing."""
+        found = relation.count(relation.credits(self.rel, self.k).query)
+        return np.equal(found, relation.relevant(self.rel)).astype(float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistinctRetrieved(Retrieved):
+    """How many distinct documents were retrieved, among the first k."""
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the depth of each list without repetitions."""
+        return super().compute(relation) - relation.repeats(self.k)
+
+
+LIVERAG = register_dialect(
+    Dialect(
+        "liverag",
+        "LiveRAG ContextRecall",
+        Policy(no_relevant="zero", missing="skip"),
+        {
+            "P": SetPrecision,
+            "F": SetF,
+            "nDCG": ChunkNDCG,
+            "all_found": AllReferencesFound,
+            "retrieved": DistinctRetrieved,
+        },
+        run_ids="uuid",
+    )
+)

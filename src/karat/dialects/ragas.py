@@ -1,0 +1,64 @@
+"""ragas' context precision and its id-based metrics (0.2 to 0.4).
+
+Quirks that the dialect keeps:
+
+- context precision, which is AP here, divides by the relevant units retrieved + 0.0000000001, so
+  that a perfect list scores 0.9999999999;
+- id-based precision and recall are over plain sets: repetitions count neither above nor below;
+- without any reference id, id-based recall has no value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.align import Policy
+from karat.dialects.dialect import Dialect, register_dialect
+from karat.measures.average_precision import AveragePrecision
+from karat.measures.fscore import FScore
+from karat.measures.measure import Divisor
+from karat.measures.precision import Precision
+
+if TYPE_CHECKING:
+    from karat.relation import Relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPrecision(AveragePrecision):
+    """Average precision over the relevant units retrieved, plus a little."""
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant units retrieved + 1e-10."""
+        found = relation.count(relation.credits(self.rel, self.k).query)
+        return Divisor("relevant items retrieved + 1e-10", found.astype(float) + 1e-10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetPrecision(Precision):
+    """Relevant units ÷ distinct units."""
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the distinct units among the first k."""
+        shown = np.minimum(relation.depth, self.k or np.inf)
+        distinct = shown - relation.repeats(self.k)
+        return Divisor("distinct units retrieved", np.maximum(distinct, 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetF(FScore):
+    """The harmonic mean with precision over sets."""
+
+    precision: ClassVar[type[Precision]] = SetPrecision
+
+
+RAGAS = register_dialect(
+    Dialect(
+        "ragas",
+        "ragas 0.2–0.4",
+        Policy(missing="skip"),
+        {"P": SetPrecision, "F": SetF, "AP": ContextPrecision},
+    )
+)

@@ -1,0 +1,78 @@
+"""The numbers of a LiveRAG pipeline's ContextRecall evaluator."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import karat
+from karat.match.ids import normalise_run
+from tests.dialects.golden import cases, same
+
+ROW = {
+    "context_recall": "recall",
+    "context_precision": "P",
+    "context_f1": "F",
+    "retrieved_docs_count": "retrieved",
+    "gold_docs_count": "relevant",
+    "correct_docs_count": "relevant_retrieved",
+    "ndcg_10": "nDCG@10",
+}
+MEAN = {"avg_context_recall": "recall", "avg_context_precision": "P", "avg_context_f1": "F"}
+PERCENT = {
+    "pct_records_with_at_least_one_ref": "success",
+    "pct_records_with_all_refs": "all_found",
+}
+# two rows of one id, and nothing in common: karat refuses both and says why
+REFUSED = {"liverag-context-recall-0490": "more than one", "liverag-context-recall-0488": "share"}
+# the number 0 is an id like any other for karat, so there is one row more
+KEPT = {"liverag-context-recall-0486"}
+GOLDEN = cases("liverag-context-recall", "ContextRecall.evaluate")
+
+
+def evaluate(case: Any) -> karat.Result:
+    run = [{"query": row["qid"], "retrieved": row["doc_ids"]} for row in case["inputs"]["results"]]
+    gold = [
+        {"query": row["qid"], "gold": row["document_ids"]} for row in case["inputs"]["references"]
+    ]
+    return karat.evaluate(run, gold, [*ROW.values(), *PERCENT.values()], dialect="liverag")
+
+
+def check(case: Any, result: karat.Result) -> None:
+    rows: dict[str, dict[str, float | None]] = {}
+    for _, query, measure, value, _ in result.per_query.rows():
+        rows.setdefault(query, {})[measure] = value
+    for expected in case["expected"]["rows"]:
+        found = rows[str(expected["qid"]).removesuffix(".0")]
+        for key, measure in ROW.items():
+            assert same(found[measure], expected.get(key)), (key, expected)
+    for key, expected in case["expected"]["metrics"].items():
+        if key in MEAN:
+            assert same(result[MEAN[key]], expected), key
+        elif key in PERCENT:
+            assert same(100 * (result[PERCENT[key]] or 0), expected), key
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
+def test_golden(case: Any) -> None:
+    if case["id"] in REFUSED:
+        with pytest.raises(karat.KaratError, match=REFUSED[case["id"]]):
+            evaluate(case)
+        return
+    result = evaluate(case)
+    check(case, result)
+    assert result.queries.height == len(case["expected"]["rows"]) + (case["id"] in KEPT)
+
+
+def test_the_script_on_files() -> None:
+    (case,) = cases("liverag-context-recall", "scripts/evaluate.py (TSV in, TSV out)")
+    assert case["expected"]
+
+
+@pytest.mark.parametrize(
+    "case", cases("liverag-context-recall", "extract_document_id"), ids=lambda case: case["id"]
+)
+def test_ids(case: Any) -> None:
+    rows = pl.DataFrame({"query": ["q"], "doc": [case["inputs"]["chunk_id"]]})
+    run = normalise_run(karat.Run("r", rows, "listed"), "uuid")
+    assert run.rows["doc"].to_list() == [case["expected"]]
