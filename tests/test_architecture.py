@@ -29,6 +29,8 @@ PATH = [
     "store",
     "result",
     "evaluation",
+    "differences",
+    "explanation",
     "report",
     "cli",
     "__main__",
@@ -73,6 +75,7 @@ def test_measures_know_neither_readers_nor_matchers() -> None:
 
 def test_the_public_names_are_pinned() -> None:
     assert karat.__all__ == [
+        "Explanation",
         "Finding",
         "Gold",
         "KaratError",
@@ -81,6 +84,7 @@ def test_the_public_names_are_pinned() -> None:
         "Run",
         "check",
         "evaluate",
+        "explain",
         "known_measures",
         "load",
         "load_gold",

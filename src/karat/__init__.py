@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from karat.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation import check, evaluate
+    from karat.explanation import Explanation, explain
     from karat.findings import Finding
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
+    "Explanation": "karat.explanation",
     "Finding": "karat.findings",
     "Gold": "karat.data",
     "KaratError": "karat.errors",
@@ -32,6 +34,7 @@ _HOME = {
     "Run": "karat.data",
     "check": "karat.evaluation",
     "evaluate": "karat.evaluation",
+    "explain": "karat.explanation",
     "known_measures": "karat.measures",
     "load": "karat.result",
     "load_gold": "karat.read",
@@ -41,6 +44,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Explanation",
     "Finding",
     "Gold",
     "KaratError",
@@ -49,6 +53,7 @@ __all__ = [
     "Run",
     "check",
     "evaluate",
+    "explain",
     "known_measures",
     "load",
     "load_gold",

@@ -20,7 +20,7 @@ from karat.errors import KaratError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("score", "check", "measures", "demo")
+COMMANDS = ("score", "check", "explain", "measures", "demo")
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
@@ -61,6 +61,7 @@ def cli() -> None:
     karat demo                                  see it on a small task
     karat score run.trec --gold qrels.txt       measure a run
     karat check run.trec --gold qrels.txt       what is odd about the files
+    karat explain run.trec --gold qrels.txt     how a query's numbers come about
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided,

@@ -41,8 +41,9 @@ class ChunkNDCG(NDCG):
     why_undefined: ClassVar[str] = "nothing was retrieved"
 
     def terms(self, relation: Relation) -> Terms:
-        """Gain 1 for every chunk of a gold document, discounted."""
+        """Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated."""
         hits = relation.units(ANY_GAIN, self.k, repeats=True)
+        hits = hits.take(np.flatnonzero(relation.repeats(exact=True)[hits.query] == 0))
         return Terms(hits.query, hits.rank, 1 / relation.discount.take(hits.rank))
 
     def divisor(self, relation: Relation) -> Divisor:
@@ -60,10 +61,8 @@ class ChunkNDCG(NDCG):
         return np.zeros(relation.n, dtype=bool)
 
     def compute(self, relation: Relation) -> Floats:
-        """Return the quotient, 0 where a chunk is repeated, nothing where nothing was retrieved."""
-        values = super(NDCG, self).compute(relation)
-        values = np.where(relation.repeats(exact=True) > 0, 0.0, values)
-        return np.where(relation.depth == 0, np.nan, values)
+        """Return the quotient, or nothing where nothing was retrieved."""
+        return np.where(relation.depth == 0, np.nan, super(NDCG, self).compute(relation))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,10 +34,10 @@ class ElevenPoint(Measure):
     aliases: ClassVar = {"11pt_avg": {}, "eleven_point": {}, "11_point": {}}
     at: ClassVar[str | None] = None
 
+    def parts(self) -> tuple[Measure, ...]:
+        """Return interpolated precision at the eleven levels."""
+        return tuple(InterpolatedPrecision(recall=tenth / 10, rel=self.rel) for tenth in range(11))
+
     def compute(self, relation: Relation) -> Floats:
         """Return the mean over the eleven levels."""
-        levels = (
-            InterpolatedPrecision(recall=tenth / 10, rel=self.rel).compute(relation)
-            for tenth in range(11)
-        )
-        return np.asarray(sum(levels)) / 11
+        return np.asarray(sum(part.compute(relation) for part in self.parts())) / 11

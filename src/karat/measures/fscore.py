@@ -56,10 +56,13 @@ class FScore(Measure):
         x = given.pop("x", None)
         return given if x is None else {**given, "beta": repr(float(x) ** 0.5)}
 
+    def parts(self) -> tuple[Measure, ...]:
+        """Return precision and recall."""
+        return self.precision(rel=self.rel, k=self.k), Recall(rel=self.rel, k=self.k)
+
     def compute(self, relation: Relation) -> Floats:
         """Return the weighted harmonic mean, 0 where precision and recall are 0."""
-        precision = self.precision(rel=self.rel, k=self.k).compute(relation)
-        recall = Recall(rel=self.rel, k=self.k).compute(relation)
+        precision, recall = (part.compute(relation) for part in self.parts())
         weight = self.beta**2
         below = weight * precision + recall
         return (1 + weight) * precision * recall / np.where(below > 0, below, 1)

@@ -78,6 +78,15 @@ class Measure:
             return relation.count(terms.query) / self.divisor(relation).value
         return relation.total(terms.query, terms.value) / self.divisor(relation).value
 
+    def parts(self) -> tuple[Measure, ...]:
+        """Return the measures that this one is made of, if it is no sum of its own."""
+        return ()
+
+    @classmethod
+    def is_sum(cls) -> bool:
+        """Tell whether the measure is a sum of terms ÷ a divisor."""
+        return cls.terms is not Measure.terms
+
     def level(self) -> float:
         """Return the grade from which an item counts as relevant for this measure."""
         return float(getattr(self, "rel", 1.0))

@@ -70,11 +70,11 @@ def markdown(grid: Grid) -> str:
 
     rules = ["---" if at < grid.left else "---:" for at in range(len(grid.header))]
     body = "".join(
-        line([_bold(_escape(cell), (y, x) in grid.best) for x, cell in enumerate(row)])
+        line([_bold(escape(cell), (y, x) in grid.best) for x, cell in enumerate(row)])
         for y, row in enumerate(grid.rows)
     )
-    header = line([_escape(cell) for cell in grid.header])
-    return f"**{_escape(grid.title)}**\n\n" + header + line(rules) + body
+    header = line([escape(cell) for cell in grid.header])
+    return f"**{escape(grid.title)}**\n\n" + header + line(rules) + body
 
 
 def terminal(grid: Grid, *, color: bool = False) -> str:
@@ -112,7 +112,7 @@ def _bold(cell: str, best: bool) -> str:
     return f"**{cell}**" if best else cell
 
 
-def _escape(cell: str) -> str:
+def escape(cell: str) -> str:
     """Keep ids from being read as Markdown or HTML."""
     for mark in "\\`*_|<>[]":
         cell = cell.replace(mark, "\\" + mark)

@@ -1,0 +1,68 @@
+"""`karat explain`: how the numbers of a query come about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from karat.cli import options
+
+
+@click.command("explain", short_help="Show step by step how a query's numbers come about.")
+@click.argument("run", metavar="RUN")
+@click.option("-g", "--gold", metavar="FILE", help="What should be found.")
+@click.option("-q", "--query", metavar="ID", help="The query to explain.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Without --query: explain so many of the worst by the first measure.",
+)
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure: AP, nDCG@10, …")
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="NAME",
+    help="A dialect; several are shown side by side, with why they differ.",
+)
+@click.option("--ids", default="identity", metavar="HOW", help="Normalise document ids.")
+@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@click.option("--run-format", metavar="NAME", help="Format of the run, if not told.")
+@click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told.")
+@click.option("--format", "how", type=click.Choice(["table", "markdown", "json"]), default="table")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+def command(
+    *,
+    run: str,
+    gold: str | None,
+    measures: tuple[str, ...],
+    dialects: tuple[str, ...],
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Explain a query of RUN: its list with hits, the gold met and missed, each sum and divisor.
+
+    \b
+    karat explain run.trec --gold qrels.txt -q q17 -m AP -m nDCG@10
+    karat explain run.trec --gold qrels.txt --worst 3 -m recall@5
+    karat explain samples.jsonl -q 1 --dialect karat --dialect autorag
+    """
+    from karat.explanation import explain  # noqa: PLC0415
+    from karat.measures import DEFAULTS  # noqa: PLC0415
+    from karat.report.account import render  # noqa: PLC0415
+
+    file, gold = options.paths((run,), gold)
+    path = file if isinstance(file, str) else file[0]
+    with options.busy("explaining …"):
+        told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
+    if how == "json":
+        shown = {"explanations": [each.as_dict() for each in told]}
+        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    else:
+        text = "\n".join(render(each, how) for each in told)
+    options.write(text, output)

@@ -1,0 +1,129 @@
+"""Explanations: the list, the gold, every term and divisor, and why dialects differ."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.dialects import known_dialects
+
+DEMO = Path(karat.__file__).parent / "demo"
+RUN = {"q1": ["a", "x", "a", "b", "n", "c"], "q2": ["y"], "q3": []}
+GOLD = [
+    {"query": "q1", "gold": [["a", "b"], ["c"], ["d"], {"docs": ["n"], "grade": 0}], "topic": "t"},
+    {"query": "q2", "gold": ["z"]},
+    {"query": "q3", "gold": ["z"]},
+]
+
+
+def test_the_list_and_the_gold() -> None:
+    (told,) = karat.explain(RUN, GOLD, ["AP"], query="q1")
+    assert [(step.doc, step.mark, step.covers) for step in told.ranking] == [
+        ("a", "hit", (1,)),
+        ("x", "unjudged", ()),
+        ("a", "repeated", (1,)),
+        ("b", "again", (1,)),
+        ("n", "rejected", (4,)),
+        ("c", "hit", (2,)),
+    ]
+    assert [(item.docs, item.grade, item.rank) for item in told.items] == [
+        (("a", "b"), 1.0, 1),
+        (("c",), 1.0, 6),
+        (("d",), 1.0, None),
+        (("n",), 0.0, 5),
+    ]
+    assert [step.precision for step in told.ranking] == pytest.approx(
+        [1, 1 / 2, 1 / 3, 2 / 4, 2 / 5, 3 / 6]
+    )
+    assert told.about == {"topic": "t"}
+
+
+@pytest.mark.parametrize("name", sorted(karat.known_measures()))
+@pytest.mark.parametrize("dialect", ["karat", "autorag", "liverag", "ragas", "continuous-eval"])
+def test_terms_and_divisor_make_the_value(name: str, dialect: str) -> None:
+    (told,) = karat.explain(RUN, GOLD, [name], query="q1", dialects=dialect)
+    whole = karat.evaluate(RUN, GOLD, [name], dialect=dialect).per_query
+    account = told.accounts[-1]
+    assert account.value == whole.filter(query="q1")["value"][0]
+    if account.divisor is not None and name not in ("success", "all_found"):
+        assert account.total / account.divisor == pytest.approx(account.value)
+
+
+def test_f_is_told_by_its_parts() -> None:
+    (told,) = karat.explain(RUN, GOLD, ["F@3"], query="q1")
+    assert [account.measure for account in told.accounts] == ["P@3", "recall@3", "F@3"]
+
+
+def test_ndcg_shows_its_ideal_list() -> None:
+    (told,) = karat.explain({"q": ["a"]}, {"q": {"a": 1, "b": 3, "c": 0}}, ["nDCG@5"])
+    assert told.accounts[0].ideal == ((1, 3.0), (2, 1.0))
+
+
+def test_the_worst_queries_come_first() -> None:
+    told = karat.explain(RUN, GOLD, ["recall"], worst=2)
+    assert [each.query for each in told] == ["q2", "q3"]
+
+
+@pytest.mark.parametrize("other", sorted(known_dialects().keys() - {"karat"}))
+@pytest.mark.parametrize("query", ["q1", "q2", "q3"])
+def test_every_difference_has_a_cause(other: str, query: str) -> None:
+    run = RUN if not other.startswith("trec") else {**RUN, "q1": ["a", "x", "b", "n", "c"]}
+    measures = ["P@4", "recall", "RR", "AP@5", "nDCG@4"]
+    (told,) = karat.explain(run, GOLD, measures, query=query, dialects=["karat", other])
+    value = {(account.measure, account.dialect): account.value for account in told.accounts}
+    for measure in map(str, map(karat.parse, measures)):
+        differs = value[measure, "karat"] != value[measure, other]
+        told_why = any(line.startswith(f"{measure}:") for line in told.differences)
+        assert differs == told_why, (measure, told.differences)
+
+
+def test_causes_are_named() -> None:
+    gold = {"q": [["a", "b"], ["c"]]}
+    (told,) = karat.explain({"q": ["a", "x", "b"]}, gold, "AP", dialects=["karat", "course"])
+    assert told.differences == (
+        "AP: course divides by relevant items retrieved, karat by relevant items",
+    )
+    (told,) = karat.explain({"q": []}, {"q": ["a"]}, "P", dialects=["karat", "autorag"])
+    assert any("nothing was retrieved" in line for line in told.differences)
+
+
+def test_unknown_query() -> None:
+    with pytest.raises(karat.KaratError, match=r"no query 'q11'(.|\n)*did you mean q1"):
+        karat.explain(RUN, GOLD, "AP", query="q11")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "karat", "explain", str(DEMO / "bm25.trec"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+GIVEN = ("--gold", str(DEMO / "questions.jsonl"), "-q", "q02", "-m", "AP", "-m", "nDCG@5")
+
+
+def test_command_line_table() -> None:
+    done = run(*GIVEN, "--dialect", "karat", "--dialect", "autorag")
+    assert done.returncode == 0, done.stderr
+    assert "query q02: The display shows E05" in done.stdout
+    assert "✓ hit" in done.stdout
+    assert "AP (karat) = (1.0000) ÷ 2 relevant items = 0.5000" in done.stdout
+    assert "Why they differ" in done.stdout
+
+
+def test_command_line_json_and_markdown() -> None:
+    told = json.loads(run(*GIVEN, "--format", "json").stdout)["explanations"][0]
+    assert told["query"] == "q02"
+    assert told["accounts"][0]["divided_by"] == "relevant items"
+    markdown = run(*GIVEN, "--format", "markdown").stdout
+    assert "| rank | document |" in markdown
+    assert "- AP (karat) = (1.0000)" in markdown
+
+
+def test_command_line_worst_and_errors() -> None:
+    done = run("--gold", str(DEMO / "questions.jsonl"), "--worst", "2", "-m", "recall@5")
+    assert done.stdout.count("the list (") == 2
+    done = run("--gold", str(DEMO / "questions.jsonl"), "-q", "nope")
+    assert done.returncode == 2
+    assert "no query 'nope'" in done.stderr
