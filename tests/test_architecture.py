@@ -28,6 +28,7 @@ PATH = [
     "engines",
     "store",
     "result",
+    "cutoffs",
     "evaluation",
     "differences",
     "explanation",
@@ -83,6 +84,7 @@ def test_the_public_names_are_pinned() -> None:
         "Result",
         "Run",
         "check",
+        "curve",
         "evaluate",
         "explain",
         "known_measures",
@@ -91,6 +93,7 @@ def test_the_public_names_are_pinned() -> None:
         "load_run",
         "parse",
         "register",
+        "smallest_k",
     ]
     for name in karat.__all__:
         assert getattr(karat, name).__module__.startswith("karat.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from karat.cutoffs import curve, smallest_k
     from karat.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation import check, evaluate
@@ -33,6 +34,8 @@ _HOME = {
     "Result": "karat.result",
     "Run": "karat.data",
     "check": "karat.evaluation",
+    "curve": "karat.cutoffs",
+    "smallest_k": "karat.cutoffs",
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "known_measures": "karat.measures",
@@ -52,6 +55,7 @@ __all__ = [
     "Result",
     "Run",
     "check",
+    "curve",
     "evaluate",
     "explain",
     "known_measures",
@@ -60,6 +64,7 @@ __all__ = [
     "load_run",
     "parse",
     "register",
+    "smallest_k",
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from karat.data import Gold, Run, RunStream, query_index
 from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
+from karat.engines.ahead import ReadAhead
 from karat.engines.stream import relate
 from karat.errors import InputError, choose
 from karat.findings import Finding, merge_findings
@@ -61,7 +62,7 @@ def evaluate(
     speaks = find_dialect(dialect)
     policy = _with_missing(speaks.policy, missing)
     wanted = _known_relations(speak(measures, speaks, rel))
-    streams, gold_data, inputs = _load(run, gold, run_format, gold_format)
+    streams, gold_data, inputs, reading = _load(run, gold, run_format, gold_format)
     gold_data = _with_columns(gold_data, queries)
     if ids == "identity":
         ids = speaks.run_ids
@@ -71,7 +72,8 @@ def evaluate(
     findings = [*gold_data.findings, *check_gold(gold_data, policy, levels)]
     relations: dict[str, Relation] = {}
     for stream in streams:
-        relation, found = relate(stream, gold_data, policy, ids)
+        relation, found = relate(stream, gold_data, policy, ids, reading=reading)
+        reading = None
         relations[stream.name] = relation
         findings += (replace(finding, run=stream.name) for finding in found)
     return Result(
@@ -129,10 +131,11 @@ def _known_relations(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
 
 def _load(
     run: object, gold: object, run_format: str | None, gold_format: str | None
-) -> tuple[list[RunStream], Gold, list[Input]]:
+) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
+    """Open the runs, begin to read the first, and read the gold meanwhile."""
     if gold is None:
         samples = load_samples(run, format=run_format)
-        return [samples.run.stream()], samples.gold, [Input.of("samples", run)]
+        return [samples.run.stream()], samples.gold, [Input.of("samples", run)], None
     named: Iterable[tuple[str, object]]
     if is_several(run) and isinstance(run, Mapping):
         named = [(str(name), data) for name, data in run.items()]
@@ -142,8 +145,13 @@ def _load(
         named = [("", run)]
     streams = [load_run(data, name=name, format=run_format) for name, data in named]
     inputs = [Input.of("run", data) for _, data in named]
-    loaded = load_gold(gold, format=gold_format)
-    return _unique_names(streams), loaded, [*inputs, Input.of("gold", gold)]
+    reading = ReadAhead(streams[0].batches())
+    try:
+        loaded = load_gold(gold, format=gold_format)
+    except BaseException:
+        reading.close()
+        raise
+    return _unique_names(streams), loaded, [*inputs, Input.of("gold", gold)], reading
 
 
 def _is_run(data: object) -> bool:

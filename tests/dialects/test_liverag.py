@@ -7,6 +7,7 @@ import pytest
 
 import karat
 from karat.match.ids import normalise_run
+from karat.report.liverag import tables
 from tests.dialects.golden import cases, same
 
 ROW = {
@@ -64,9 +65,34 @@ def test_golden(case: Any) -> None:
     assert result.queries.height == len(case["expected"]["rows"]) + (case["id"] in KEPT)
 
 
+@pytest.mark.parametrize(
+    "case",
+    [case for case in GOLDEN if case["id"] not in REFUSED.keys() | KEPT],
+    ids=lambda case: case["id"],
+)
+def test_tables_of_the_evaluator(case: Any) -> None:
+    found = tables(evaluate(case))
+    aggregated = found["aggregated"].to_dicts()[0]
+    for key, expected in case["expected"]["metrics"].items():
+        assert same(aggregated[key], expected), key
+    assert aggregated["sample_count"] == case["expected"]["sample_count"]
+    assert aggregated["evaluator_name"] == case["expected"]["evaluator_name"]
+    rows = found["rows"].to_dicts()
+    for row, expected in zip(rows, case["expected"]["rows"], strict=True):
+        assert row["qid"] == str(expected["qid"])
+        assert all(same(row[key], expected.get(key)) for key in ROW)
+
+
 def test_the_script_on_files() -> None:
     (case,) = cases("liverag-context-recall", "scripts/evaluate.py (TSV in, TSV out)")
-    assert case["expected"]
+    found = tables(evaluate(case))
+    aggregated = found["aggregated"].to_dicts()[0]
+    for key, expected in case["expected"]["aggregated"].items():
+        if key != "system_name":
+            assert same(aggregated[key], expected), key
+    for row, expected in zip(found["rows"].to_dicts(), case["expected"]["rows"], strict=True):
+        assert row["qid"] == str(int(expected["qid"]))
+        assert all(same(row[key], expected[key] if expected[key] != "" else None) for key in ROW)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from karat.errors import KaratError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("score", "check", "explain", "measures", "demo")
+COMMANDS = ("score", "check", "explain", "curve", "measures", "demo")
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 

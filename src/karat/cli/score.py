@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
+
+if TYPE_CHECKING:
+    from karat.result import Result
+
+EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 
 
 @click.command("score", short_help="Measure runs against a gold.")
@@ -23,7 +28,12 @@ from karat.cli import options
 @click.option("--per-query", is_flag=True, help="Also every single query.")
 @click.option("--bounds", is_flag=True, help="Also the bounds that unjudged documents leave.")
 @click.option("--format", "how", type=click.Choice(options.FORMATS), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write there instead of standard output (--dialect liverag: the files' common beginning).",
+)
 @click.option("--save", metavar="DIR", help="Save the whole result, for karat.load and later.")
 def command(
     *,
@@ -57,8 +67,23 @@ def command(
         text = render(result, how, per_query=per_query, by=by, color=options.use_color())
     if save is not None:
         result.save(save)
-    options.write(text, output)
+    if output is not None and result.dialect in EXPORTS:
+        _export(result, how, output)
+    else:
+        options.write(text, output)
     if how != "json":
         options.tell(result.findings)
     if save is not None:
         click.echo(f"saved: {save}", err=True)
+
+
+def _export(result: Result, how: str, output: str) -> None:
+    """Write the files of the tool whose dialect was spoken."""
+    from karat.report import liverag  # noqa: PLC0415
+
+    lines = how in ("json", "jsonl")
+    for name, table in liverag.tables(result).items():
+        path = f"{output}.{liverag.EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
+        text = table.write_ndjson() if lines else table.write_csv(separator="\t")
+        options.write(text, path)
+        click.echo(f"written: {path}", err=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
 from karat.measures import Measure, parse
+from karat.measures.grammar import expand
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -35,8 +36,15 @@ def speak(
     name: str | Dialect,
     rel: float | None = None,
 ) -> tuple[Measure, ...]:
-    """Parse measures, each once, at a relevance level, with the formulas of a dialect."""
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    """Parse measures, each once, at a relevance level, with the formulas of a dialect.
+
+    >>> [str(measure) for measure in speak(["recall@1,5", "map"], "autorag")]
+    ['recall@1', 'recall@5', 'AP']
+    """
+    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    listed = [
+        name for each in given for name in (expand(each) if isinstance(each, str) else [each])
+    ]
     speaks = dialect(name)
     parsed = dict.fromkeys(speaks.formula(parse(each).with_level(rel)) for each in listed)
     if not parsed:

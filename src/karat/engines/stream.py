@@ -7,7 +7,6 @@ batch, the run is first spread over temporary files by query, and each file is t
 from __future__ import annotations
 
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import polars as pl
 
 from karat.align import align
 from karat.data import Gold, Run, RunStream
+from karat.engines.ahead import ReadAhead
 from karat.errors import SaveError
 from karat.findings import Finding, merge_findings
 from karat.match.ids import Edges, IdMatcher, normalise_run
@@ -43,11 +43,20 @@ class _ScatteredError(Exception):
 
 
 def relate(
-    stream: RunStream, gold: Gold, policy: Policy, ids: Normaliser = "identity"
+    stream: RunStream,
+    gold: Gold,
+    policy: Policy,
+    ids: Normaliser = "identity",
+    *,
+    reading: ReadAhead | None = None,
 ) -> tuple[Relation, tuple[Finding, ...]]:
-    """Draw the relation of a run and a gold (whose ids are normalised already), with findings."""
+    """Draw the relation of a run and a gold (whose ids are normalised already), with findings.
+
+    `reading` is the run where somebody has begun to read it already.
+    """
+    batches = iter(reading or ReadAhead(stream.batches()))
     try:
-        return _relate(stream, _whole_queries(_ahead(stream.batches())), gold, policy, ids)
+        return _relate(stream, _whole_queries(batches), gold, policy, ids)
     except _ScatteredError:
         if stream.whole is not None:
             return _relate(stream, iter((stream.whole,)), gold, policy, ids)
@@ -121,15 +130,6 @@ def _join(gold: Gold, depth: Ints, parts: list[Edges], void: pl.Series) -> Relat
         ),
         void=void,
     )
-
-
-def _ahead(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Read the next batch in a thread while this one is worked on."""
-    with ThreadPoolExecutor(max_workers=1) as reader:
-        coming = reader.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, batches, None)
-            yield batch
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

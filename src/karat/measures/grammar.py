@@ -23,6 +23,21 @@ _SPEC = re.compile(
 _NUMBER = r"\d*\.?\d+"
 
 
+def expand(spec: str) -> list[str]:
+    """Return one name for each cutoff of a list of them.
+
+    >>> expand("recall@1,5,10")
+    ['recall@1', 'recall@5', 'recall@10']
+    >>> expand("F(rel=2,beta=2)@5")
+    ['F(rel=2,beta=2)@5']
+    """
+    found = re.fullmatch(r"(.*@)([^@()/]*,[^@()/]*)(/.*)?", spec)
+    if found is None:
+        return [spec]
+    before, cutoffs, after = found[1], found[2], found[3] or ""
+    return [f"{before}{cutoff.strip()}{after}" for cutoff in cutoffs.split(",")]
+
+
 def parse(spec: str | Measure) -> Measure:
     """Return the measure that a name spells; case and the field's aliases are understood.
 

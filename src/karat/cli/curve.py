@@ -1,0 +1,94 @@
+"""`karat curve`: measures at many cutoffs, and the smallest one that is enough."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import click
+
+from karat.cli import options
+
+
+@click.command("curve", short_help="Show measures at many cutoffs.")
+@options.inputs
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure without cutoff.")
+@click.option("--at", default="1,3,5,10,20", show_default=True, metavar="K,K,…", help="Cutoffs.")
+@click.option(
+    "--reach", multiple=True, metavar="MEASURE>=VALUE", help="Say the smallest K that is enough."
+)
+@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@click.option(
+    "--format", "how", type=click.Choice(["table", "json", "csv", "markdown"]), default="table"
+)
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+def command(
+    *,
+    runs: tuple[str, ...],
+    gold: str | None,
+    measures: tuple[str, ...],
+    at: str,
+    reach: tuple[str, ...],
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Show how measures grow and fall with the cutoff, for one or several RUN files.
+
+    \b
+    karat curve run.trec --gold qrels.txt
+    karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
+    """
+    from karat.cutoffs import curve  # noqa: PLC0415
+    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.report.curve import render  # noqa: PLC0415
+
+    cutoffs = _cutoffs(at)
+    targets = [_target(text) for text in reach]
+    files, gold = options.paths(runs, gold)
+    names = list(measures) or ["recall", "P"]
+    with options.busy("measuring …"):
+        result = evaluate(files, gold, names, **choices)
+        table = curve(result, result.measures, cutoffs)
+        enough = _enough(result, targets)
+    if how == "json":
+        text = json.dumps({"curve": table.to_dicts(), "reach": enough}, indent=1) + "\n"
+    elif how == "csv":
+        text = table.write_csv()
+    else:
+        text = render(table, enough, how)
+    options.write(text, output)
+
+
+def _enough(result: Any, targets: list[tuple[str, float]]) -> list[dict[str, Any]]:  # noqa: ANN401
+    from karat.cutoffs import smallest_k  # noqa: PLC0415
+
+    return [
+        {
+            "run": run,
+            "measure": name,
+            "target": value,
+            "k": smallest_k(result, name, value, run=run),
+        }
+        for run in result.runs
+        for name, value in targets
+    ]
+
+
+def _cutoffs(text: str) -> list[int]:
+    if not re.fullmatch(r"\s*[1-9]\d{0,8}(\s*,\s*[1-9]\d{0,8})*\s*", text):
+        raise click.BadParameter(
+            f"{text!r} is not a list of cutoffs such as 1,5,10", param_hint="--at"
+        )
+    return sorted({int(part) for part in text.split(",")})
+
+
+def _target(text: str) -> tuple[str, float]:
+    name, found, value = text.partition(">=")
+    try:
+        return (name.strip(), float(value)) if found else ("", float("x"))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a target such as recall>=0.9", param_hint="--reach"
+        ) from None

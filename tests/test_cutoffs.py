@@ -1,0 +1,75 @@
+"""Measures at many cutoffs, the curve, and the smallest cutoff that is enough."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+
+DEMO = Path(karat.__file__).parent / "demo"
+RUN = {"q1": ["x", "a", "y", "b"], "q2": ["c", "z"]}
+GOLD = {"q1": ["a", "b"], "q2": ["c"]}
+
+
+def test_many_cutoffs_in_one_name() -> None:
+    result = karat.evaluate(RUN, GOLD, ["recall@1,2,4", "P(rel=1)@3"])
+    assert list(result.values) == ["recall@1", "recall@2", "recall@4", "P@3"]
+    with pytest.raises(karat.KaratError, match="whole number"):
+        karat.evaluate(RUN, GOLD, "recall@1,x")
+
+
+def test_curve_is_the_measure_at_each_cutoff() -> None:
+    result = karat.evaluate(RUN, GOLD)
+    table = karat.curve(result, ["recall", "nDCG(gain=exp)"], [1, 2, 5])
+    assert table.columns == ["run", "measure", "k", "value", "n", "undefined"]
+    for row in table.to_dicts():
+        name = f"{row['measure']}@{row['k']}"
+        assert row["value"] == karat.evaluate(RUN, GOLD, name)[name]
+    with pytest.raises(karat.KaratError, match="Rprec takes no cutoff"):
+        karat.curve(result, "Rprec")
+
+
+@pytest.mark.parametrize(
+    ("measure", "target", "k"),
+    [("recall", 0.5, 1), ("recall", 0.75, 2), ("recall", 1, 4), ("recall", 1.1, None)],
+)
+def test_smallest_k(measure: str, target: float, k: int | None) -> None:
+    assert karat.smallest_k(karat.evaluate(RUN, GOLD), measure, target) == k
+
+
+def test_smallest_k_agrees_with_looking_at_every_cutoff() -> None:
+    result = karat.evaluate(DEMO / "minilm.trec", DEMO / "questions.jsonl")
+    for target in (0.3, 0.6, 0.8, 0.9, 0.99):
+        values = karat.curve(result, "recall", range(1, 21))["value"].to_list()
+        expected = next((k for k, value in enumerate(values, start=1) if value >= target), None)
+        assert karat.smallest_k(result, "recall", target) == expected
+    precision = karat.curve(result, "P", range(1, 21))["value"].to_list()
+    assert karat.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    files = [str(DEMO / "bm25.trec"), "--gold", str(DEMO / "questions.jsonl")]
+    command = [sys.executable, "-m", "karat", "curve", *files, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_command_line() -> None:
+    done = run("--at", "1,5,10", "--reach", "recall>=0.7")
+    assert done.returncode == 0, done.stderr
+    assert "@10" in done.stdout
+    assert "recall >= 0.7 is reached at K = 10" in done.stdout
+    shown = json.loads(run("--format", "json", "--at", "5", "--reach", "P>=0.9").stdout)
+    assert [row["k"] for row in shown["curve"]] == [5, 5]
+    assert shown["reach"][0]["k"] is None
+    assert run("--format", "csv").stdout.startswith("run,measure,k,value")
+    assert "| run | measure |" in run("--format", "markdown").stdout
+
+
+@pytest.mark.parametrize("arguments", [["--at", "0"], ["--at", "a"], ["--reach", "recall"]])
+def test_bad_usage(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
