@@ -27,6 +27,7 @@ PATH = [
     "dialects",
     "engines",
     "store",
+    "timing",
     "result",
     "cutoffs",
     "evaluation",

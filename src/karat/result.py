@@ -19,6 +19,7 @@ from karat.dialects import speak
 from karat.errors import MeasureError, choose, nearest
 from karat.findings import Finding
 from karat.store import Input
+from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,6 +123,11 @@ class Result:
             )
         return pl.concat(frames)
 
+    @cached_property
+    def timing(self) -> Timing | None:
+        """Latency, throughput and error rate, where the queries carry them."""
+        return timing(self.queries)
+
     @property
     def values(self) -> dict[str, float | None]:
         """The aggregated value of every measure; for several runs, keyed `run: measure`."""
@@ -203,6 +209,7 @@ class Result:
             "summary": self.summary.to_dicts(),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
+            **({"timing": self.timing.as_dict()} if self.timing else {}),
             "findings": [finding.as_dict() for finding in self.findings],
             "dialect": self.dialect,
             "policies": self.policy.as_dict(),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from karat.result import Result
+    from karat.timing import Timing
 
 DIGITS = 4
 BOUNDS = ("lower", "upper")
@@ -37,6 +38,8 @@ def grids(result: Result, *, per_query: bool = False, by: Iterable[str] = ()) ->
         yield _slices(result, column)
     if per_query:
         yield _queries(result)
+    if result.timing is not None:
+        yield _timing(result.timing)
 
 
 def number(value: float | None) -> str:
@@ -118,6 +121,20 @@ def _slices(result: Result, column: str) -> Grid:
         label = "(none)" if value is None else value
         rows.append([label, run, str(queries), *(number(cell) for cell in mine["value"])])
     return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
+
+
+def _timing(found: Timing) -> Grid:
+    """One row a figure about how long retrieval took."""
+    rows = [
+        *([f"latency p{p}", _ms(getattr(found, f"p{p}"))] for p in (50, 90, 99)),
+        ["throughput", "–" if found.throughput is None else f"{found.throughput:.2f} queries/s"],
+        ["errors", "–" if found.error_rate is None else f"{found.error_rate:.1%}"],
+    ]
+    return Grid(f"timing ({found.n} queries, from {found.source})", ["figure", "value"], rows)
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} ms"
 
 
 def _queries(result: Result) -> Grid:

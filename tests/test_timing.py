@@ -1,0 +1,75 @@
+"""Latency, throughput and errors, where records carry them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import karat
+from karat.timing import timing
+
+RECORDS = [
+    {"query": f"q{n}", "retrieved": ["a"], "gold": ["a"], "latency_ms": n * 10, "error": None}
+    for n in range(1, 101)
+]
+
+
+def test_percentiles_throughput_and_errors() -> None:
+    records = [
+        {**record, "error": "timeout" if n < 5 else None} for n, record in enumerate(RECORDS)
+    ]
+    found = karat.evaluate(records, measures="RR").timing
+    assert found is not None
+    assert (found.n, found.p50) == (100, 505.0)
+    assert found.p90 == pytest.approx(901)
+    assert found.p99 == pytest.approx(990.1)
+    assert found.throughput == pytest.approx(100 / 50.5)  # 50.5 s, one after the other
+    assert found.error_rate == 0.05
+    assert found.source == "latency_ms, error"
+
+
+@pytest.mark.parametrize(
+    ("columns", "p50", "throughput"),
+    [
+        ({"latency": [0.1, 0.3]}, 200.0, 5.0),
+        ({"total_time_ms": ["100", "300"]}, 200.0, 5.0),
+        ({"start": [0.0, 0.1], "end": [0.4, 0.5]}, 400.0, 4.0),
+        (
+            {
+                "start_time": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"],
+                "end_time": ["2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"],
+            },
+            1000.0,
+            1.0,
+        ),
+    ],
+)
+def test_columns(columns: dict[str, list[object]], p50: float, throughput: float) -> None:
+    found = timing(pl.DataFrame({"query": ["a", "b"], **columns}))
+    assert found is not None
+    assert found.p50 == pytest.approx(p50)
+    assert found.throughput == pytest.approx(throughput)
+    assert found.error_rate is None
+
+
+def test_missing_and_nonsense() -> None:
+    assert timing(pl.DataFrame({"query": ["a"], "topic": ["x"]})) is None
+    found = timing(pl.DataFrame({"query": ["a", "b"], "latency_ms": [None, "soon"]}, strict=False))
+    assert found is not None
+    assert (found.n, found.p50, found.throughput) == (0, None, None)
+    failed = timing(pl.DataFrame({"query": ["a", "b"], "error": [True, False]}))
+    assert failed is not None
+    assert failed.error_rate == 0.5
+
+
+def test_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text("\n".join(map(json.dumps, RECORDS)))
+    command = [sys.executable, "-m", "karat", "score", str(path), "-m", "RR"]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "latency p50" in table
+    shown = subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout
+    assert json.loads(shown)["timing"]["p50"] == 505.0
