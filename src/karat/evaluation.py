@@ -18,6 +18,7 @@ from karat.match.ids import normalise_gold
 from karat.measures import DEFAULTS, Measure
 from karat.preflight import check_gold
 from karat.read import is_several, load_gold, load_run, load_samples
+from karat.read.position import join_by_position
 from karat.read.queries import load_queries
 from karat.result import Result
 from karat.store import Input
@@ -44,6 +45,7 @@ def evaluate(
     bounds: bool = False,
     run_format: str | None = None,
     gold_format: str | None = None,
+    skip_bad: bool = False,
 ) -> Result:
     """Measure how well one or several runs found the gold.
 
@@ -51,8 +53,9 @@ def evaluate(
     list of records, a `Run`, or several of these as a dict by name or a list of paths. Without
     `gold` the records hold both. `rel` is the grade from which an item counts as relevant, `ids`
     how document ids are normalised, `queries` a table that adds columns to slice by, `bounds`
-    asks for the values if all unjudged documents were relevant, or all were not. `dialect` and
-    `missing` decide what tools decide differently; see `karat.align.Policy`.
+    asks for the values if all unjudged documents were relevant, or all were not. `skip_bad` leaves
+    out records that cannot be read and says so in the findings. `dialect` and `missing` decide
+    what tools decide differently; see `karat.align.Policy`.
 
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
@@ -62,7 +65,9 @@ def evaluate(
     speaks = find_dialect(dialect)
     policy = _with_missing(speaks.policy, missing)
     wanted = _known_relations(speak(measures, speaks, rel))
-    streams, gold_data, inputs, reading = _load(run, gold, run_format, gold_format)
+    streams, gold_data, inputs, reading = _load(
+        run, gold, run_format, gold_format, skip_bad=skip_bad
+    )
     gold_data = _with_columns(gold_data, queries)
     if ids == "identity":
         ids = speaks.run_ids
@@ -97,6 +102,7 @@ def check(
     ids: Normaliser = "identity",
     run_format: str | None = None,
     gold_format: str | None = None,
+    skip_bad: bool = False,
 ) -> tuple[Finding, ...]:
     """Return what is odd about a run and its gold, without measuring anything.
 
@@ -112,6 +118,7 @@ def check(
         missing="zero",
         run_format=run_format,
         gold_format=gold_format,
+        skip_bad=skip_bad,
     ).findings
 
 
@@ -130,11 +137,16 @@ def _known_relations(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
 
 
 def _load(
-    run: object, gold: object, run_format: str | None, gold_format: str | None
+    run: object,
+    gold: object,
+    run_format: str | None,
+    gold_format: str | None,
+    *,
+    skip_bad: bool,
 ) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
     """Open the runs, begin to read the first, and read the gold meanwhile."""
     if gold is None:
-        samples = load_samples(run, format=run_format)
+        samples = load_samples(run, format=run_format, skip_bad=skip_bad)
         return [samples.run.stream()], samples.gold, [Input.of("samples", run)], None
     named: Iterable[tuple[str, object]]
     if is_several(run) and isinstance(run, Mapping):
@@ -143,15 +155,22 @@ def _load(
         named = [("", data) for data in run]
     else:
         named = [("", run)]
-    streams = [load_run(data, name=name, format=run_format) for name, data in named]
+    streams = [
+        load_run(data, name=name, format=run_format, skip_bad=skip_bad) for name, data in named
+    ]
     inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
     try:
-        loaded = load_gold(gold, format=gold_format)
+        loaded = load_gold(gold, format=gold_format, skip_bad=skip_bad)
     except BaseException:
         reading.close()
         raise
-    return _unique_names(streams), loaded, [*inputs, Input.of("gold", gold)], reading
+    joined = [join_by_position(stream, loaded) for stream in streams]
+    inputs.append(Input.of("gold", gold))
+    if joined[0] is not streams[0]:  # what is being read carries other ids
+        reading.close()
+        return _unique_names(joined), loaded, inputs, None
+    return _unique_names(joined), loaded, inputs, reading
 
 
 def _is_run(data: object) -> bool:

@@ -102,6 +102,6 @@ def _share_failed(column: pl.Series) -> float:
         return 0.0
     if column.dtype == pl.String:
         failed = column.fill_null("").str.strip_chars().str.to_lowercase()
-        fine = failed.is_in(["", "false", "0", "none", "null"])
-        return 1 - float(fine.sum()) / len(fine)
+        wrong = ~failed.is_in(["", "false", "0", "none", "null"])
+        return float(wrong.sum()) / len(wrong)
     return float((_numbers(column) > 0).mean())

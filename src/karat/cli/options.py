@@ -28,6 +28,9 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--run-format", metavar="NAME", help="Format of the runs, if not told."),
             click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
             click.option(
+                "--skip-bad", is_flag=True, help="Leave out what cannot be read, and count it."
+            ),
+            click.option(
                 "--ids",
                 default="identity",
                 metavar="HOW",

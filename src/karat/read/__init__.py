@@ -11,12 +11,17 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from karat.data import Gold, Run, RunStream
 from karat.errors import InputError, choose
+from karat.read.beir import BeirFolder
+from karat.read.broken import Broken
 from karat.read.format import FORMATS, Format, Look
+from karat.read.shapes import register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
@@ -25,41 +30,83 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 
 
-def load_run(data: object, *, name: str = "", format: str | None = None) -> RunStream:  # noqa: A002
-    """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records."""
+def load_run(
+    data: object,
+    *,
+    name: str = "",
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+) -> RunStream:
+    """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
+
+    With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
+    read whole. Without it the first such record is an error.
+    """
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
+    broken = Broken(skip=skip_bad)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data)
-        found = _format(source, "run", format)
-        return found.run(source, name or source.name)
-    from karat.read import python  # noqa: PLC0415
+        source = Source.of(data, broken)
+        stream = _format(source, "run", format).run(source, name or source.name)
+    else:
+        stream = _python().run(data, name or "run", broken=broken)
+    return _whole(stream, broken) if skip_bad else stream
 
-    return python.run(data, name or "run").stream()
 
+def load_gold(data: object, *, format: str | None = None, skip_bad: bool = False) -> Gold:  # noqa: A002
+    """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
-def load_gold(data: object, *, format: str | None = None) -> Gold:  # noqa: A002
-    """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records."""
+    A path may also be the folder of a BEIR dataset.
+    """
     if isinstance(data, Gold):
         return data
+    broken = Broken(skip=skip_bad)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data)
-        return _format(source, "gold", format).gold(source)
-    from karat.read import python  # noqa: PLC0415
+        beir = BeirFolder.at(data)
+        if beir is not None:
+            return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad))
+        source = Source.of(data, broken)
+        gold = _format(source, "gold", format).gold(source)
+    else:
+        gold = _python().gold(data, broken=broken)
+    broken.check_rest(gold.queries.height)
+    return replace(gold, findings=(*gold.findings, *broken.findings()))
 
-    return python.gold(data)
 
-
-def load_samples(data: object, *, name: str = "", format: str | None = None) -> Samples:  # noqa: A002
-    """Return run and gold of records that hold both: a path or a list of dicts."""
+def load_samples(
+    data: object,
+    *,
+    name: str = "",
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+) -> Samples:
+    """Return run and gold of records that hold both: a path, a table or a list of dicts."""
+    broken = Broken(skip=skip_bad)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data)
-        return _format(source, "samples", format).samples(source, name or source.name)
-    from karat.read import records  # noqa: PLC0415
+        source = Source.of(data, broken)
+        samples = _format(source, "samples", format).samples(source, name or source.name)
+    else:
+        samples = _python().samples(data, name or "run", broken=broken)
+    broken.check_rest(samples.gold.queries.height)
+    gold = replace(samples.gold, findings=(*samples.gold.findings, *broken.findings()))
+    return replace(samples, gold=gold)
 
-    return records.samples(data, name or "run")
+
+def _python() -> ModuleType:
+    """Return the reader of Python objects, which knows the shapes of plugins too."""
+    _load()
+    return importlib.import_module("karat.read.python")
+
+
+def _whole(stream: RunStream, broken: Broken) -> RunStream:
+    """Read a run whole, so that it is known what was left out."""
+    run = stream.collect()
+    broken.check_rest(run.rows.height)
+    findings = (*run.findings, *broken.findings())
+    whole = replace(run, findings=findings).stream()
+    return replace(stream, batches=whole.batches, findings=findings, whole=run.rows)
 
 
 def is_several(data: object) -> bool:
@@ -76,7 +123,9 @@ def is_several(data: object) -> bool:
     if isinstance(first, Mapping):
         return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
     if isinstance(first, list):  # of records, not of ids
-        return bool(first) and isinstance(first[0], Mapping) and "retrieved" in first[0]
+        return (
+            bool(first) and isinstance(first[0], Mapping) and shape_of(first[0], "run") is not None
+        )
     return isinstance(first, str | os.PathLike | Run | RunStream) or hasattr(first, "columns")
 
 
@@ -118,4 +167,11 @@ def _load() -> None:
         plugin.load()
 
 
-__all__ = ["is_several", "known_formats", "load_gold", "load_run", "load_samples"]
+__all__ = [
+    "is_several",
+    "known_formats",
+    "load_gold",
+    "load_run",
+    "load_samples",
+    "register_shape",
+]

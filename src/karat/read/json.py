@@ -29,15 +29,15 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(_read(source), name, source.where).stream()
+        return python.run(_read(source), name, source.where, source.broken)
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(_read(source), source.where)
+        return python.gold(_read(source), source.where, source.broken)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return records.samples(_read(source), name, source.where)
+        return records.samples(_read(source), name, source.where, source.broken)
 
 
 def _read(source: Source) -> Any:  # noqa: ANN401

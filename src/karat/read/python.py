@@ -4,46 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, Run, blank_ids
+from karat.data import Gold, Run, RunStream, blank_ids
 from karat.errors import InputError
 from karat.findings import Finding
-from karat.read import records, table
+from karat.read import by_query, records, table
+from karat.read.broken import REFUSE, Broken
 from karat.read.ids import identifier
+from karat.read.record import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.read.format import Samples
+
+Record: TypeAlias = Mapping[str, Any]
+LLAMA_INDEX = {"queries", "relevant_docs"}
 
 
-def run(data: object, name: str, where: str = "") -> Run:
+def run(data: object, name: str, where: str = "", broken: Broken = REFUSE) -> RunStream:
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
     if isinstance(data, Mapping):
-        scored = any(isinstance(docs, Mapping) for docs in data.values())
-        return _scored(data, name, where) if scored else _listed(data, name, where)
+        if any(isinstance(docs, Mapping) for docs in data.values()):
+            return _scored(data, name, where).stream()
+        return _listed(data, name, where, broken).stream()
     frame = table.frame(data)
     if frame is not None:
-        return table.table_run(frame, name)
+        return by_query.frame_run(frame, name, where, broken)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.run(data, name, where)
+        return records.run(data, name, where, broken)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
-def gold(data: object, where: str = "gold") -> Gold:
+def gold(data: object, where: str = "gold", broken: Broken = REFUSE) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
     if isinstance(data, Mapping):
+        if data.keys() >= LLAMA_INDEX:
+            return _llama_index(data, where, broken)
         if data and all(isinstance(docs, Mapping) for docs in data.values()):
             return _graded(data, where)
-        return records.gold(
-            ({"query": query, "gold": items} for query, items in data.items()), where
-        )
+        given = ({"query": query, "gold": items} for query, items in data.items())
+        return records.read_gold(_in_place(given, where), broken)
     frame = table.frame(data)
     if frame is not None:
-        return table.gold_of(frame, where)
+        return by_query.frame_gold(frame, where, broken)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.gold(data, where)
+        return records.gold(data, where, broken)
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
+
+
+def samples(data: object, name: str, where: str = "records", broken: Broken = REFUSE) -> Samples:
+    """Return run and gold of records that hold both, in a list or a table."""
+    frame = table.frame(data)
+    if frame is not None:
+        return by_query.samples(frame, name, where, broken)
+    return records.samples(data, name, where, broken)
+
+
+def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
+    """Number the entries of a dict, whose messages name the query anyway."""
+    for number, record in enumerate(given, start=1):
+        yield Entry(record, number, lambda: where)
+
+
+def _llama_index(data: Mapping[str, Any], where: str, broken: Broken) -> Gold:
+    """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
+    queries, relevant = data["queries"], data["relevant_docs"]
+    for name, part in (("queries", queries), ("relevant_docs", relevant)):
+        if not isinstance(part, Mapping):
+            raise InputError(
+                f"{name!r} holds a {type(part).__name__}, not an object by query id",
+                where=where,
+                fix="write {queries: {id: text}, corpus: {id: text}, relevant_docs: {id: [doc]}}",
+            )
+    names = dict.fromkeys([*queries, *relevant])
+    given = (
+        {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
+    )
+    return records.read_gold(_in_place(given, where), broken)
 
 
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
@@ -55,9 +98,10 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     return Run(name, rows, "mapped", _id_mix(data))
 
 
-def _listed(data: Mapping[Any, Any], name: str, where: str) -> Run:
+def _listed(data: Mapping[Any, Any], name: str, where: str, broken: Broken) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    return Run(name, records.run(listed, name, where).rows, order="listed", findings=_id_mix(data))
+    rows = records.read_run(_in_place(listed, where), name, broken).collect().rows
+    return Run(name, rows, order="listed", findings=_id_mix(data))
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:

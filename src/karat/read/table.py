@@ -1,25 +1,20 @@
-"""Tables with a row a document: CSV, TSV, Parquet, and any data frame that speaks Arrow.
+"""Tables with a row a document, as any data frame that speaks Arrow.
 
 Columns are found by the names people give them; ids stay text, so that 007 does not become 7.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import Gold, Run, RunStream, blank_ids
+from karat.data import Gold, blank_ids
 from karat.errors import InputError, nearest
-from karat.read.format import Format, Look, register_format
+from karat.read.broken import REFUSE, Broken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from karat.data import Order
-    from karat.read.source import Source
 
 # what people call the columns; the first is karat's own name
 COLUMNS = {
@@ -36,13 +31,15 @@ TEXTS = (*IDS, "group")
 ROWS = 1 << 20  # rows of a table handled at once
 
 
-def run_rows(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, Order]:
+def run_rows(
+    table: pl.DataFrame, where: str, broken: Broken = REFUSE
+) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
     """
     names = _names(table.columns, ("query", "doc"), ("score", "rank"), where)
-    rows = _typed(table, names, where)
+    rows = _typed(table, names, where, broken)
     if "score" in names:
         return rows.select("query", "doc", "score"), "scored"
     if "rank" in names:
@@ -51,122 +48,14 @@ def run_rows(table: pl.DataFrame, where: str) -> tuple[pl.DataFrame, Order]:
     return rows, "listed"
 
 
-def gold_of(table: pl.DataFrame, where: str) -> Gold:
+def gold_of(table: pl.DataFrame, where: str, broken: Broken = REFUSE) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = _names(table.columns, ("query", "doc"), ("grade", "group"), where)
-    rows = _typed(table, names, where)
+    rows = _typed(table, names, where, broken)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
     return Gold.build(rows, queries=queries)
-
-
-class Table(Format):
-    """What CSV, TSV and Parquet share: they all become frames."""
-
-    roles: ClassVar = frozenset({"run", "gold"})
-
-    def scan(self, path: Path) -> pl.LazyFrame:
-        """Open the table without reading it."""
-        raise NotImplementedError
-
-    def look_ahead(self, source: Source) -> None:
-        """Refuse what polars would rather die of."""
-
-    def run(self, source: Source, name: str) -> RunStream:
-        """Read the run batch by batch."""
-        where = source.where
-        self.look_ahead(source)
-        with source.plain_file() as path:
-            head = _collect(self.scan(path).head(100), where)
-        if not head.height:
-            raise InputError("the table has no row", where=where)
-        order = run_rows(head.head(0), where)[1]
-
-        def batches() -> Iterator[pl.DataFrame]:
-            with source.plain_file() as path:
-                try:
-                    for batch in self.scan(path).collect_batches(
-                        chunk_size=ROWS, maintain_order=True
-                    ):
-                        yield run_rows(batch, where)[0]
-                except pl.exceptions.PolarsError as error:
-                    raise _broken(error, where) from None
-
-        return RunStream(name, batches, order)
-
-    def gold(self, source: Source) -> Gold:
-        """Read the judgements whole."""
-        where = source.where
-        self.look_ahead(source)
-        with source.plain_file() as path:
-            table = _collect(self.scan(path), where)
-        if not table.height:
-            raise InputError("the table has no row", where=where)
-        return gold_of(table, where)
-
-
-class Delimited(Table):
-    """Text tables with a header line; every column is read as text first."""
-
-    separator: ClassVar[str]
-
-    def look_ahead(self, source: Source) -> None:
-        """Refuse a file that begins with an endless line, as what is no table does."""
-        for _ in islice(source.blocks(), 2):
-            pass
-
-    def sniff(self, look: Look, role: str) -> bool:
-        """Tell by a header whose columns have known names."""
-        del role
-        lines = look.head.splitlines()
-        if look.binary or not lines:
-            return False
-        header = [
-            name.strip().strip('"')
-            for name in lines[0].decode("utf-8", "replace").split(self.separator)
-        ]
-        named = look.suffix == f".{self.name}"  # then say which column is missing
-        return len(header) > 1 and (named or {"query", "doc"} <= _known(header).keys())
-
-    def scan(self, path: Path) -> pl.LazyFrame:
-        """Open the table with all columns as text."""
-        return pl.scan_csv(path, separator=self.separator, infer_schema=False)
-
-
-@register_format
-class Csv(Delimited):
-    """Comma-separated values with a header."""
-
-    name: ClassVar[str] = "csv"
-    separator: ClassVar[str] = ","
-    order: ClassVar[int] = 30
-
-
-@register_format
-class Tsv(Delimited):
-    """Tab-separated values with a header, BEIR's judgements among them."""
-
-    name: ClassVar[str] = "tsv"
-    separator: ClassVar[str] = "\t"
-    order: ClassVar[int] = 31
-
-
-@register_format
-class Parquet(Table):
-    """Apache Parquet."""
-
-    name: ClassVar[str] = "parquet"
-    order: ClassVar[int] = 10
-
-    def sniff(self, look: Look, role: str) -> bool:
-        """Tell by the magic bytes."""
-        del role
-        return look.head.startswith(b"PAR1")
-
-    def scan(self, path: Path) -> pl.LazyFrame:
-        """Open the file."""
-        return pl.scan_parquet(path)
 
 
 def frame(data: object) -> pl.DataFrame | None:
@@ -192,13 +81,7 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     return column.astype(object).where(column.notna(), None).tolist()
 
 
-def table_run(table: pl.DataFrame, name: str) -> Run:
-    """Return the run of a frame."""
-    rows, order = run_rows(table, name)
-    return Run(name, rows, order)
-
-
-def _known(columns: list[str]) -> dict[str, str]:
+def known_columns(columns: list[str]) -> dict[str, str]:
     """Map karat's names to the columns of a table."""
     folded = {name.strip().casefold(): name for name in reversed(columns)}
     found = {}
@@ -212,7 +95,7 @@ def _known(columns: list[str]) -> dict[str, str]:
 def _names(
     columns: list[str], required: tuple[str, ...], optional: tuple[str, ...], where: str
 ) -> dict[str, str]:
-    known = _known(columns)
+    known = known_columns(columns)
     for name in required:
         if name not in known:
             spellings = COLUMNS[name].split()
@@ -226,7 +109,7 @@ def _names(
     return {name: known[name] for name in (*required, *optional) if name in known}
 
 
-def _typed(table: pl.DataFrame, names: dict[str, str], where: str) -> pl.DataFrame:
+def _typed(table: pl.DataFrame, names: dict[str, str], where: str, broken: Broken) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
     picked = table.select(pl.col(column).alias(name) for name, column in names.items())
     if picked["query"].null_count():  # a blank line of a text file is a row of nothing
@@ -243,12 +126,14 @@ def _typed(table: pl.DataFrame, names: dict[str, str], where: str) -> pl.DataFra
         pl.col(name).cast(pl.String if name in TEXTS else pl.Float64, strict=False)
         for name in names
     )
-    _check(rows, picked, names, where)
-    return rows
+    return _checked(rows, picked, names, where, broken)
 
 
-def _check(rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str) -> None:
-    """Refuse missing and blank ids and numbers that are none, with the row."""
+def _checked(
+    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, broken: Broken
+) -> pl.DataFrame:
+    """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
+    good = pl.repeat(True, rows.height, eager=True)
     for column in rows.iter_columns():
         decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
         bad = column.is_null() if column.null_count() and decides else None
@@ -256,32 +141,25 @@ def _check(rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], wher
             bad = blank_ids(column) | column.is_null()
         if bad is None or column.name == "group":
             continue
-        at = bad.arg_max() or 0
-        shown = names[column.name]
-        value = picked[column.name][at]
-        what = (
-            f"the {column.name} is missing"
-            if value is None or not str(value).strip()
-            else f"the {column.name} {str(value)[:40]!r} is not a {_kind(column.name)}"
-        )
-        raise InputError(
-            f"{what} (column {shown!r})",
-            where=f"{where}, row {at + 1}",
-            fix=f"give every row a {column.name}",
-        )
+        for at in (bad & good).arg_true():
+            broken.meet(_wrong(column.name, names[column.name], picked, at, where))
+        good &= ~bad
+    return rows if good.all() else rows.filter(good)
+
+
+def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) -> InputError:
+    value = picked[name][at]
+    what = (
+        f"the {name} is missing"
+        if value is None or not str(value).strip()
+        else f"the {name} {str(value)[:40]!r} is not a {_kind(name)}"
+    )
+    return InputError(
+        f"{what} (column {column!r})",
+        where=f"{where}, row {at + 1}",
+        fix=f"give every row a {name}",
+    )
 
 
 def _kind(name: str) -> str:
     return "text" if name in TEXTS else "number"
-
-
-def _collect(table: pl.LazyFrame, where: str) -> pl.DataFrame:
-    try:
-        return table.collect()
-    except pl.exceptions.PolarsError as error:
-        raise _broken(error, where) from None
-
-
-def _broken(error: Exception, where: str) -> InputError:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return InputError(f"the table cannot be read: {first}", where=where, fix="write it again")

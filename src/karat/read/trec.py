@@ -204,29 +204,42 @@ def _squeeze(data: bytes) -> bytes:
 
 
 def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
-    """Find the first line that is wrong and say what is; a block without one is parsed here."""
+    """Find the lines that are wrong and say what is; a block without one is parsed here."""
     columns: dict[str, list[str | float]] = {name: [] for name in names}
     for number, raw in enumerate(block.data.split(b"\n")):
         try:
-            fields: list[str] = re.split(r"[ \t\r\v\f]+", raw.decode().strip(" \t\r\v\f"))
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"the bytes {raw[error.start : error.start + 4]!r} are not UTF-8",
-                where=block.where(number),
-                fix="save the file as UTF-8",
-            ) from None
-        if fields == [""] or fields[0].startswith("#"):
+            values = _values(raw, names, block, number)
+        except InputError as error:
+            block.source.broken.meet(error)
             continue
-        if len(fields) != len(names):
-            raise InputError(
-                f"found {len(fields)} columns where {len(names)} belong: {_short(raw)}",
-                where=block.where(number),
-                fix=_column_advice(len(fields), names),
-            )
-        for name, text in zip(names, fields, strict=True):
-            columns[name].append(_number(text, name, block, number) if name in NUMBERS else text)
+        for name, value in zip(names, values, strict=False):  # a blank line has none
+            columns[name].append(value)
     schema = {name: _kind(name) for name in names}
     return pl.DataFrame(columns, schema=schema).select(_wanted(names))
+
+
+def _values(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> list[str | float]:
+    """Return the columns of a line; a blank one and a comment have none."""
+    try:
+        fields: list[str] = re.split(r"[ \t\r\v\f]+", raw.decode().strip(" \t\r\v\f"))
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the bytes {raw[error.start : error.start + 4]!r} are not UTF-8",
+            where=block.where(number),
+            fix="save the file as UTF-8",
+        ) from None
+    if fields == [""] or fields[0].startswith("#"):
+        return []
+    if len(fields) != len(names):
+        raise InputError(
+            f"found {len(fields)} columns where {len(names)} belong: {_short(raw)}",
+            where=block.where(number),
+            fix=_column_advice(len(fields), names),
+        )
+    return [
+        _number(text, name, block, number) if name in NUMBERS else text
+        for name, text in zip(names, fields, strict=True)
+    ]
 
 
 def _number(text: str, name: str, block: Block, line: int) -> float:

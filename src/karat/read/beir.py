@@ -1,0 +1,80 @@
+"""BEIR datasets: a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding
+
+if TYPE_CHECKING:
+    from karat.data import Gold
+
+QUERIES, QRELS = "queries.jsonl", "qrels"
+
+
+@dataclass(frozen=True, slots=True)
+class BeirFolder:
+    """A dataset folder and the judgements in it that count."""
+
+    folder: Path
+    qrels: Path
+    unused: tuple[str, ...] = ()  # further judgements in the folder
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> BeirFolder | None:
+        """Return the dataset at a path: None if it is neither its folder nor judgements in it."""
+        place = Path(path)
+        try:
+            if not place.is_dir():
+                return None
+        except (OSError, ValueError):  # what is wrong with it is said when it is opened
+            return None
+        splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
+        if not splits:
+            return None
+        chosen = next((split for split in splits if split.stem == "test"), splits[0])
+        if len(splits) > 1 and chosen.stem != "test":
+            raise InputError(
+                f"the folder holds several judgements: {', '.join(s.name for s in splits)}",
+                where=str(place),
+                fix=f"name one, such as {splits[0]}",
+            )
+        return cls(place, chosen, tuple(s.name for s in splits if s != chosen))
+
+    def gold(self, gold: Gold) -> Gold:
+        """Add to the gold of the judgements what the folder tells."""
+        if not self.unused:
+            return gold
+        finding = Finding(
+            "unused-split",
+            len(self.unused),
+            self.unused[:EXAMPLES],
+            f"judgements beside {self.qrels.name} that were not used",
+            "to use others, name their file instead of the folder",
+        )
+        return replace(gold, findings=(*gold.findings, finding))
+
+
+def with_questions(gold: Gold, qrels: Path) -> Gold:
+    """Add the texts of the questions where the judgements lie in a BEIR folder."""
+    path = qrels.parent.parent / QUERIES
+    if qrels.parent.name != QRELS or not path.is_file() or "question" in gold.queries.columns:
+        return gold
+    try:
+        table = pl.read_ndjson(path, schema={"_id": pl.String, "text": pl.String})
+    except pl.exceptions.PolarsError as error:
+        first = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"the questions cannot be read: {first}",
+            where=str(path),
+            fix='write lines such as {"_id": "q1", "text": "…"}',
+        ) from None
+    questions = table.rename({"_id": "query", "text": "question"}).unique("query", keep="last")
+    joined = gold.queries.join(questions, on="query", how="left", maintain_order="left")
+    return replace(gold, queries=joined)

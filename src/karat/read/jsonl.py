@@ -1,0 +1,158 @@
+"""JSON lines: one record a line, parsed in bulk where the records are all alike."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.data import Gold, RunStream
+from karat.errors import InputError
+from karat.read import columnar, records
+from karat.read.broken import Broken
+from karat.read.format import Format, Look, Samples, register_format
+from karat.read.parts import Part, State, gold_of, read_part, run_of
+from karat.read.position import NumberedRun
+from karat.read.record import Entry, twice
+from karat.read.shapes import SHAPES, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from karat.findings import Finding
+    from karat.read.source import Block, Source
+
+
+@register_format
+class JsonLines(Format):
+    """One JSON object a line."""
+
+    name: ClassVar[str] = "jsonl"
+    roles: ClassVar = frozenset({"run", "gold", "samples"})
+    order: ClassVar[int] = 20
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """The first line is an object of a known shape, or one of several objects."""
+        del role
+        first, _, rest = look.head.lstrip().partition(b"\n")
+        try:
+            record = json.loads(first)
+        except (ValueError, RecursionError):  # too long to be seen whole, or broken
+            named = look.suffix in (".jsonl", ".ndjson") and first.startswith(b"{")
+            return named or _begins_as_record(first)
+        several = rest.lstrip().startswith(b"{")
+        return isinstance(record, dict) and (several or _has_shape(record))
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read what was retrieved, block by block."""
+        state = _begin(source, "run")
+        first = _first(source)
+        if state.broken.skip or _texts(state, first):  # there is more to tell
+            parts = list(_parts(source, state))
+            findings = [*state.findings, *_texts(state, first)]
+            return records.stream_of(run_of(parts, name, findings), state, first)
+
+        def batches() -> Iterator[pl.DataFrame]:
+            fresh = State(state.shape, "run", state.broken)
+            return (part.run for part in _parts(source, fresh))
+
+        numbered = records.is_numbered(state.shape, first)
+        return (NumberedRun if numbered else RunStream)(name, batches, order="listed")
+
+    def gold(self, source: Source) -> Gold:
+        """Read what is gold."""
+        state = _begin(source, "gold")
+        parts = list(_parts(source, state))
+        return gold_of(parts, [*state.findings, *_texts(state, _first(source))])
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read both."""
+        state = _begin(source, "samples")
+        parts = list(_parts(source, state))
+        findings = [*state.findings, *_texts(state, _first(source))]
+        return Samples(run_of(parts, name), gold_of(parts, findings))
+
+
+def _has_shape(record: dict[str, object]) -> bool:
+    known = {"query", "question", "reference"}.intersection(record)
+    return bool(known) or any(shape_of(record, role) for role in ("run", "gold"))
+
+
+def _begins_as_record(line: bytes) -> bool:
+    """Tell whether a line that is not seen whole begins with a field of a known shape."""
+    key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
+    known = {name for shape in SHAPES.values() for name in shape.known()}
+    return line.startswith(b"{") and key.startswith('"') and key[1:] in known
+
+
+def _begin(source: Source, role: str) -> State:
+    """Tell the shape by the first records."""
+    probe = replace(source, broken=Broken(skip=source.broken.skip))
+    shape = records.tell_shape(_all_entries(probe), role, skip=probe.broken.skip)
+    return State(shape, role, source.broken)
+
+
+def _first(source: Source) -> list[Entry]:
+    """Return the first record alone, if there is one."""
+    return list(islice(_all_entries(replace(source, broken=Broken(skip=True))), 1))
+
+
+def _texts(state: State, first: list[Entry]) -> list[Finding]:
+    """Say which fields of texts served as ids, judging by the first record."""
+    found = records.texts_as_ids(state, first)
+    return [replace(finding, count=state.records) for finding in found]
+
+
+def _parts(source: Source, state: State) -> Iterator[Part]:
+    """Read block by block: in bulk if the records are alike, otherwise one by one."""
+    if state.last_wins:  # which is known at the end only
+        yield read_part(_all_entries(source), state)
+        return
+    like: pl.Schema | None = None
+    for block in source.blocks():
+        frame = columnar.frame_of(block.data, like, state.shape)
+        part = None
+        if frame is not None:
+            like = frame.schema
+            part = columnar.columnar_part(frame, state)
+        yield read_part(_entries(block, state.records), state) if part is None else part
+    repeated = state.repeated()
+    if repeated is not None:
+        raise twice(repeated, source.where)
+
+
+def _all_entries(source: Source) -> Iterator[Entry]:
+    before = 0
+    for block in source.blocks():
+        for entry in _entries(block, before):
+            before = entry.number
+            yield entry
+
+
+def _entries(block: Block, before: int) -> Iterator[Entry]:
+    """Parse the lines of a block; `before` records came earlier."""
+    number = before
+    for line, raw in enumerate(block.data.split(b"\n")):
+        if not raw.strip():
+            continue
+        number += 1
+        where = functools.partial(block.where, line)
+        try:
+            yield Entry(_record(raw), number, where)
+        except InputError as error:
+            block.source.broken.meet(InputError(error.what, where=where(), fix=error.fix))
+
+
+def _record(raw: bytes) -> object:
+    try:
+        record = json.loads(raw)
+        if b"\\u" in raw:
+            json.dumps(record, ensure_ascii=False).encode()  # refuses half a surrogate pair
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"not valid JSON: {what}", fix="write one JSON object a line") from None
+    return record

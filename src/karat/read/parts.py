@@ -1,0 +1,161 @@
+"""Records in bulk: the rows of run and gold that some of them make, and how parts are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.data import Gold, Run
+from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding
+from karat.read.record import Entry, Parsed, parse, twice
+
+if TYPE_CHECKING:
+    from karat.read.broken import Broken
+    from karat.read.shapes import Shape
+
+RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
+GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What some records make."""
+
+    run: pl.DataFrame
+    gold: pl.DataFrame
+    about: pl.DataFrame  # a row a query: its id and what describes it
+    flaws: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class State:
+    """How far the reading of one input has come."""
+
+    shape: Shape
+    role: str  # run, gold or samples
+    broken: Broken
+    records: int = 0  # read so far, the broken ones too
+    items: int = 0
+    queries: set[str] = field(default_factory=set)
+    pending: list[pl.Series] = field(default_factory=list)  # queries that are not in the set yet
+    findings: list[Finding] = field(default_factory=list)
+
+    def known(self) -> set[str]:
+        """Return the queries of all records so far."""
+        for names in self.pending:
+            self.queries.update(names)
+        self.pending.clear()
+        return self.queries
+
+    def repeated(self) -> str | None:
+        """Return a query of several bulks, if there is one."""
+        if len(self.pending) < 2:
+            return None
+        names = pl.concat(self.pending)
+        if names.n_unique() == len(names):
+            return None
+        return str(names.filter(names.is_duplicated())[0])
+
+    @property
+    def last_wins(self) -> bool:
+        """Whether of two records of one query the later counts."""
+        return self.shape.last_wins and self.role == "gold"
+
+
+def read_part(entries: Iterable[Entry], state: State) -> Part:
+    """Read records one by one."""
+    understood: dict[str, Parsed] = {}
+    replaced: list[str] = []
+    known = state.known()
+    for entry in entries:
+        state.records = entry.number
+        try:
+            parsed = parse(entry, state.shape, state.role)
+            if parsed.query in known:
+                if not state.last_wins:
+                    raise twice(parsed.query, entry.where())
+                replaced.append(parsed.query)
+        except InputError as error:
+            state.broken.meet(error)
+            continue
+        known.add(parsed.query)
+        understood[parsed.query] = parsed
+    if replaced:
+        state.findings.append(_replaced(replaced))
+    return _part(list(understood.values()), state)
+
+
+def _part(records: list[Parsed], state: State) -> Part:
+    run: list[tuple[str, str | None, float | None]] = []
+    gold: list[tuple[str, str, float, int | None]] = []
+    flaws: dict[str, str] = {}
+    for record in records:
+        # an empty list is a row without a document
+        units: Iterable[tuple[str | None, float | None]] = record.units or [(None, None)]
+        run.extend((record.query, doc, score) for doc, score in units)
+        for docs, grade in record.items:
+            blank = [doc for doc in docs if not doc.strip()]
+            if blank or not docs:
+                flaws[record.query] = (
+                    f"{blank[0]!r} is not an id" if blank else "an item names no document"
+                )
+            state.items += 1
+            key = state.items if len(docs) > 1 else None
+            gold.extend((record.query, doc, grade, key) for doc in docs)
+    return Part(
+        pl.DataFrame(run, schema=RUN, orient="row"),
+        pl.DataFrame(gold, schema=GOLD, orient="row"),
+        _table([record.about for record in records]),
+        flaws,
+    )
+
+
+def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
+    names = list(dict.fromkeys(chain.from_iterable(about))) or ["query"]
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, [entry.get(name) for entry in about], strict=False)
+            for name in names
+        },
+        schema_overrides={"query": pl.String},
+    )
+
+
+def run_of(parts: list[Part], name: str, findings: Iterable[Finding] = ()) -> Run:
+    """Return the run that the parts hold."""
+    rows = pl.concat([part.run for part in parts]) if parts else pl.DataFrame(schema=RUN)
+    return Run(name, rows, "listed", tuple(findings))
+
+
+def gold_of(parts: list[Part], findings: Iterable[Finding] = ()) -> Gold:
+    """Return the gold that the parts hold."""
+    rows = pl.concat([part.gold for part in parts]) if parts else pl.DataFrame(schema=GOLD)
+    flaws = dict(chain.from_iterable(part.flaws.items() for part in parts))
+    return Gold.build(
+        rows, queries=_join([part.about for part in parts]), findings=findings, flaws=flaws
+    )
+
+
+def _join(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    """Put the parts of the table of queries together; a column of several types becomes text."""
+    if not tables:
+        return pl.DataFrame(schema={"query": pl.String})
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
+
+
+def _replaced(queries: list[str]) -> Finding:
+    return Finding(
+        "replaced-gold",
+        len(queries),
+        tuple(dict.fromkeys(queries))[:EXAMPLES],
+        "query with more than one gold: the last one counts",
+        "keep one reference a query",
+    )

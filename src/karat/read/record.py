@@ -1,0 +1,190 @@
+"""One record, read with care: its query, what was retrieved, what is gold, what describes it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from karat.errors import InputError, nearest
+from karat.read.ids import doc_id, identifier
+from karat.read.shapes import ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.read.shapes import Shape
+
+SIDES = ("query", "retrieved", "gold")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What should be a record, its position from 1, and where it stands."""
+
+    value: object
+    number: int
+    where: Callable[[], str]  # finding the line costs a pass, so only messages ask
+    cells: bool = False  # every value is a text, as in a CSV file
+
+
+class Parsed(NamedTuple):
+    """A record, understood."""
+
+    query: str
+    units: list[tuple[str, float | None]]
+    items: list[tuple[list[str], float]]
+    about: dict[str, Any]
+
+
+def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
+    """Number the records of a list."""
+    for number, value in enumerate(values, start=1):
+        yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
+
+
+def parse(entry: Entry, shape: Shape, role: str) -> Parsed:
+    """Read a record of a shape; its errors say where it stands."""
+    try:
+        return _parse(entry, shape, ROLES[role])
+    except InputError as error:
+        raise InputError(error.what, where=entry.where(), fix=error.fix) from None
+
+
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...]) -> Parsed:
+    record = entry.value
+    if not isinstance(record, Mapping):
+        raise InputError(
+            f"record {entry.number} is a {type(record).__name__}, not an object",
+            fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
+        )
+    try:
+        fields = shape.native(record, cells=entry.cells)
+    except InputError as error:
+        raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
+    query = identifier(fields.get("query", entry.number), "")
+    units: list[tuple[str, float | None]] = []
+    items: list[tuple[list[str], float]] = []
+    for side in sides:
+        if side not in fields:
+            raise _no_field(record, getattr(shape, side), query)
+    if "retrieved" in sides:
+        units = [_unit(unit, query) for unit in _in_order(fields["retrieved"], query)]
+    if "gold" in sides:
+        items = list(_items(fields["gold"], query))
+    return Parsed(query, units, items, {"query": query} | _describe(fields))
+
+
+def _in_order(retrieved: object, query: str) -> Iterable[object]:
+    """Refuse what has no order, or is no list at all."""
+    if retrieved is None:
+        return ()
+    if isinstance(retrieved, Iterable) and not isinstance(
+        retrieved, Mapping | set | frozenset | str | bytes
+    ):
+        return retrieved
+    raise InputError(
+        f"what was retrieved for query {query!r} is a {type(retrieved).__name__}, not a list",
+        fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
+    )
+
+
+def _unit(entry: object, query: str) -> tuple[str, float | None]:
+    if isinstance(entry, Mapping):
+        doc, score = entry.get("doc", entry.get("id")), entry.get("score")
+        if doc is None:
+            raise InputError(
+                f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
+                fix="give each retrieved entry the id of its document",
+            )
+        return _doc(doc, query), None if score is None else _score(score, query)
+    return _doc(entry, query), None
+
+
+def _items(gold: object, query: str) -> Iterator[tuple[list[str], float]]:
+    """Go through the items of a gold field: ids, groups of ids, or objects with a grade."""
+    if isinstance(gold, Mapping):
+        yield from (([_doc(doc, query)], _grade(grade, query)) for doc, grade in gold.items())
+        return
+    for entry in [] if gold is None else _several(gold):
+        if isinstance(entry, Mapping):
+            docs = entry.get("docs", entry.get("doc"))
+            grade = _grade(entry.get("grade", 1), query)
+        else:
+            docs, grade = entry, 1.0
+        listed = [] if docs is None else _several(docs)
+        yield [_doc(doc, query) for doc in listed], grade
+
+
+def _several(value: object) -> list[object]:
+    """Return the elements of a list, tuple, set or array; anything else stands for itself."""
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | str | bytes):
+        return list(value)
+    return [value]
+
+
+def _doc(value: object, query: str) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return doc_id(value, "")
+    except InputError as error:
+        raise InputError(f"{error.what} (query {query!r})", fix=error.fix) from None
+
+
+def _score(value: object, query: str) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"the score {str(value)[:40]!r} of query {query!r} is not a number",
+            fix="give scores as numbers, or leave them out: the list is in rank order",
+        ) from None
+
+
+def _grade(value: object, query: str) -> float:
+    with contextlib.suppress(OverflowError):
+        if isinstance(value, int | float):
+            return float(value)
+    raise InputError(
+        f"the grade {str(value)[:40]!r} of query {query!r} is not a number",
+        fix="give grades as numbers: 0 for not relevant, 1 or more for relevant",
+    )
+
+
+def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> InputError:
+    guesses = (nearest(str(key), [names[0]]) for key in record)
+    return InputError(
+        f"the record of query {query!r} has no field {' or '.join(map(repr, names))}, "
+        f"only {_keys(record)}",
+        fix=next(filter(None, guesses), "")
+        or f"add {names[0]!r}; an empty list means that there is none",
+    )
+
+
+def twice(query: str, where: str) -> InputError:
+    """Return the error for a query with two records."""
+    return InputError(
+        f"query {query!r} has more than one record", where=where, fix="keep one record a query"
+    )
+
+
+def _keys(record: Mapping[Any, Any]) -> str:
+    return ", ".join(map(str, record)) or "nothing"
+
+
+def _describe(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what describes the query: every field that is neither the lists nor the id."""
+    kept = {key: value for key, value in fields.items() if key not in SIDES}
+    return {str(key): _flat(value) for key, value in kept.items()}
+
+
+def _flat(value: Any) -> Any:  # noqa: ANN401
+    """Return a list or an object as JSON; anything else stays."""
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return value
