@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks import sections
 from benchmarks.data import ROOT, Files
 from benchmarks.measure import run_all
+from benchmarks.records import records
 from benchmarks.report import Table, machine, page
 from benchmarks.sections import COMPARISONS, Facts
 from benchmarks.targets import agreement, targets
@@ -34,6 +35,7 @@ class Plan:
     weighed: tuple[int, ...]
     depths: tuple[int, ...]  # of runs with as many queries as the smallest that is weighed
     rounds: int
+    record_bytes: int
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -43,6 +45,7 @@ FULL = Plan(
     weighed=(10_000, 100_000, 300_000),
     depths=(300, 1_000, 3_000),
     rounds=3,
+    record_bytes=1_000_000_000,
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -50,6 +53,7 @@ QUICK = Plan(
     weighed=(1_000, 2_000),
     depths=(200, 400),
     rounds=1,
+    record_bytes=5_000_000,
     shared=True,
 )
 
@@ -70,6 +74,7 @@ def measure(plan: Plan, folder: Path, facts: Facts) -> Iterator[Table]:
     ]
     yield sections.memory(more, deeper, plan.rounds, facts)
     yield sections.start_up(facts)
+    yield records(folder, plan.record_bytes, plan.rounds)
 
 
 def _fits(files: Files) -> bool:
