@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -118,7 +118,7 @@ SUBTOPIC_RUN = {"1": ["b", "c", "a"], "2": ["y"]}
 
 @pytest.mark.parametrize("options", [{}, {"gold_format": "subtopic-qrels"}])
 def test_a_document_judged_for_several_subtopics_makes_groups(
-    options: dict[str, str], save: Save
+    options: dict[str, Any], save: Save
 ) -> None:
     gold = save("qrels.txt", SUBTOPICS)
     assert score(SUBTOPIC_RUN, gold, **options) == score(SUBTOPIC_RUN, AS_RECORDS)

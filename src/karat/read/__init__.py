@@ -155,7 +155,7 @@ def _format(source: Source, role: str, named: str | None) -> Format:
         f"cannot tell what format this {role} file has; it begins with {look.excerpt!r}"
         + (f" (it looks like {other}, which holds no {role})" if other else ""),
         where=source.where,
-        fix=f"name it with --{role}-format: {', '.join(able)}",
+        fix=f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}",
     )
 
 

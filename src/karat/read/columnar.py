@@ -144,8 +144,11 @@ def _ids(column: pl.Series) -> pl.Series:
     """Return a column of ids as text, if all of them are texts or all whole numbers."""
     if column.dtype not in IDS:
         raise _DoubtError
-    if column.dtype == pl.String and column.str.contains(COERCED).any():
-        raise _DoubtError
+    if column.dtype == pl.String:
+        # comparing is faster than searching, and most ids begin with a letter before t
+        unusual = (column < ":") | (column >= "t") | ((column >= "[") & (column < "]"))
+        if (unusual.any() and column.str.contains(COERCED).any()) or (column == "false").any():
+            raise _DoubtError
     return column.cast(pl.String)
 
 
@@ -234,9 +237,18 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
     """Return what describes the queries: lists as JSON, objects only with care."""
     picked = shape.pick(frame.columns)
     named: list[str] = [name for name in ("question", "reference") if name in picked]
-    columns = {name: _described(frame[picked[name]]) for name in named}
+    columns = {name: _described(_only(frame[picked[name]])) for name in named}
     columns |= {name: _described(frame[name]) for name in shape.rest(frame.columns)}
     return pl.DataFrame({"query": query} | columns)
+
+
+def _only(column: pl.Series) -> pl.Series:
+    """Take answers out of lists of one, as `Shape.native` does."""
+    if not isinstance(column.dtype, pl.List):
+        return column
+    if (column.list.len() != 1).any():
+        raise _DoubtError
+    return column.list.first()
 
 
 def _described(column: pl.Series) -> pl.Series:
@@ -245,15 +257,11 @@ def _described(column: pl.Series) -> pl.Series:
         raise _DoubtError
     if kind in PLAIN:
         return column
-    if kind != pl.List(pl.String):
+    if kind not in (pl.List(pl.String), pl.List(pl.Null)):
         raise _DoubtError
-    if (
-        column.list.explode(empty_as_null=False, keep_nulls=False)
-        .str.contains(r"^[-\d\[{tf]")
-        .any()
-    ):
+    texts = column.list.explode(empty_as_null=False, keep_nulls=False).cast(pl.String)
+    if texts.str.contains(r"^[-\d\[{tf]").any():  # or is it a number?
         raise _DoubtError
-    texts = [
-        None if row is None else json.dumps(row, ensure_ascii=False) for row in column.to_list()
-    ]
-    return pl.Series(column.name, texts, dtype=pl.String)
+    rows = column.to_list()
+    listed = [None if row is None else json.dumps(row, ensure_ascii=False) for row in rows]
+    return pl.Series(column.name, listed, dtype=pl.String)

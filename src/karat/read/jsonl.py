@@ -39,13 +39,16 @@ class JsonLines(Format):
         """The first line is an object of a known shape, or one of several objects."""
         del role
         first, _, rest = look.head.lstrip().partition(b"\n")
+        several = rest.lstrip().startswith(b"{")
+        begins = first.startswith(b"{") or (several and not first.startswith(b"["))
+        named = look.suffix in (".jsonl", ".ndjson") and begins
         try:
             record = json.loads(first)
         except (ValueError, RecursionError):  # too long to be seen whole, or broken
-            named = look.suffix in (".jsonl", ".ndjson") and first.startswith(b"{")
             return named or _begins_as_record(first)
-        several = rest.lstrip().startswith(b"{")
-        return isinstance(record, dict) and (several or _has_shape(record))
+        if not isinstance(record, dict):
+            return named
+        return several or _has_shape(record)
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read what was retrieved, block by block."""

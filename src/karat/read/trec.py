@@ -54,6 +54,7 @@ class TrecRun(Format):
                 empty &= not rows.height
                 yield rows
             if empty:
+                source.broken.check_rest(0)
                 raise InputError("the file holds no line", where=source.where)
 
         return RunStream(name, batches)
@@ -115,6 +116,7 @@ class SubtopicQrels(Format):
 def _read_qrels(source: Source) -> pl.DataFrame:
     rows = pl.concat([_parse(block, QRELS) for block in source.blocks()])
     if not rows.height:
+        source.broken.check_rest(0)
         raise InputError("the file holds no line", where=source.where)
     return rows
 

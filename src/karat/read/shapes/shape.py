@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -96,7 +97,7 @@ class Shape:
             found["retrieved"] = with_scores(found["retrieved"], found["scores"], picked)
         found.pop("scores", None)
         if "reference" in found:
-            found["reference"] = _only(found["reference"])
+            found["reference"] = _answer(found["reference"], cells=cells)
         return found | {name: record[name] for name in self.rest(record)}
 
     def uses_texts(self, names: Iterable[str]) -> list[str]:
@@ -106,8 +107,11 @@ class Shape:
         return [side for side in sides if side in self.texts]
 
 
-def _only(value: Any) -> Any:  # noqa: ANN401
-    """Return what a list of one holds, as answers come in some tools."""
+def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
+    """Return a reference answer; some tools put the only one into a list."""
+    if cells:
+        with contextlib.suppress(InputError):  # it is a text that happens to begin with [
+            value = listed(value, "reference") or value
     is_list = isinstance(value, list | tuple) or hasattr(value, "tolist")
     return next(iter(value)) if is_list and len(value) == 1 else value
 
