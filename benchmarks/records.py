@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS = """\
-From a file of JSON lines with karat's own records (a question, 20 retrieved documents with scores,
-two groups of gold, a reference, a topic) to run and gold, beside `polars.read_ndjson`, which only
-parses it. The best of three, each in a process of its own."""
+From a file of JSON lines with karat's own records (a question, 20 retrieved documents with
+scores, two groups of gold, a reference, a topic) to run and gold, beside `polars.read_ndjson`,
+which only parses it. The best of the rounds, each in a process of its own."""
 BYTES_A_RECORD = 1_100
 READERS = {
     "karat": "from karat.read import load_samples as read",
@@ -48,7 +48,8 @@ def records(folder: Path, size: int, rounds: int) -> Table:
         for name, seconds in best.items()
     ]
     header = ("reader", "seconds", "MB/s", "times polars")
-    return Table(f"7. Records ({megabytes:,.0f} MB of JSON lines)", RECORDS, header, rows)
+    remark = RECORDS.replace("a file", f"{megabytes:,.0f} MB", 1)
+    return Table("7. Records", remark, header, rows)
 
 
 PEER = "polars.read_ndjson"

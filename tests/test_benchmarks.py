@@ -19,6 +19,7 @@ TITLES = (
     "4. Scaling",
     "5. Memory",
     "6. Start-up",
+    "7. Records",
 )
 
 
