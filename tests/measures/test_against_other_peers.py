@@ -343,7 +343,7 @@ def ranx_values(names: dict[str, str], run: Scored, gold: Graded) -> dict[tuple[
 
 
 def ranx_test(test: Any) -> Any:
-    """Run in one process, because numba compiles for all, and forgive what ranx makes it warn of."""
+    """Run in one process, as numba compiles for all, and forgive what ranx makes it warn of."""
     for forgiven in ("invalid escape sequence", "unsafe cast from uint64 to int64"):
         test = pytest.mark.filterwarnings(f"ignore:{forgiven}")(test)
     return pytest.mark.xdist_group("ranx")(test)
