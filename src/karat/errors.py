@@ -5,7 +5,6 @@
     ├── MeasureError      a measure, parameter or cutoff that does not exist
     ├── OptionError       an option has a value karat does not know
     ├── AlignError        run and gold do not fit together
-    ├── MissingExtraError an optional package is needed and not installed
     └── SaveError         a result could not be written
 
 A message says what was found and where; `fix` says what to do about it.
@@ -53,10 +52,6 @@ class OptionError(KaratError, ValueError):
 
 class AlignError(KaratError):
     """Run and gold do not fit together."""
-
-
-class MissingExtraError(KaratError, ImportError):
-    """An optional package is needed and not installed."""
 
 
 class SaveError(KaratError):

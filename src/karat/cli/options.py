@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.report.layout import printable
+from karat.report.text import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from karat.findings import Finding
-
-FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
 
 def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +41,8 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
                 default="karat",
                 metavar="NAME",
                 show_default=True,
-                help="Whose choices to follow: karat, trec_eval, trec_eval-9.",
+                help="Whose numbers to give: karat, trec_eval, trec_eval-9, autorag, "
+                "continuous-eval, course, liverag, ragas.",
             ),
         ]
     ):
@@ -117,3 +117,6 @@ def _print(text: str) -> None:
     while left:
         left = left[raw.write(left) :]
     raw.flush()
+
+
+__all__ = ["FORMATS", "busy", "describe", "inputs", "paths", "tell", "use_color", "write"]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from karat.data import Gold, Run, RunStream
 from karat.errors import InputError, choose
@@ -26,8 +26,6 @@ from karat.read.source import Source
 
 if TYPE_CHECKING:
     from karat.read.format import Samples
-
-Path: TypeAlias = str | os.PathLike[str]
 
 
 def load_run(
