@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.match.ids import normalise_run
+from karat.match.ids import IdDrawing
 from karat.report.liverag import tables
 from tests.dialects.golden import cases, same
 
@@ -100,5 +100,5 @@ def test_the_script_on_files() -> None:
 )
 def test_ids(case: Any) -> None:
     rows = pl.DataFrame({"query": ["q"], "doc": [case["inputs"]["chunk_id"]]})
-    run = normalise_run(karat.Run("r", rows, "listed"), "uuid")
-    assert run.rows["doc"].to_list() == [case["expected"]]
+    run, _ = IdDrawing(karat.load_gold({"q": ["d"]}), "uuid").rows(rows)
+    assert run["doc"].to_list() == [case["expected"]]

@@ -1,13 +1,19 @@
-"""The notes of a course on retriever quality.
+"""The notes of a course on retriever quality, and the functions of its labs.
 
-Average precision divides by the relevant documents retrieved in the top k, not by all relevant
-ones: it says how well what was found is ranked, and nothing about what was missed.
+Quirks that the dialect keeps:
+
+- average precision divides by the relevant documents retrieved in the top k, not by all relevant
+  ones: it says how well what was found is ranked, and nothing about what was missed;
+- a query without a relevant document scores 0 and counts in the mean, as in the labs.
+
+Its rank fusion is `karat.tuning.reciprocal_rank_fusion`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from karat.align import Policy
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 
@@ -21,6 +27,9 @@ class AveragePrecisionOverRetrieved(AveragePrecision):
 
 COURSE = register_dialect(
     Dialect(
-        "course", "retriever-quality course notes", formulas={"AP": AveragePrecisionOverRetrieved}
+        "course",
+        "retriever-quality course notes",
+        Policy(no_relevant="zero"),
+        {"AP": AveragePrecisionOverRetrieved},
     )
 )

@@ -61,10 +61,10 @@ def _mean(values: Values) -> float:
 
 
 def _rank_scores(means: dict[str, list[float]], module: str) -> list[float]:
-    """Return 1 ÷ rank in each column; equal means share the better rank."""
+    """Return 1 ÷ rank in each column; equal means share the average of their ranks."""
     columns = zip(*means.values(), strict=True)
     return [
-        1 / (1 + sum(other > mine for other in column))
+        1 / (sum(other > mine for other in column) + (column.count(mine) + 1) / 2)
         for column, mine in zip(columns, means[module], strict=True)
     ]
 

@@ -1,0 +1,27 @@
+"""Hybrid retrieval, tuned: fuse the runs of several retrievers, and find the best way to fuse them.
+
+A `Pool` holds every document that any of the runs retrieved, once. Two ways of fusing read it:
+`convex_combination` adds up weighted scores that a normaliser has made comparable,
+`reciprocal_rank_fusion` adds up 1 ÷ rank and needs no scores. `tune_weight` and `tune_rrf_k` try
+many values and keep the one that measures best.
+"""
+
+from __future__ import annotations
+
+from karat.tuning.fusion import convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
+from karat.tuning.normalise import NORMALISERS, normalise
+from karat.tuning.pool import Pool
+from karat.tuning.search import Tuned, tune_rrf_k, tune_weight, weight_grid
+
+__all__ = [
+    "NORMALISERS",
+    "Pool",
+    "Tuned",
+    "convex_combination",
+    "normalise",
+    "reciprocal_rank_fusion",
+    "reciprocal_rank_scores",
+    "tune_rrf_k",
+    "tune_weight",
+    "weight_grid",
+]

@@ -1,0 +1,199 @@
+"""Every document that any of several runs retrieved for a query, once, with what each run says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.data import Run
+from karat.errors import InputError, OptionError
+from karat.findings import EXAMPLES, Finding, merge_findings
+from karat.keys import query_index
+from karat.read import load_run
+from karat.read.position import join_by_position
+
+if TYPE_CHECKING:
+    from karat.data import Bools, Floats, Gold, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The documents of several runs, a row each, sorted by query.
+
+    Within a query they stand in the order in which they are first met, going through the runs one
+    after another from their first rank on: that order breaks the ties of every fusion. A document
+    that a run lists again counts where it stands first, and the ranks behind it close up.
+    """
+
+    runs: tuple[str, ...]
+    queries: pl.Series  # their names; one for which nothing was retrieved has no row
+    query: Ints  # the number of the query of each row
+    doc: pl.Series
+    rank: Ints  # runs × rows, from 1; 0 where the run lacks the document
+    score: Floats  # runs × rows; NaN where the run lacks the document or a score for it
+    findings: tuple[Finding, ...]  # what is odd about the runs
+
+    @classmethod
+    def of(cls, runs: Sequence[object] | Pool, gold: Gold | None = None) -> Pool:
+        """Pool runs, each anything that `karat.load_run` reads.
+
+        With a gold, runs whose records carry no query id are joined with it by position.
+
+        >>> pool = Pool.of([{"q": ["a", "b"]}, {"q": ["b", "c"]}])
+        >>> pool.doc.to_list(), pool.rank.tolist()
+        (['a', 'b', 'c'], [[1, 2, 0], [0, 1, 2]])
+        """
+        if isinstance(runs, Pool):
+            return runs
+        streams = [load_run(run) for run in _several(runs)]
+        if gold is not None:
+            streams = [join_by_position(stream, gold) for stream in streams]
+        loaded = [stream.collect() for stream in streams]
+        queries = pl.concat([run.rows["query"] for run in loaded]).unique(maintain_order=True)
+        numbers = {name: number for number, name in enumerate(queries)}
+        lists = [_in_rank_order(run, query_index(run.rows["query"], numbers)) for run in loaded]
+        rows = pl.concat([each.select("query", "doc") for each in lists])
+        rows = rows.unique(maintain_order=True).sort("query", maintain_order=True)
+        rank = np.zeros((len(lists), rows.height), dtype=np.int64)
+        score = np.full((len(lists), rows.height), np.nan)
+        for number, each in enumerate(lists):
+            found = each.join(rows.with_row_index("row"), on=["query", "doc"])
+            rank[number, found["row"].to_numpy()] = found["rank"].to_numpy()
+            score[number, found["row"].to_numpy()] = found["score"].to_numpy()
+        return cls(
+            runs=tuple(run.name for run in loaded),
+            queries=queries,
+            query=rows["query"].to_numpy(),
+            doc=rows["doc"],
+            rank=rank,
+            score=score,
+            findings=merge_findings(
+                found for run, each in zip(loaded, lists, strict=True) for found in _odd(run, each)
+            ),
+        )
+
+    def scores(self) -> Floats:
+        """Return the scores, runs × rows; a run without any is an error."""
+        without = (self.rank > 0).any(axis=1) & np.isnan(self.score).all(axis=1)
+        if without.any():
+            number = int(without.argmax())
+            raise InputError(
+                "it carries no scores",
+                where=f"run {number + 1} ({self.runs[number]})",
+                fix="give every document a score, or fuse by rank: reciprocal_rank_fusion",
+            )
+        return self.score
+
+    def score_ranks(self) -> Ints:
+        """Return 1 + how many documents of the list score higher, so that equal scores share it.
+
+        >>> Pool.of([{"q": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}}]).score_ranks().tolist()
+        [[1, 2, 2, 4]]
+        """
+        ranks = np.zeros_like(self.rank)
+        for number, score in enumerate(self.scores()):
+            order = _highest_first(self.query, score)  # what has no score comes last
+            ranked = score[order]
+            begins = _changes(self.query)  # which stays sorted
+            higher = _latest(begins | _changes(ranked)) - _latest(begins)
+            ranks[number, order] = np.where(np.isnan(ranked), 0, higher + 1)
+        return ranks
+
+    def best_first(self, score: Floats, k: int | None = None) -> Run:
+        """Return the run that lists the documents of each query by this score, the first k.
+
+        Equal scores keep the order of the pool.
+        """
+        if k is not None and (type(k) is not int or k < 1):
+            raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
+        order = _highest_first(self.query, score)
+        if k is not None:
+            order = order[np.arange(len(order)) - _latest(_changes(self.query)) < k]
+        rows = pl.DataFrame(
+            {
+                "query": self.queries.gather(self.query[order]),
+                "doc": self.doc.gather(order),
+                "score": score[order],
+            }
+        )
+        found = np.bincount(self.query, minlength=len(self.queries))
+        nothing = pl.DataFrame({"query": self.queries.filter(pl.Series(found == 0))})
+        if nothing.height:  # a row without a document
+            rows = pl.concat([rows, nothing], how="diagonal")
+        return Run("fused", rows, "listed", self.findings)
+
+
+def _highest_first(query: Ints, score: Floats) -> Ints:
+    """Return the order by query, then by score, the highest first; equals keep their order."""
+    keys = pl.DataFrame({"query": query, "score": 0.0 - score})
+    order = keys.select(pl.arg_sort_by("query", "score", maintain_order=True)).to_series()
+    return order.to_numpy().astype(np.int64)
+
+
+def _changes(values: Ints | Floats) -> Bools:
+    """Tell which values differ from the one before."""
+    return np.concatenate((np.ones(len(values[:1]), dtype=bool), values[1:] != values[:-1]))
+
+
+def _latest(marks: Bools) -> Ints:
+    """Return for each place the place of the last mark up to it."""
+    return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
+
+
+def _several(runs: object) -> Sequence[object]:
+    """Refuse what is no list of runs."""
+    if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
+        return runs
+    raise OptionError("there are no runs to fuse", fix="pass them as a list: [first, second]")
+
+
+def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:
+    """Return the documents of a run, each once, by query and rank, in the order of `align`."""
+    score = pl.col("score") if "score" in run.rows.columns else pl.lit(None, pl.Float64)
+    rows = run.rows.select(pl.Series("query", query), "doc", score=score.fill_nan(None))
+    rows = rows.filter(pl.col("doc").is_not_null())
+    if run.order == "listed":
+        rows = rows.sort("query", maintain_order=True)
+    else:
+        keys = ["query", "score", "doc"]
+        rows = rows.sort(keys, descending=[False, True, True], nulls_last=True)
+    rows = rows.unique(["query", "doc"], keep="first", maintain_order=True)
+    return rows.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
+
+
+def _odd(run: Run, kept: pl.DataFrame) -> list[Finding]:
+    """Return what is odd about a run: its own findings, what is listed again, what has no score."""
+    found = list(run.findings)
+    docs = run.rows.filter(pl.col("doc").is_not_null())
+    if docs.height > kept.height:
+        again = docs.filter(pl.struct("query", "doc").is_first_distinct().not_())
+        found.append(
+            Finding(
+                "duplicate-document",
+                again.height,
+                _pairs(again),
+                "document retrieved again for the same query: fused where it stands first",
+                "remove repetitions before ranking",
+            )
+        )
+    if "score" in docs.columns and (nan := docs.filter(pl.col("score").is_nan())).height:
+        found.append(
+            Finding(
+                "nan-score",
+                nan.height,
+                _pairs(nan),
+                "score that is not a number: fused as if there were none",
+                "find out why the retriever gave no score",
+            )
+        )
+    return found
+
+
+def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
+    return tuple(
+        f"{query} / {doc}" for query, doc in rows.select("query", "doc").head(EXAMPLES).rows()
+    )
