@@ -1,0 +1,210 @@
+"""Vectors on disk: one SQLite file that several processes may share.
+
+A vector is kept under the name of its embedder and the hash of its text, never the text itself.
+Each batch is written as soon as it is made, so a killed run loses at most one batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from karat.embeddings.embedder import Embedder, EmbeddingError, TextEmbedder, Vectors
+from karat.errors import InputError, KaratError, SaveError
+
+FILE = "vectors.sqlite"
+LAYOUT = 1
+BATCH = 256  # texts embedded, then written
+ASKED = 500  # keys in one query
+PATIENCE = 60.0  # seconds to wait for another process that writes
+TABLES = """
+CREATE TABLE IF NOT EXISTS embedder (id INTEGER PRIMARY KEY, name TEXT UNIQUE, width INTEGER);
+CREATE TABLE IF NOT EXISTS vector (
+    embedder INTEGER NOT NULL, text BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (embedder, text)
+);
+"""
+BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def cache_folder() -> Path:
+    """Return where karat keeps what it need not make twice: `$KARAT_CACHE_DIR` or the system's."""
+    if chosen := os.environ.get("KARAT_CACHE_DIR"):
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local or Path.home() / "AppData" / "Local") / "karat" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "karat"
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache") / "karat"
+
+
+def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
+    """Return the embedder with a memory on disk: only texts never seen before are embedded.
+
+    An embedder whose name does not stand for the same vectors for ever (a function without a name
+    of its own) is returned as it is.
+    """
+    if not getattr(embedder, "lasting", True):
+        return embedder
+    return CachedEmbedder(embedder, cache_folder() if folder is None else Path(folder))
+
+
+class CachedEmbedder:
+    """An embedder that looks on disk first; it counts the distinct texts found and made."""
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self.name = embedder.name
+        self.found = 0
+        self.made = 0
+        self._embedder = TextEmbedder(embedder.name, embedder.embed)  # keep only sound vectors
+        self._store = VectorStore(folder / FILE, embedder.name)
+        self._checked = TextEmbedder(embedder.name, self._vectors)
+
+    def __repr__(self) -> str:
+        return f"CachedEmbedder({self.name!r}, found={self.found}, made={self.made})"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text."""
+        return self._checked.embed(texts)
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        distinct = dict(zip(keys, texts, strict=True))
+        with self._store.open() as store:
+            known = store.read(list(distinct))
+            missing = [key for key in distinct if key not in known]
+            self.found += len(known)
+            for start in range(0, len(missing), BATCH):
+                batch = missing[start : start + BATCH]
+                vectors = self._embedder.embed([distinct[key] for key in batch])
+                store.write(batch, vectors)
+                known |= zip(batch, vectors, strict=True)
+                self.made += len(batch)
+        return np.stack([known[key] for key in keys])
+
+
+class VectorStore:
+    """The vectors of one embedder in a file; the file is open only inside `open`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[OpenStore]:
+        """Open the file, make it where there is none, and turn its failures into ours."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(str(error.strerror)) from None
+        try:
+            opened = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)
+            with contextlib.closing(opened) as connection:
+                self._prepare(connection)
+                yield OpenStore(connection, self._name)
+        except sqlite3.Error as error:
+            raise self._failure(error) from None
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        layout = connection.execute("PRAGMA user_version").fetchone()[0]
+        if layout not in (0, LAYOUT):
+            raise InputError(
+                f"the cache has layout {layout}, this karat knows {LAYOUT}",
+                where=str(self._path),
+                fix="delete the file, or name another folder with KARAT_CACHE_DIR",
+            )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise  # else another process has the file, and the mode stays for the next to set
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if layout == LAYOUT:
+            return
+        connection.execute("BEGIN EXCLUSIVE")  # one process at a time makes the tables
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+        connection.execute("COMMIT")
+
+    def _failure(self, error: sqlite3.Error) -> KaratError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in BROKEN:
+            return InputError(
+                f"the cache of vectors is damaged: {error}",
+                where=str(self._path),
+                fix="delete the file; its vectors are made again",
+            )
+        return self._unusable(str(error))
+
+    def _unusable(self, reason: str) -> SaveError:
+        return SaveError(
+            f"the cache of vectors cannot be used: {reason}",
+            where=str(self._path),
+            fix="set KARAT_CACHE_DIR to a folder on a local disk that you may write to",
+        )
+
+
+class OpenStore:
+    """Reads and writes vectors through an open connection."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """Return the vectors that are there; a damaged one is not."""
+        embedder, width = self._embedder()
+        known: dict[bytes, Vectors] = {}
+        for start in range(0, len(keys) if width else 0, ASKED):
+            asked = keys[start : start + ASKED]
+            marks = ",".join("?" * len(asked))
+            rows = self._connection.execute(
+                f"SELECT text, vector FROM vector WHERE embedder = ? AND text IN ({marks})",  # noqa: S608
+                (embedder, *asked),
+            ).fetchall()
+            whole = [row for row in rows if len(row[1]) == 4 * width]
+            vectors = np.frombuffer(b"".join(row[1] for row in whole), "<f4").reshape(-1, width)
+            with np.errstate(all="ignore"):
+                lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+            sound = (np.abs(lengths - 1) < 1e-3) | (lengths == 0)
+            known |= {row[0]: vectors[i] for i, row in enumerate(whole) if sound[i]}
+        return known
+
+    def write(self, keys: Sequence[bytes], vectors: Vectors) -> None:
+        """Add vectors, all or none."""
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            embedder, width = self._embedder()
+            if not width:
+                width = vectors.shape[1]
+                cursor = self._connection.execute(
+                    "INSERT INTO embedder (name, width) VALUES (?, ?)", (self._name, width)
+                )
+                embedder = int(cursor.lastrowid or 0)
+            if vectors.shape[1] != width:
+                raise EmbeddingError(
+                    f"the vectors have {vectors.shape[1]} numbers, those in the cache {width}",
+                    where=self._name,
+                    fix="give the changed model another name, or delete the cache",
+                )
+            blobs = (row.astype("<f4").tobytes() for row in vectors)
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO vector (embedder, text, vector) VALUES (?, ?, ?)",
+                ((embedder, *pair) for pair in zip(keys, blobs, strict=True)),
+            )
+
+    def _embedder(self) -> tuple[int, int]:
+        """Return the number of the embedder and the width of its vectors, 0 where it is new."""
+        row = self._connection.execute(
+            "SELECT id, width FROM embedder WHERE name = ?", (self._name,)
+        ).fetchone()
+        return (int(row[0]), int(row[1])) if row else (0, 0)

