@@ -1,0 +1,113 @@
+"""The kernels: random signs, bootstrap samples and shuffled labels, for many columns at once.
+
+All randomness comes in blocks of fixed size, each with a generator of its own that is made from
+the seed and the number of the block. What a column gets therefore depends on the seed and on the
+column, not on the columns beside it, on threads, or on who computes which block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.data import Floats
+
+BLOCK = 256  # random draws that share a generator
+CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8
+CELLS = 1 << 21  # numbers that a block of shuffles or samples may hold
+SIGNS, SAMPLES, SHUFFLES, NORMALS = range(4)  # a stream each
+
+
+def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of random-sign sums: a row a draw, a column a column.
+
+    One row of signs serves all columns. Random bits are 0 or 1, so a sum with signs is twice the
+    sum of the chosen values minus the sum of all: one matrix product.
+    """
+    queries = len(columns)
+    total = columns.sum(axis=0)
+    for rng, rows in _blocks(seed, SIGNS, draws, BLOCK):
+        width = -(-queries // 8)
+        packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
+        chosen = np.zeros((rows, columns.shape[1]))
+        for first in range(0, queries, CHUNK):
+            part = columns[first : first + CHUNK]
+            bits = packed[:, first // 8 : (first + CHUNK) // 8]
+            chosen += np.unpackbits(bits, axis=1, count=len(part)).astype(np.float64) @ part
+        yield 2 * chosen - total
+
+
+def all_sign_sums(values: Floats) -> Floats:
+    """Return the sums under every assignment of signs, 2 ** len(values) of them.
+
+    >>> all_sign_sums(np.array([1.0, 2.0])).tolist()
+    [-3.0, -1.0, 1.0, 3.0]
+    """
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
+
+
+def bootstrap_means(sums: Floats, sizes: Floats, draws: int, seed: int) -> Floats:
+    """Return the means of bootstrap samples of units: a row a draw, a column a column.
+
+    A unit is a query or a cluster of queries: it has a sum in each column, and a size. How often
+    each unit is drawn is counted, so that one matrix product gives the sums of all columns.
+    """
+    units = len(sums)
+    table = np.column_stack([sums, sizes])
+    parts = []
+    for rng, rows in _blocks(seed, SAMPLES, draws, max(1, min(BLOCK, CELLS // units))):
+        drawn = rng.integers(0, units, size=(rows, units))
+        drawn += np.arange(rows)[:, np.newaxis] * units
+        counts = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
+        parts.append(counts.astype(np.float64) @ table)
+    found = np.concatenate(parts)
+    means: Floats = found[:, :-1] / found[:, -1:]
+    return means
+
+
+def shuffled_ranges(table: Floats, draws: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of ranges: the labels of each query shuffled, the largest sum − the smallest.
+
+    `table` is queries × systems × measures; a block has a row a draw and a column a measure. A
+    shuffle is a sort of random numbers that carry the number of the system in their last bits.
+    """
+    queries, systems, measures = table.shape
+    bits = np.uint64(max(systems - 1, 1).bit_length())
+    low = np.uint64((1 << int(bits)) - 1)
+    labels = np.arange(systems, dtype=np.uint64)
+    start = np.arange(queries)[:, np.newaxis] * systems
+    flat = [np.ascontiguousarray(table[:, :, measure]).ravel() for measure in range(measures)]
+    rows_at_once = max(1, min(BLOCK, CELLS // max(queries * systems, 1)))
+    for rng, rows in _blocks(seed, SHUFFLES, draws, rows_at_once):
+        keys = rng.integers(0, 1 << 64, size=(rows, queries, systems), dtype=np.uint64)
+        keys = np.sort(keys & ~low | labels, axis=2)
+        where = (keys & low).astype(np.int64) + start
+        yield np.column_stack([np.ptp(values.take(where).sum(axis=1), axis=1) for values in flat])
+
+
+def normal_ranges(systems: int, draws: int, seed: int) -> Floats:
+    """Return ranges of as many standard normal numbers as there are systems, one a draw."""
+    blocks = _blocks(seed, NORMALS, draws, BLOCK)
+    return np.concatenate(
+        [np.ptp(rng.standard_normal((rows, systems)), axis=1) for rng, rows in blocks]
+    )
+
+
+def _blocks(
+    seed: int, stream: int, draws: int, block: int
+) -> Iterator[tuple[np.random.Generator, int]]:
+    """Yield the generator and the size of each block."""
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
+    for number, first in enumerate(range(0, draws, block)):
+        source = np.random.SeedSequence(seed, spawn_key=(stream, number))
+        yield np.random.default_rng(source), min(block, draws - first)

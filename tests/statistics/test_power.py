@@ -1,0 +1,201 @@
+"""Power: against statsmodels, published tables, and its own inverse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.power import TTestPower
+
+from karat.errors import OptionError
+from karat.statistics.power import (
+    NO_DIFFERENCE,
+    NO_SPREAD,
+    OUT_OF_REACH,
+    TOO_FEW,
+    TOO_MANY,
+    curve,
+    detectable_difference,
+    expected_width,
+    power_at,
+    queries_needed,
+    sd_of_difference,
+    spread,
+)
+
+
+@pytest.mark.parametrize(
+    ("effect", "power", "queries"),
+    # two-sided paired t at 5 %, as G*Power 3 has it: small, medium and large effects
+    [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.2, 0.95, 327), (0.5, 0.95, 54)],
+)
+def test_queries_needed_as_in_the_tables(effect: float, power: float, queries: int) -> None:
+    assert queries_needed(effect, 1.0, power=power).value == queries
+    assert queries_needed(-effect / 10, 0.1, power=power).value == queries
+
+
+@pytest.mark.parametrize("queries", [5, 50, 500])
+@pytest.mark.parametrize("alpha", [0.01, 0.05])
+def test_detectable_differences_are_statsmodels(queries: int, alpha: float) -> None:
+    theirs = TTestPower().solve_power(nobs=queries, alpha=alpha, power=0.9)
+    found = detectable_difference(queries, 0.2, power=0.9, alpha=alpha)
+    assert found.value == pytest.approx(0.2 * float(np.ravel(theirs)[0]), rel=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    difference=st.floats(0.001, 3),
+    sd=st.floats(0.01, 1),
+    power=st.floats(0.1, 0.99),
+    alpha=st.floats(0.001, 0.09),
+)
+def test_the_three_questions_have_one_answer(
+    difference: float, sd: float, power: float, alpha: float
+) -> None:
+    needed = queries_needed(difference, sd, power=power, alpha=alpha).value
+    assert needed is not None
+    queries = int(needed)
+    enough = power_at(queries, difference, sd, alpha=alpha).value
+    assert enough is not None
+    assert enough >= power - 1e-9
+    if queries > 2:
+        fewer = power_at(queries - 1, difference, sd, alpha=alpha).value
+        assert fewer is not None
+        assert fewer < power
+    seen = detectable_difference(queries, sd, power=power, alpha=alpha).value
+    assert seen is not None
+    assert seen <= difference * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("queries", "effect", "alpha"), [(3, 8.0, 1e-4), (5, 5.0, 1e-4)])
+def test_where_the_non_central_t_gives_up(queries: int, effect: float, alpha: float) -> None:
+    assert np.isnan(TTestPower().power(effect, queries, alpha))
+    draws = np.random.default_rng(1).normal(effect, 1, (200_000, queries))
+    rejected = stats.ttest_1samp(draws, 0, axis=1).pvalue < alpha
+    found = power_at(queries, effect, 1.0, alpha=alpha).value
+    assert found == pytest.approx(rejected.mean(), abs=0.005)
+
+
+def test_power_rises_without_a_jump() -> None:
+    for queries in (2, 4, 10, 300, 10**6):
+        for alpha in (0.05, 1e-4):
+            powers = [power_at(queries, x, 1.0, alpha=alpha).value for x in np.geomspace(1e-4, 1e4)]
+            assert np.all(np.diff(np.array(powers, dtype=float)) > -1e-6)
+            assert powers[0] == pytest.approx(alpha, abs=0.01)
+
+
+def test_the_expected_width_is_the_average_one() -> None:
+    rng = np.random.default_rng(2)
+    for queries in (2, 3, 10, 200):
+        sample = rng.normal(0, 0.3, (100_000, queries))
+        deviation = sample.std(axis=1, ddof=1)
+        widths = 2 * stats.t.ppf(0.95, queries - 1) * deviation / np.sqrt(queries)
+        found = expected_width(queries, 0.3, level=0.9).value
+        assert found == pytest.approx(widths.mean(), rel=0.01)
+    many = [expected_width(queries, 1.0).value for queries in (9_999, 10_000)]
+    assert many[0] == pytest.approx(many[1], rel=1e-4)
+
+
+def test_the_curve() -> None:
+    points = curve(0.02, 0.1)
+    assert points[0].queries == 10
+    assert points[-1].queries == 2 * 199
+    assert [point.queries for point in points] == sorted({point.queries for point in points})
+    for point in points:
+        assert point.power == power_at(point.queries, 0.02, 0.1).value
+        assert point.detectable == detectable_difference(point.queries, 0.1).value
+        assert point.width == expected_width(point.queries, 0.1).value
+    assert [point.queries for point in curve(0.02, 0.1, sizes=[30, 1])] == [30, 1]
+    assert curve(0.02, 0.1, sizes=[1])[0].power is None
+    assert len(curve(0.0, 0.1)) > 3
+
+
+def test_spread_of_observed_differences() -> None:
+    differences = np.random.default_rng(3).normal(0, 0.2, 50)
+    found = spread(np.append(differences, np.nan))
+    assert found.sd == pytest.approx(differences.std(ddof=1))
+    assert found.changed is None
+    assert spread([0.1]).reason == TOO_FEW
+    assert spread([0.1, 0.1]).sd == 0.0
+    assert spread([1.0, 0.0, np.nan, -1.0, 0.0]).changed == 0.5
+    assert spread([0.0, 0.0]).changed is None  # no change says nothing about the measure
+
+
+def test_power_of_hit_or_miss_by_enumeration() -> None:
+    queries, difference, changed, alpha = 9, 0.35, 0.6, 0.2
+    won, lost = (changed + difference) / 2, (changed - difference) / 2
+    total = 0.0
+    for wins in range(queries + 1):
+        for losses in range(queries + 1 - wins):
+            chance = stats.multinomial.pmf(
+                [wins, losses, queries - wins - losses], queries, [won, lost, 1 - changed]
+            )
+            p = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+            total += chance * (p <= alpha)
+    sd = float(np.sqrt(changed - difference**2))
+    found = power_at(queries, difference, sd, alpha=alpha, changed=changed).value
+    assert found == pytest.approx(total, abs=1e-8)
+
+
+def test_hit_or_miss_sees_less_until_there_is_much_to_see() -> None:
+    for queries, slack in [(100, 0.1), (3_000, 0.02), (34_000, 0.005)]:
+        difference = 0.8 / np.sqrt(queries)
+        sd = float(np.sqrt(0.3 - difference**2))
+        smooth = power_at(queries, difference, sd).value
+        hits = power_at(queries, difference, sd, changed=0.3).value
+        assert smooth is not None
+        assert hits is not None
+        assert smooth - slack < hits <= smooth + 1e-3
+    needed = queries_needed(0.05, 0.54, changed=0.3).value
+    plain = queries_needed(0.05, 0.54).value
+    assert needed is not None
+    assert plain is not None
+    assert plain < needed < 1.1 * plain
+    power = power_at(int(needed), 0.05, 0.54, changed=0.3).value
+    assert power == pytest.approx(0.8, abs=0.005)
+    seen = detectable_difference(int(needed), 0.54, changed=0.3).value
+    assert seen == pytest.approx(0.05, rel=0.01)
+    assert detectable_difference(5, 0.3, changed=0.1).reason == OUT_OF_REACH
+    assert power_at(6, 1.0, 0.1, changed=1.0).value == pytest.approx(1.0)  # six wins: p = 1/32
+    assert power_at(5, 1.0, 0.1, changed=1.0).value == pytest.approx(0.0)
+    assert curve(0.05, 0.54, changed=0.3, sizes=[int(needed)])[0].power == power
+
+
+def test_sd_of_a_difference_from_those_of_the_systems() -> None:
+    rng = np.random.default_rng(4)
+    both = rng.multivariate_normal([0, 0], [[0.09, 0.03], [0.03, 0.04]], 200_000)
+    found = sd_of_difference(0.3, 0.5, 0.2)
+    assert found == pytest.approx((both[:, 1] - both[:, 0]).std(), rel=0.01)
+    assert sd_of_difference(0.3, 1.0) == 0.0
+
+
+def test_edges() -> None:
+    assert power_at(1, 0.1, 0.1).reason == TOO_FEW
+    assert detectable_difference(1, 0.1).reason == TOO_FEW
+    assert expected_width(0, 0.1).reason == TOO_FEW
+    assert queries_needed(0.0, 0.1).reason == NO_DIFFERENCE
+    assert queries_needed(1e-9, 1.0).reason == TOO_MANY
+    for found in (power_at(5, 0.1, 0.0), queries_needed(0.1, 0.0), detectable_difference(5, 0.0)):
+        assert found.value is not None
+        assert found.reason == NO_SPREAD
+    assert power_at(50, 0.0, 0.1).value == pytest.approx(0.05)
+    assert detectable_difference(50, 0.1, power=0.04).value == 0.0
+
+
+def test_mistakes_are_explained() -> None:
+    with pytest.raises(OptionError, match="the sd is -1"):
+        power_at(10, 0.1, -1)
+    with pytest.raises(OptionError, match="the difference is nan"):
+        queries_needed(float("nan"), 0.1)
+    with pytest.raises(OptionError, match="the power is 80"):
+        queries_needed(0.1, 0.1, power=80)
+    with pytest.raises(OptionError, match="the error rate is 0"):
+        detectable_difference(10, 0.1, alpha=0)
+    with pytest.raises(OptionError, match="the correlation is 2"):
+        sd_of_difference(0.1, 2)
+    with pytest.raises(OptionError, match=r"needs more than 0\.1 of the queries to change"):
+        power_at(10, 0.2, 0.3, changed=0.1)
+    with pytest.raises(OptionError, match=r"the share of queries that change is 1\.5"):
+        power_at(10, 0.2, 0.3, changed=1.5)

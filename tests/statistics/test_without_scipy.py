@@ -1,0 +1,57 @@
+"""The core has no SciPy: the defaults give the same without it, the rest says what to install."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+DEFAULTS = """
+import json, sys
+{block}
+import numpy as np
+from karat.statistics.intervals import intervals
+from karat.statistics.paired import paired
+from karat.statistics.several import tukey
+rng = np.random.default_rng(1)
+values = rng.random((30, 3))
+spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(values > 0.5)
+(found,) = paired(values[:, 0], values[:, 1], permutations=200)
+(pairs,) = tukey(values, permutations=200)
+numbers = [number for span in spans for number in (span.low, span.high)]
+numbers += [found.test.p, found.effect.value, *(pair.p for pair in pairs.pairs)]
+print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
+"""
+BLOCKED = "sys.modules['scipy'] = sys.modules['statsmodels'] = None"
+EXTRAS = [
+    "from karat.statistics.intervals import interval; interval([0.1, 0.2], method='t')",
+    "from karat.statistics.significance import paired_t; paired_t([0.1, 0.2])",
+    "from karat.statistics.significance import mcnemar; mcnemar([1.0], [0.0])",
+    "from karat.statistics.several import adjust; adjust([0.1])",
+    "from karat.statistics.power import queries_needed; queries_needed(0.1, 0.2)",
+    "from karat.statistics.power import expected_width; expected_width(10, 0.2)",
+    "from karat.statistics.rankings import kendall_tau; kendall_tau([1, 2], [1, 2])",
+    "from karat.statistics.agreement import kappa; kappa([0, 1], [0, 1])",
+]
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_the_defaults_are_the_same_without() -> None:
+    found = [json.loads(run(DEFAULTS.format(block=block)).stdout) for block in ("", BLOCKED)]
+    assert found[0] == found[1]
+    assert not found[0]["scipy"]  # they do not wait for it either
+    assert all(isinstance(number, float) for number in found[0]["numbers"])
+
+
+@pytest.mark.parametrize("call", EXTRAS)
+def test_what_needs_the_extra_names_it(call: str) -> None:
+    done = run(f"import sys; {BLOCKED}\n{call}")
+    assert done.returncode
+    last = done.stderr.strip().splitlines()[-2:]
+    assert last[0].startswith("karat.errors.OptionError: this needs s")
+    assert last[1] == "  fix: pip install 'karat[stats]'"
