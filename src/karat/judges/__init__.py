@@ -1,0 +1,1 @@
+"""Judged relations: a language model or a local model decides which unit covers which item."""

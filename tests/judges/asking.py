@@ -1,0 +1,38 @@
+"""Short ways to ask a test server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from karat.judges.client import Manners
+from karat.judges.endpoint import Endpoint
+from karat.judges.request import Message, Request
+from karat.judges.run import ask_all
+
+if TYPE_CHECKING:
+    from karat.judges.answers import Outcome
+    from tests.judges.server import Server
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"heard": {"type": "string"}},
+    "required": ["heard"],
+    "additionalProperties": False,
+}
+KEY = "sk-karat-0123456789abcdef-secret"
+HASTE = Manners(concurrency=4, timeout=30.0, attempts=3, patience=30.0, first_wait=0.001)
+
+
+def question(text: object = "hello", **more: Any) -> Request:
+    """Return a request with this prompt."""
+    return Request((Message("system", "Answer as JSON."), Message("user", str(text))), **more)
+
+
+def endpoint_of(server: Server, model: str = "some-model") -> Endpoint:
+    return Endpoint.find(model, base_url=server.url, key=KEY)
+
+
+def ask(server: Server, *requests: Request, **more: Any) -> list[Outcome]:
+    """Ask a test server, impatiently."""
+    options = {"manners": HASTE} | more
+    return ask_all(requests, options.pop("endpoint", endpoint_of(server)), **options)

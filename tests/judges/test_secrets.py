@@ -1,0 +1,160 @@
+"""The key of the judge is in the header of its calls, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karat.errors import KaratError, OptionError
+from karat.judges.budget import Ledger
+from karat.judges.cache import Cache
+from karat.judges.client import Manners
+from karat.judges.endpoint import DEFAULT_URL, Endpoint, Secret
+from karat.judges.run import ask_all
+from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question
+from tests.judges.server import Call, Reaction, as_json, chat, error, serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VARIABLES = ("KARAT_BASE_URL", "OPENAI_BASE_URL", "KARAT_API_KEY", "OPENAI_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def leak(call: Call) -> Reaction:
+    """Say the key in every way a server can."""
+    key = call.headers["authorization"]
+    leaks = [
+        error(400, f"bad {key}"),
+        error(500, f"bad {key}"),
+        error(429, f"bad {key}", headers={"Retry-After": "0"}),
+        Reaction(f"<html>{key}</html>".encode(), 502),
+        chat(f'{{"heard": "{key}"}}'),
+        chat(f"so far {key}", finish="length"),
+        as_json({"choices": [{"message": {"content": None, "refusal": f"not with {key}"}}]}),
+        as_json({"error": {"code": 400, "message": key}}),
+    ]
+    return leaks[int(call.prompt) % len(leaks)]
+
+
+def test_no_leak_of_a_server_gets_any_further(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    ledger = Ledger()
+    with serve(leak) as server, Cache.open(tmp_path) as cache:
+        endpoint = endpoint_of(server)
+        endpoint.accepted.answered = True
+        manners = dataclasses.replace(HASTE, patience=0.05)
+        requests = [question(number) for number in range(16)]
+        outcomes = ask(
+            server, *requests, cache=cache, ledger=ledger, endpoint=endpoint, manners=manners
+        )
+    assert len(outcomes) == 16
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"heard" in kept
+    said = [repr(outcomes), *map(str, outcomes), repr(ledger), json.dumps(ledger.summary())]
+    said += [repr(endpoint), json.dumps(endpoint.accepted.summary()), caplog.text]
+    for text in [*said, kept.decode("latin-1")]:
+        assert KEY not in text
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_errors_that_stop_the_job_hide_the_key_and_the_password(status: int) -> None:
+    secrets: list[str] = []
+
+    def script(call: Call) -> Reaction:
+        return error(status, f"no: {call.headers['authorization']} {secrets[-1]}")
+
+    with serve(script) as server:
+        for secret, url, key in (
+            (KEY, server.url, KEY),
+            ("hunter2", server.url.replace("//", "//me:hunter2@"), ""),
+        ):
+            secrets.append(secret)
+            endpoint = Endpoint.find("m", base_url=url, key=key)
+            with pytest.raises(KaratError) as stop:
+                ask_all([question()], endpoint, manners=HASTE)
+            said = f"{stop.value!r} {stop.value} {stop.value.__dict__}"
+            assert "*** ***" in said
+            assert not [each for each in (*secrets, "bWU6aHVudGVyMg==") if each in said]
+
+
+def test_a_secret_shows_itself_to_nobody_else() -> None:
+    endpoint = Endpoint.find("m", base_url="https://me:pass-word@host/v1", key=KEY)
+    shown = [repr(endpoint), str(endpoint), str(dataclasses.asdict(endpoint)), f"{endpoint.key}"]
+    assert not [text for text in shown if KEY in text or "pass-word" in text]
+    with pytest.raises(TypeError):
+        pickle.dumps(endpoint.key)
+    assert endpoint.key.reveal() == KEY
+    assert not Secret()
+
+
+def test_a_short_dummy_key_changes_no_answer() -> None:
+    with serve(lambda _: chat("I use ollama")) as server:
+        endpoint = Endpoint.find("m", base_url=server.url, key="ollama")
+        assert ask(server, question(), endpoint=endpoint)[0].content == "I use ollama"
+
+
+def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Endpoint.find("m").identity == DEFAULT_URL
+    assert not Endpoint.find("m").key
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://a:1/v1/")
+    monkeypatch.setenv("OPENAI_API_KEY", " sk-a\n")
+    found = Endpoint.find(" m ")
+    assert (found.model, found.identity, found.key.reveal()) == ("m", "http://a:1/v1", "sk-a")
+    monkeypatch.setenv("KARAT_BASE_URL", "http://b:1/v1")
+    monkeypatch.setenv("KARAT_API_KEY", "sk-b")
+    found = Endpoint.find("m")
+    assert (found.identity, found.key.reveal()) == ("http://b:1/v1", "sk-b")
+    found = Endpoint.find("m", base_url="https://[::1]:8/x", key="")
+    assert (found.url, found.key.reveal()) == ("https://[::1]:8/x/chat/completions", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "http://",
+        "http://me:hunter2@",
+        "http://h:99999/v1",
+        "http://h:x/v1",
+        "http://[::1/v1",
+        "http://h:0/v1",
+        "https://h/v1?api_key=hunter2",
+    ],
+)
+def test_a_wrong_address_is_not_repeated(url: str) -> None:
+    with pytest.raises(OptionError) as error:
+        Endpoint.find("m", base_url=url)
+    assert "hunter2" not in str(error.value)
+    assert error.value.fix
+
+
+@pytest.mark.parametrize("key", ["sk 1", "sk-\n1", "sk-é", "\x00"])
+def test_a_key_that_cannot_be_sent_is_not_repeated(key: str) -> None:
+    with pytest.raises(OptionError, match="no key has") as error:
+        Endpoint.find("m", base_url="http://h/v1", key=key)
+    assert key not in str(error.value)
+
+
+def test_a_model_must_be_named() -> None:
+    with pytest.raises(OptionError, match="no model"):
+        Endpoint.find(" ")
+
+
+@pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout", "patience", "first_wait"])
+def test_manners_must_make_sense(name: str) -> None:
+    with pytest.raises(OptionError, match=name):
+        Manners(**{name: 0})
