@@ -60,7 +60,7 @@ def quick(examples: int) -> settings:
 def by_measure(result: karat.Result) -> Values:
     """Return the values of a result of one run as {measure: {query: value}}."""
     (run,) = result.runs
-    queries = result.relations[run].queries.to_list()
+    queries = result.relation(run).queries.to_list()
     return {
         str(measure): {
             query: None if math.isnan(value) else value

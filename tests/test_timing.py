@@ -21,8 +21,7 @@ def test_percentiles_throughput_and_errors() -> None:
     records = [
         {**record, "error": "timeout" if n < 5 else None} for n, record in enumerate(RECORDS)
     ]
-    found = karat.evaluate(records, measures="RR").timing
-    assert found is not None
+    found = karat.evaluate(records, measures="RR").timing["run"]
     assert (found.n, found.p50) == (100, 505.0)
     assert found.p90 == pytest.approx(901)
     assert found.p99 == pytest.approx(990.1)
@@ -72,4 +71,36 @@ def test_command_line(tmp_path: Path) -> None:
     table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "latency p50" in table
     shown = subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout
-    assert json.loads(shown)["timing"]["p50"] == 505.0
+    assert json.loads(shown)["timing"][0]["p50"] == 505.0
+
+
+def test_every_run_tells_its_own_time(tmp_path: Path) -> None:
+    gold = {"q1": ["a"], "q2": ["b"]}
+    lines = {"fast": (10, 20), "slow": (1000, 3000)}
+    for name, times in lines.items():
+        records = [
+            {"query": query, "retrieved": ["a"], "total_time_ms": time}
+            for query, time in zip(gold, times, strict=True)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
+    paths = [tmp_path / f"{name}.jsonl" for name in lines]
+    result = karat.evaluate(paths, gold, "RR")
+    assert {run: found.p50 for run, found in result.timing.items()} == {"fast": 15, "slow": 2000}
+    again = karat.load(result.save(tmp_path / "result"))
+    assert again.timing == result.timing
+
+
+def test_results_of_liverag_tell_their_time(tmp_path: Path) -> None:
+    results, gold = tmp_path / "results.tsv", tmp_path / "gold.tsv"
+    results.write_text('qid\tquestion\tdoc_ids\ttotal_time_ms\n7\tq\t["d1"]\t250\n')
+    gold.write_text("qid\tquestion\tdocument_ids\n7\tq\t['d1']\n")
+    result = karat.evaluate(results, gold, "recall", dialect="liverag")
+    assert result.timing["results"].p50 == 250
+
+
+def test_records_without_ids_tell_the_time_of_the_queries_they_stand_for(tmp_path: Path) -> None:
+    run = tmp_path / "run.jsonl"
+    records = [{"retrieved_context_ids": ["a"], "latency_ms": 10 * n} for n in (1, 2)]
+    run.write_text("\n".join(map(json.dumps, records)))
+    result = karat.evaluate(run, {"x": ["a"], "y": ["b"]}, "RR")
+    assert result.about["run"].rows() == [("x", 10), ("y", 20)]

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from karat.evaluation import check, evaluate
     from karat.explanation import Explanation, explain
     from karat.findings import Finding
+    from karat.loaded import load
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
-    from karat.result import Result, load
+    from karat.result import Result
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
@@ -39,7 +40,7 @@ _HOME = {
     "evaluate": "karat.evaluation",
     "explain": "karat.explanation",
     "known_measures": "karat.measures",
-    "load": "karat.result",
+    "load": "karat.loaded",
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import all_different, blank_ids, query_index
 from karat.errors import AlignError, InputError
 from karat.findings import EXAMPLES, Finding
+from karat.keys import all_different, blank_ids
 
 if TYPE_CHECKING:
     from karat.data import Bools, Floats, Gold, Ints, Run
@@ -32,7 +32,8 @@ class Policy:
     missing: Missing = "zero"  # a query of the gold the run lacks
     no_relevant: Literal["undefined", "zero"] = "undefined"  # a query without a relevant item
     nothing: Literal["zero", "undefined"] = "zero"  # a query for which nothing was retrieved
-    blank: Literal["error", "undefined"] = "error"  # a blank id, or a group without any
+    # a blank id, or a group without any; a blank text is kept, as a unit that covers nothing
+    blank: Literal["error", "undefined", "kept"] = "error"
     grades: Literal["any", "integer"] = "any"
 
     def as_dict(self) -> dict[str, str]:
@@ -50,11 +51,16 @@ class Aligned:
 
     query: Ints
     rank: Ints
-    doc: pl.Series
+    rows: pl.DataFrame  # doc, and whatever else the run says about it
     repeat: Ints | None  # None: nothing is repeated
     asked: Ints  # queries whose list is empty
     blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
+
+    @property
+    def doc(self) -> pl.Series:
+        """The documents."""
+        return self.rows["doc"]
 
 
 def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
@@ -75,20 +81,19 @@ def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows[order], query[order]
-    doc = rows["doc"]
-    rank = _positions(query)
-    repeated = _repeated(query, doc)
-    if repeated is None:
-        return Aligned(query, rank, doc, None, asked, blank, tuple(findings))
-    findings += _duplicates(rows.filter(repeated), policy)
-    exact = _repeated(query, rows["raw"]) if "raw" in rows.columns else repeated
-    repeat = repeated.astype(np.int64) + (0 if exact is None else exact)
-    return Aligned(query, rank, doc, repeat, asked, blank, tuple(findings))
+    rank = positions(query)
+    again = repeated(query, rows["doc"])
+    if again is None:
+        return Aligned(query, rank, rows, None, asked, blank, tuple(findings))
+    findings += _duplicates(rows.filter(again), policy)
+    exact = repeated(query, rows["raw"]) if "raw" in rows.columns else again
+    repeat = again.astype(np.int64) + (0 if exact is None else exact)
+    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings))
 
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
     """Leave out the rows of queries that the gold does not have."""
-    query = query_index(rows["query"], gold.query_numbers)
+    query = gold.find(rows["query"])
     extra = query < 0
     if not extra.any():
         return rows, query, []
@@ -113,6 +118,8 @@ def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, I
 
 def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
     """Find the queries that hold a blank id."""
+    if policy.blank == "kept":
+        return query[:0]
     blank = blank_ids(rows["doc"]).to_numpy()
     if policy.blank == "error" and blank.any():
         name, doc = rows.select("query", "doc").filter(blank).row(0)
@@ -169,7 +176,7 @@ def _contiguous(query: Ints) -> bool:
     return len(np.unique(starts)) == len(starts)
 
 
-def _positions(query: Ints) -> Ints:
+def positions(query: Ints) -> Ints:
     """Number the rows of each query from 1."""
     if not len(query):
         return np.zeros(0, dtype=np.int64)
@@ -177,7 +184,7 @@ def _positions(query: Ints) -> Ints:
     return np.arange(len(query)) - np.repeat(start, np.diff([*start, len(query)])) + 1
 
 
-def _repeated(query: Ints, doc: pl.Series) -> Bools | None:
+def repeated(query: Ints, doc: pl.Series) -> Bools | None:
     """Mark the documents that stand higher up in the list of the same query."""
     if all_different(query, doc):
         return None

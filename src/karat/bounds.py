@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.relation import Relation, sort_rows
+from karat.keys import sort_rows
+from karat.relation import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,4 +93,6 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         member_item=member_item[member_order],
         member_doc=pl.concat([relation.member_doc, names]).gather(member_order),
         void=relation.void,
+        chunk_offset=relation.chunk_offset,
+        chunk_end=relation.chunk_end,
     )

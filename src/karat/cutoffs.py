@@ -58,7 +58,7 @@ def smallest_k(
     """
     (base,) = speak(measure, result.dialect)
     name = run or result.runs[0]
-    deepest = int(result.relations[name].depth.max(initial=1)) or 1
+    deepest = int(result.relation(name, base).depth.max(initial=1)) or 1
 
     def reaches(k: int) -> bool:
         cut = _at(base, k)

@@ -34,6 +34,7 @@ POLICIES: dict[str, dict[str, str]] = {
     "blank": {
         "error": "refuses blank ids",
         "undefined": "has no value for a query with a blank id",
+        "kept": "takes a blank text for a unit that covers nothing",
     },
     "grades": {"any": "takes any grade", "integer": "takes whole grades"},
 }

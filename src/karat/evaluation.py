@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from karat.data import Gold, Run, RunStream, query_index
+from karat.data import Gold, Run, RunStream
 from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
 from karat.engines.ahead import ReadAhead
 from karat.engines.stream import relate
 from karat.errors import InputError, choose
 from karat.findings import Finding, merge_findings
+from karat.match import Matcher, find_matcher
 from karat.match.ids import normalise_gold
+from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
 from karat.preflight import check_gold
 from karat.read import is_several, load_gold, load_run, load_samples
+from karat.read.corpus import load_corpus
 from karat.read.position import join_by_position
 from karat.read.queries import load_queries
 from karat.result import Result
@@ -25,10 +28,9 @@ from karat.store import Input
 
 if TYPE_CHECKING:
     from karat.align import Missing, Policy
+    from karat.engines.stream import Progress
     from karat.match.ids import Normaliser
     from karat.relation import Relation
-
-RELATIONS = ("ids",)
 
 
 def evaluate(
@@ -36,16 +38,19 @@ def evaluate(
     gold: object = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
-    by: str = "ids",
+    by: str | Matcher = "ids",
     dialect: str | Dialect = "karat",
     rel: float | None = None,
     ids: Normaliser = "identity",
     missing: str | None = None,
     queries: object = None,
+    corpus: object = None,
+    embedder: object = None,
     bounds: bool = False,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
+    progress: Progress | None = None,
 ) -> Result:
     """Measure how well one or several runs found the gold.
 
@@ -57,52 +62,125 @@ def evaluate(
     out records that cannot be read and says so in the findings. `dialect` and `missing` decide
     what tools decide differently; see `karat.align.Policy`.
 
+    `by` says what makes a retrieved unit cover a gold item: equal `ids`, or texts: `exact`,
+    `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them). Texts
+    stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds texts with.
+    A measure may name a relation of its own, such as `recall@5/rouge`. `progress` is called with
+    the number of queries done and of all.
+
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
-    choose("relation", by, RELATIONS)
     speaks = find_dialect(dialect)
-    policy = _with_missing(speaks.policy, missing)
-    wanted = _known_relations(speak(measures, speaks, rel))
-    streams, gold_data, inputs, reading = _load(
-        run, gold, run_format, gold_format, skip_bad=skip_bad
+    wanted = speak(measures, speaks, rel)
+    matchers = find_matchers(by, wanted, speaks)
+    texts = any(matcher.reads_texts for matcher in matchers.values())
+    streams, known, inputs, reading = load_inputs(
+        run, gold, run_format, gold_format, skip_bad=skip_bad, texts=texts
     )
-    gold_data = _with_columns(gold_data, queries)
-    if ids == "identity":
-        ids = speaks.run_ids
+    table = None if corpus is None else load_corpus(corpus)
+    inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+    result = assess(
+        streams,
+        _with_columns(known, queries),
+        wanted,
+        replace(speaks, policy=_with_missing(speaks.policy, missing)),
+        matchers,
+        Material(corpus=table, embedder=embedder, ids=ids),
+        reading=reading,
+        progress=progress,
+    )
+    return replace(result, bounds=bounds, inputs=tuple(inputs))
+
+
+def assess(  # noqa: PLR0917
+    streams: list[RunStream],
+    gold: Gold,
+    measures: tuple[Measure, ...],
+    speaks: Dialect,
+    matchers: Mapping[str, Matcher],
+    material: Material,
+    *,
+    reading: ReadAhead | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Draw every relation of every run, and return what can be measured over them."""
+    if material.ids == "identity":
+        material = replace(material, ids=speaks.run_ids)
     else:
-        gold_data = normalise_gold(gold_data, ids)
-    levels = {str(measure): measure.level() for measure in wanted if measure.needs_relevant}
-    findings = [*gold_data.findings, *check_gold(gold_data, policy, levels)]
-    relations: dict[str, Relation] = {}
-    for stream in streams:
-        relation, found = relate(stream, gold_data, policy, ids, reading=reading)
-        reading = None
-        relations[stream.name] = relation
-        findings += (replace(finding, run=stream.name) for finding in found)
+        gold = normalise_gold(gold, material.ids)
+    findings: list[Finding] = []
+    relations: dict[tuple[str, str], Relation] = {}
+    for name, matcher in matchers.items():
+        drawing = matcher.against(gold, material)
+        levels = {
+            str(measure): measure.level()
+            for measure in measures
+            if measure.needs_relevant and (measure.relation or next(iter(matchers))) == name
+        }
+        news = [*drawing.gold.findings, *check_gold(drawing.gold, speaks.policy, levels)]
+        news += matcher.findings()
+        for stream in streams:
+            relation, found = relate(
+                stream, drawing, speaks.policy, reading=reading, progress=progress
+            )
+            reading = None
+            relations[stream.name, name] = relation
+            news += (replace(finding, run=stream.name) for finding in found)
+        findings += _unsaid(news, findings)
+    abouts = {stream.name: stream.about() for stream in streams}
+    ids = material.ids
     return Result(
         relations=relations,
-        measures=wanted,
-        queries=gold_data.queries,
-        findings=merge_findings(findings),
+        measures=measures,
+        queries=gold.queries,
+        findings=tuple(findings),
         dialect=speaks.name,
-        policy=policy,
-        bounds=bounds,
+        policy=speaks.policy,
+        drawn_by=next(iter(matchers)),
+        settings={name: matcher.settings() for name, matcher in matchers.items()},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
-        inputs=tuple(inputs),
+        about={
+            name: about for name, about in abouts.items() if about is not None and about.width > 1
+        },
     )
+
+
+def find_matchers(
+    by: str | Matcher, measures: tuple[Measure, ...], speaks: Dialect
+) -> dict[str, Matcher]:
+    """Return what draws the relations that measures read, first the one of those naming none."""
+    first = find_matcher(by, speaks.relations)
+    named = [measure.relation for measure in measures if measure.relation is not None]
+    every = {str(first): first} | {name: find_matcher(name) for name in named}
+    used = {str(first) if each.relation is None else each.relation for each in measures}
+    return {name: matcher for name, matcher in every.items() if name in used}
+
+
+def _unsaid(news: list[Finding], before: list[Finding]) -> list[Finding]:
+    """Leave out what another relation of the same input has said already."""
+    said = {(found.run, found.kind, found.message) for found in before}
+    return [
+        found
+        for found in merge_findings(news)
+        if (found.run, found.kind, found.message) not in said
+    ]
 
 
 def check(
     run: object,
     gold: object = None,
     *,
+    by: str | Matcher = "ids",
     dialect: str | Dialect = "karat",
     ids: Normaliser = "identity",
+    corpus: object = None,
+    embedder: object = None,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[Finding, ...]:
     """Return what is odd about a run and its gold, without measuring anything.
 
@@ -113,12 +191,16 @@ def check(
         run,
         gold,
         ["recall"],
+        by=by,
         dialect=dialect,
         ids=ids,
         missing="zero",
+        corpus=corpus,
+        embedder=embedder,
         run_format=run_format,
         gold_format=gold_format,
         skip_bad=skip_bad,
+        progress=progress,
     ).findings
 
 
@@ -129,25 +211,20 @@ def _with_missing(policy: Policy, missing: str | None) -> Policy:
     return replace(policy, missing=cast("Missing", missing))
 
 
-def _known_relations(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    for measure in measures:
-        if measure.relation is not None:
-            choose("relation", measure.relation, RELATIONS)
-    return measures
-
-
-def _load(
+def load_inputs(
     run: object,
     gold: object,
     run_format: str | None,
     gold_format: str | None,
     *,
     skip_bad: bool,
+    texts: bool,
 ) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
     """Open the runs, begin to read the first, and read the gold meanwhile."""
+    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
     if gold is None:
-        samples = load_samples(run, format=run_format, skip_bad=skip_bad)
-        return [samples.run.stream()], samples.gold, [Input.of("samples", run)], None
+        samples = load_samples(run, format=run_format, **how)
+        return [samples.run], samples.gold, [Input.of("samples", run)], None
     named: Iterable[tuple[str, object]]
     if is_several(run) and isinstance(run, Mapping):
         named = [(str(name), data) for name, data in run.items()]
@@ -155,13 +232,11 @@ def _load(
         named = [("", data) for data in run]
     else:
         named = [("", run)]
-    streams = [
-        load_run(data, name=name, format=run_format, skip_bad=skip_bad) for name, data in named
-    ]
+    streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
     try:
-        loaded = load_gold(gold, format=gold_format, skip_bad=skip_bad)
+        loaded = load_gold(gold, format=gold_format, **how)
     except BaseException:
         reading.close()
         raise
@@ -194,7 +269,7 @@ def _with_columns(gold: Gold, queries: object) -> Gold:
     if queries is None:
         return gold
     table = load_queries(queries)
-    index = query_index(table["query"], gold.query_numbers)
+    index = gold.find(table["query"])
     if not (index >= 0).any():
         raise InputError(
             f"no query of this table is in the gold: it has {table['query'][0]!r}",
@@ -207,4 +282,4 @@ def _with_columns(gold: Gold, queries: object) -> Gold:
     return replace(gold, queries=joined)
 
 
-__all__ = ["check", "evaluate"]
+__all__ = ["assess", "check", "evaluate", "find_matchers", "load_inputs"]

@@ -15,38 +15,21 @@ from karat.dialects import Dialect, dialect, speak
 from karat.differences import differences
 from karat.engines.stream import relate
 from karat.errors import InputError, nearest
-from karat.match.ids import normalise_gold, normalise_run
+from karat.evaluation import assess, find_matchers, load_inputs
+from karat.match.ids import normalise_gold
+from karat.match.matcher import Material
 from karat.measures import DEFAULTS
-from karat.read import load_gold, load_run, load_samples
-from karat.result import Result
+from karat.ranking import Item, Step, lay_out
+from karat.read.corpus import load_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from karat.match import Matcher
     from karat.match.ids import Normaliser
     from karat.measures import Measure
     from karat.relation import Relation
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One rank of the list: what stands there and what it covers."""
-
-    rank: int
-    doc: str
-    mark: str  # hit, again (covers only what was covered before), repeated, rejected, unjudged
-    covers: tuple[int, ...]  # numbers of the items, from 1
-    precision: float  # relevant units down to here ÷ rank
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing that should be found, and the rank at which it was."""
-
-    number: int
-    docs: tuple[str, ...]
-    grade: float
-    rank: int | None
+    from karat.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +59,7 @@ class Explanation:
     query: str
     about: dict[str, Any]
     dialects: tuple[str, ...]
+    relation: str
     ranking: tuple[Step, ...]
     items: tuple[Item, ...]
     accounts: tuple[Account, ...]
@@ -93,9 +77,12 @@ def explain(
     *,
     query: str | None = None,
     worst: int = 1,
+    by: str | Matcher = "ids",
     dialects: str | Dialect | Sequence[str | Dialect] = "karat",
     ids: Normaliser = "identity",
     rel: float | None = None,
+    corpus: object = None,
+    embedder: object = None,
     run_format: str | None = None,
     gold_format: str | None = None,
 ) -> list[Explanation]:
@@ -109,96 +96,98 @@ def explain(
     AP: autorag divides by groups, karat by relevant items
     """
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
-    speaks = [dialect(name) for name in named]
-    if gold is None:
-        samples = load_samples(run, format=run_format)
-        stream, known = samples.run.stream(), samples.gold
-    else:
-        stream, known = load_run(run, format=run_format), load_gold(gold, format=gold_format)
+    speaks = [_kind_to_missing(dialect(name)) for name in named]
     listed = [measures] if isinstance(measures, str) else list(measures)
-    chosen = [query] if query is not None else _worst(stream, known, listed, speaks[0], ids, worst)
-    return [_explain(stream, known, name, listed, speaks, ids, rel) for name in chosen]
-
-
-def _worst(  # noqa: PLR0917
-    stream: RunStream,
-    gold: Gold,
-    measures: list[Any],
-    first: Dialect,
-    ids: Normaliser,
-    count: int,
-) -> list[str]:
-    """Return the queries with the lowest values of the first measure."""
-    result = _result(stream, gold, speak(measures[:1], first), first, ids)
-    table = result.per_query.filter(pl.col("value").is_not_null())
-    higher = result.measures[0].higher_is_better
-    order = table.sort("value", descending=not higher, maintain_order=True)
-    return list(order["query"].head(count))
-
-
-def _result(
-    stream: RunStream,
-    gold: Gold,
-    measures: tuple[Measure, ...],
-    speaks: Dialect,
-    ids: Normaliser,
-) -> Result:
-    policy = replace(speaks.policy, missing="zero")
-    ids, gold = _normalised(gold, speaks, ids)
-    relation, findings = relate(stream, gold, policy, ids)
-    return Result(
-        relations={stream.name: relation},
-        measures=measures,
-        queries=gold.queries,
-        findings=findings,
-        dialect=speaks.name,
-        policy=policy,
+    spoken = [(each, speak(listed, each, rel)) for each in speaks]
+    texts = any(
+        matcher.reads_texts
+        for each, wanted in spoken
+        for matcher in find_matchers(by, wanted, each).values()
     )
+    streams, known, _, reading = load_inputs(
+        run, gold, run_format, gold_format, skip_bad=False, texts=texts
+    )
+    if reading is not None:
+        reading.close()
+    table = None if corpus is None else load_corpus(corpus)
+    case = _Case(streams[0], known, by, Material(corpus=table, embedder=embedder, ids=ids))
+    chosen = [query] if query is not None else case.worst(*spoken[0], worst)
+    return [case.explain(name, spoken) for name in chosen]
 
 
-def _normalised(gold: Gold, speaks: Dialect, ids: Normaliser) -> tuple[Normaliser, Gold]:
-    if ids == "identity":
-        return speaks.run_ids, gold
-    return ids, normalise_gold(gold, ids)
+def _kind_to_missing(speaks: Dialect) -> Dialect:
+    """Return the dialect that explains a query the run lacks instead of refusing it."""
+    return replace(speaks, policy=replace(speaks.policy, missing="zero"))
 
 
-def _explain(  # noqa: PLR0917
-    stream: RunStream,
-    gold: Gold,
-    query: str,
-    measures: list[Any],
-    dialects: list[Dialect],
-    ids: Normaliser,
-    rel: float | None,
-) -> Explanation:
-    if query not in gold.query_numbers:
-        raise InputError(
-            f"the gold has no query {query!r}",
-            fix=nearest(query, gold.query_numbers) or "karat score --per-query lists them",
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A run, a gold, and how they are brought together."""
+
+    stream: RunStream
+    gold: Gold
+    by: str | Matcher
+    material: Material
+
+    def worst(self, speaks: Dialect, measures: tuple[Measure, ...], count: int) -> list[str]:
+        """Return the queries with the lowest values of the first measure."""
+        result = self._result(self.stream, self.gold, speaks, measures[:1])
+        table = result.per_query.filter(pl.col("value").is_not_null())
+        higher = measures[0].higher_is_better
+        order = table.sort("value", descending=not higher, maintain_order=True)
+        return list(order["query"].head(count))
+
+    def explain(self, query: str, spoken: list[tuple[Dialect, tuple[Measure, ...]]]) -> Explanation:
+        """Tell all about one query."""
+        if query not in self.gold.query_numbers:
+            raise InputError(
+                f"the gold has no query {query!r}",
+                fix=nearest(query, self.gold.query_numbers) or "karat score --per-query lists them",
+            )
+        mine = pl.col("query") == query
+        rows = pl.concat([batch.filter(mine) for batch in self.stream.batches()])
+        alone = Run(self.stream.name, rows, self.stream.order)
+        gold = self.gold.only(query)
+        accounts: list[Account] = []
+        for speaks, measures in spoken:
+            result = self._result(alone.stream(), gold, speaks, _with_parts(measures))
+            accounts += (_account(result, measure) for measure in result.measures)
+        first, measures = spoken[0]
+        relation, ranking, items = self._ranking(alone, gold, first, measures)
+        (about,) = gold.queries.to_dicts()
+        return Explanation(
+            query=query,
+            about={name: value for name, value in about.items() if name != "query"},
+            dialects=tuple(speaks.name for speaks, _ in spoken),
+            relation=relation,
+            ranking=ranking,
+            items=items,
+            accounts=tuple(accounts),
+            differences=tuple(differences(accounts, [speaks for speaks, _ in spoken])),
         )
-    rows = pl.concat([batch.filter(pl.col("query") == query) for batch in stream.batches()])
-    alone = Run(stream.name, rows, stream.order)
-    accounts: list[Account] = []
-    shown: tuple[tuple[Step, ...], tuple[Item, ...]] | None = None
-    for speaks in dialects:
-        wanted = _with_parts(speak(measures, speaks, rel))
-        result = _result(alone.stream(), gold, wanted, speaks, ids)
-        (relation,) = result.relations.values()
-        single = relation.select(np.arange(relation.n) == gold.query_numbers[query])
-        result = replace(result, relations={stream.name: single})
-        accounts += (_account(result, measure) for measure in wanted)
-        shown = shown or _ranking(alone, gold, single, speaks, ids)
-    ranking, items = shown or ((), ())
-    (about,) = gold.queries.filter(pl.col("query") == query).to_dicts()
-    return Explanation(
-        query=query,
-        about={name: value for name, value in about.items() if name != "query"},
-        dialects=tuple(speaks.name for speaks in dialects),
-        ranking=ranking,
-        items=items,
-        accounts=tuple(accounts),
-        differences=tuple(differences(accounts, dialects)),
-    )
+
+    def _result(
+        self, stream: RunStream, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]
+    ) -> Result:
+        matchers = find_matchers(self.by, measures, speaks)
+        return assess([stream], gold, measures, speaks, matchers, self.material)
+
+    def _ranking(
+        self, run: Run, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]
+    ) -> tuple[str, tuple[Step, ...], tuple[Item, ...]]:
+        """Lay out the list of one query and its items, by the first relation that is read."""
+        name, matcher = next(iter(find_matchers(self.by, measures, speaks).items()))
+        ids = self.material.ids
+        gold = gold if ids == "identity" else normalise_gold(gold, ids)
+        material = (
+            replace(self.material, ids=speaks.run_ids) if ids == "identity" else self.material
+        )
+        drawing = matcher.against(gold, material)
+        relation, _ = relate(run.stream(), drawing, speaks.policy)
+        rows, _ = drawing.rows(run.rows)
+        policy = replace(speaks.policy, blank="kept")
+        aligned = align(replace(run, rows=rows), drawing.gold, policy)
+        return name, *lay_out(aligned, drawing, relation)
 
 
 def _with_parts(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
@@ -208,7 +197,7 @@ def _with_parts(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
 
 
 def _account(result: Result, measure: Measure) -> Account:
-    (relation,) = result.relations.values()
+    relation = result.relation(result.runs[0], measure)
     value, reason = result.score([measure]).per_query.select("value", "reason").row(0)
     terms: tuple[tuple[int, float], ...] = ()
     divisor, divided_by, adds = None, "", ""
@@ -239,46 +228,3 @@ def _ideal(measure: Measure, relation: Relation) -> tuple[tuple[int, float], ...
     _, rank, item = relation.ideal(measure.k)
     grade = relation.item_grade[item]
     return tuple(zip(rank[grade > 0].tolist(), grade[grade > 0].tolist(), strict=True))
-
-
-def _ranking(
-    run: Run, gold: Gold, relation: Relation, speaks: Dialect, ids: Normaliser
-) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
-    """Lay out the list of one query and its items."""
-    ids, gold = _normalised(gold, speaks, ids)
-    normal = normalise_run(run, ids)
-    aligned = align(normal, gold, speaks.policy)
-    names = aligned.doc.to_list()
-    covers: dict[int, list[int]] = {}
-    for rank, item in zip(relation.edge_rank.tolist(), relation.edge_item.tolist(), strict=True):
-        covers.setdefault(rank, []).append(item)
-    repeats = set(relation.unit_rank[relation.unit_repeat > 0].tolist())
-    first: dict[int, int] = {}
-    steps, hits = [], 0
-    for rank, doc in enumerate(names, start=1):
-        items = covers.get(rank, [])
-        relevant = [item for item in items if relation.item_grade[item] >= 1]
-        mark = _mark(items, relevant, first, repeated=rank in repeats)
-        hits += mark in ("hit", "again")
-        if rank not in repeats:
-            for item in items:
-                first.setdefault(item, rank)
-        numbers = tuple(item + 1 for item in items)
-        steps.append(Step(rank, doc, mark, numbers, hits / rank))
-    members = relation.member_doc.to_list()
-    docs: dict[int, list[str]] = {}
-    for item, doc in zip(relation.member_item.tolist(), members, strict=True):
-        docs.setdefault(item, []).append(doc)
-    listed = [
-        Item(item + 1, tuple(docs[item]), grade, first.get(item))
-        for item, grade in enumerate(relation.item_grade.tolist())
-    ]
-    return tuple(steps), tuple(listed)
-
-
-def _mark(items: list[int], relevant: list[int], first: dict[int, int], *, repeated: bool) -> str:
-    if repeated:
-        return "repeated"
-    if relevant:
-        return "hit" if any(item not in first for item in relevant) else "again"
-    return "rejected" if items else "unjudged"

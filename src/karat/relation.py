@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from karat.keys import sort_rows
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,6 +47,10 @@ class Relation:
     is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
     query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
     listed: those that carry a judgement and those that stand higher up already.
+
+    Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
+    counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
+    of query `q` are `chunk_offset[q]:chunk_offset[q+1]`.
     """
 
     queries: pl.Series  # n     query ids, in the order of the gold
@@ -61,6 +67,8 @@ class Relation:
     member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
     void: pl.Series  # n     why a query has no value at all; null where it has
+    chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
+    chunk_end: Ints | None = None  # c
     _views: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -72,6 +80,7 @@ class Relation:
         edges: tuple[Ints, Ints, Ints],
         units: tuple[Ints, Ints, Bools, Ints],
         void: pl.Series,
+        chunks: tuple[Ints, Ints] | None = None,
     ) -> Relation:
         """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
         edge_query, edge_rank, edge_item = sort_rows(edges, 3)
@@ -91,6 +100,8 @@ class Relation:
             member_item=gold.member_item,
             member_doc=gold.member_doc,
             void=void,
+            chunk_offset=chunks[0] if chunks else None,
+            chunk_end=chunks[1] if chunks else None,
         )
 
     @property
@@ -128,16 +139,31 @@ class Relation:
         sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
         return sums
 
+    def shown(self, k: int | None = None) -> Ints:
+        """Count the units of each query down to the k-th that was retrieved."""
+        if k is None:
+            return self.depth
+        if self.chunk_end is None or self.chunk_offset is None:
+            return np.minimum(self.depth, k)
+        last = np.minimum(self.chunk_offset[:-1] + k, self.chunk_offset[1:])
+        ends = np.concatenate(([0], self.chunk_end))
+        return np.where(last > self.chunk_offset[:-1], ends[last], 0)
+
+    def within(self, query: Ints, rank: Ints, k: int | None) -> Bools:
+        """Tell which of these units stand among the first k that were retrieved."""
+        if k is None:
+            return np.ones(len(rank), dtype=bool)
+        return rank <= (k if self.chunk_end is None else self.shown(k)[query])
+
     def judged(self, k: int | None = None) -> tuple[Ints, Ints]:
         """Return query and rank of the units among the first k that carry a judgement."""
-        at = self.unit_judged if k is None else self.unit_judged & (self.unit_rank <= k)
+        at = self.unit_judged & self.within(self.unit_query, self.unit_rank, k)
         return self.unit_query[at], self.unit_rank[at]
 
     def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
         """Count the units among the first k of each query that stand higher up already."""
         at = self.unit_repeat > (1 if exact else 0)
-        if k is not None:
-            at &= self.unit_rank <= k
+        at &= self.within(self.unit_query, self.unit_rank, k)
         return self.count(self.unit_query[at])
 
     def units(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
@@ -163,7 +189,9 @@ class Relation:
         if k is None or k >= len(self.discount) - 2:
             return hits
         within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
-        return self._once(within, lambda: hits.take(np.flatnonzero(hits.rank <= k)))
+        return self._once(
+            within, lambda: hits.take(np.flatnonzero(self.within(hits.query, hits.rank, k)))
+        )
 
     def _draw(self, relevant: Bools, *, repeats: bool) -> dict[str, Hits]:
         mask = relevant[self.edge_item]
@@ -196,8 +224,8 @@ class Relation:
             again = self.unit_repeat > 0
             if not again.any():
                 return np.ones(len(self.edge_query), dtype=bool)
-            repeated = self._unit(self.unit_query[again], self.unit_rank[again])
-            return ~np.isin(self._unit(self.edge_query, self.edge_rank), repeated)
+            repeated = self.unit_key(self.unit_query[again], self.unit_rank[again])
+            return ~np.isin(self.unit_key(self.edge_query, self.edge_rank), repeated)
 
         return self._once("edge_counts", table)
 
@@ -217,32 +245,16 @@ class Relation:
             self._views[key] = compute()
         return self._views[key]  # type: ignore[no-any-return]
 
-    def rejected_above(self, rel: float, hits: Hits) -> Ints:
-        """Count, for each hit, the units above it that were judged and are not relevant."""
-        grade = self.item_grade[self.edge_item]
-        rejected = self._units((grade >= 0) & (grade < rel))
-        return self._above(np.setdiff1d(rejected, self._units(grade >= rel)), hits)
-
-    def pooled_above(self, hits: Hits) -> Ints:
-        """Count, for each hit, the units above it that are in the pool but unjudged."""
-        grade = self.item_grade[self.edge_item]
-        return self._above(np.setdiff1d(self._units(grade < 0), self._units(grade >= 0)), hits)
-
-    def _units(self, mask: Bools) -> Ints:
-        """Return the units of these edges, each once, as sorted numbers."""
-        mask = mask & self.edge_counts
-        return np.unique(self._unit(self.edge_query[mask], self.edge_rank[mask]))
-
-    def _above(self, units: Ints, hits: Hits) -> Ints:
-        first = np.searchsorted(units, self._unit(hits.query, 0))
-        return np.searchsorted(units, self._unit(hits.query, hits.rank)) - first
-
-    def _unit(self, query: Ints, rank: Ints | int) -> Ints:
+    def unit_key(self, query: Ints, rank: Ints | int) -> Ints:
+        """Return a number for each unit, in the order of query and rank."""
         return query * (int(self.depth.max(initial=0)) + 1) + rank
 
     def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
-        """Return query, rank and item of the list that shows one item a rank, best grade first."""
-        if k is None:
+        """Return query, rank and item of the list that shows one item a rank, best grade first.
+
+        Where a chunk holds several units, k chunks could hold any number: the list is not cut.
+        """
+        if k is None or self.chunk_end is not None:
             k = int(np.diff(self.item_offset).max(initial=0))
         shown = np.minimum(np.diff(self.item_offset), k)
         query = np.repeat(np.arange(self.n), shown)
@@ -273,23 +285,15 @@ class Relation:
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
             void=self.void.filter(keep),
+            **self._chunks_of(keep),  # type: ignore[arg-type]
         )
 
-
-def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
-    """Sort columns by the first few of them, the first deciding first."""
-    if _is_sorted(*columns[:keys]):
-        return columns
-    order = np.lexsort(columns[:keys][::-1])
-    return tuple(column[order] for column in columns)
-
-
-def _is_sorted(*columns: Ints) -> bool:
-    """Tell whether the rows stand in ascending order, the first column deciding first."""
-    after = np.ones(max(len(columns[0]) - 1, 0), dtype=bool)
-    for column in reversed(columns):
-        after = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & after)
-    return bool(after.all())
+    def _chunks_of(self, keep: Bools) -> dict[str, Ints]:
+        if self.chunk_offset is None or self.chunk_end is None:
+            return {}
+        sizes = np.diff(self.chunk_offset)
+        offset = np.concatenate(([0], np.cumsum(sizes[keep])))
+        return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
 
 
-__all__ = ["ANY_GAIN", "Hits", "Relation", "sort_rows"]
+__all__ = ["ANY_GAIN", "Hits", "Relation"]

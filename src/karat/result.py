@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat import store
 from karat.aggregate import aggregate
-from karat.align import Policy
 from karat.bounds import bounds
 from karat.dialects import speak
 from karat.errors import MeasureError, choose, nearest
-from karat.findings import Finding
-from karat.store import Input
+from karat.saved import save
 from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
@@ -26,9 +23,12 @@ if TYPE_CHECKING:
 
     from polars._typing import PolarsDataType
 
+    from karat.align import Policy
     from karat.data import Bools, Floats
+    from karat.findings import Finding
     from karat.measures import Measure
     from karat.relation import Relation
+    from karat.store import Input
 
 
 SUMMARY: dict[str, PolarsDataType] = {
@@ -48,28 +48,43 @@ BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 class Result:
     """The outcome of `karat.evaluate`; frames are polars and export Arrow."""
 
-    relations: Mapping[str, Relation]  # by run
+    relations: Mapping[tuple[str, str], Relation]  # by run and by what drew it
     measures: tuple[Measure, ...]
     queries: pl.DataFrame  # query and the columns that describe it
     findings: tuple[Finding, ...]
     dialect: str
     policy: Policy
+    drawn_by: str = "ids"  # the relation of measures that name none
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
     bounds: bool = False
     ids: str = "identity"
     inputs: tuple[Input, ...] = field(default=())
+    about: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the queries, as a run says
 
     @property
     def runs(self) -> list[str]:
         """The names of the runs."""
-        return list(self.relations)
+        return list(dict.fromkeys(run for run, _ in self.relations))
+
+    def relation(self, run: str, measure: Measure | None = None) -> Relation:
+        """Return the relation of a run that a measure reads."""
+        name = self.drawn_by if measure is None or measure.relation is None else measure.relation
+        if (run, name) not in self.relations:
+            known = dict.fromkeys(name for _, name in self.relations)
+            raise MeasureError(
+                f"the result has no relation {name!r}",
+                fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
+            )
+        return self.relations[run, name]
 
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value a query for each run and measure, NaN where undefined."""
         return {
             (run, measure): self._defined(relation, measure, measure.values(relation))
-            for run, relation in self.relations.items()
+            for run in self.runs
             for measure in self.measures
+            for relation in [self.relation(run, measure)]
         }
 
     @cached_property
@@ -82,10 +97,11 @@ class Result:
                 self._defined(relation, measure, low),
                 self._defined(relation, measure, high),
             )
-            for run, relation in self.relations.items()
-            for measure, (low, high) in zip(
-                self.measures, bounds(relation, self.measures), strict=True
-            )
+            for run in self.runs
+            for name in dict.fromkeys(measure.relation for measure in self.measures)
+            for mine in [[each for each in self.measures if each.relation == name]]
+            for relation in [self.relation(run, mine[0])]
+            for measure, (low, high) in zip(mine, bounds(relation, mine), strict=True)
         }
 
     @cached_property
@@ -105,9 +121,9 @@ class Result:
             frames.append(
                 pl.DataFrame(
                     {
-                        "query": self.relations[run].queries,
+                        "query": self.relation(run, measure).queries,
                         "value": values,
-                        "void": self.relations[run].void,
+                        "void": self.relation(run, measure).void,
                         **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
                     }
                 ).select(
@@ -124,14 +140,16 @@ class Result:
         return pl.concat(frames)
 
     @cached_property
-    def timing(self) -> Timing | None:
-        """Latency, throughput and error rate, where the queries carry them."""
-        return timing(self.queries)
+    def timing(self) -> dict[str, Timing]:
+        """Latency, throughput and error rate by run, where its records or the queries tell."""
+        own = {run: timing(table) for run, table in self.about.items()}
+        found = {run: own.get(run) or timing(self.queries) for run in self.runs}
+        return {run: each for run, each in found.items() if each is not None}
 
     @property
     def values(self) -> dict[str, float | None]:
         """The aggregated value of every measure; for several runs, keyed `run: measure`."""
-        several = len(self.relations) > 1
+        several = len(self.runs) > 1
         return {
             f"{row['run']}: {row['measure']}" if several else row["measure"]: row["value"]
             for row in self.summary.iter_rows(named=True)
@@ -141,7 +159,7 @@ class Result:
         """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
         run, name = key if isinstance(key, tuple) else (None, key)
         if run is None:
-            if len(self.relations) > 1:
+            if len(self.runs) > 1:
                 raise MeasureError(
                     f"there are several runs: {', '.join(self.runs)}",
                     fix=f"name one: result[{self.runs[0]!r}, {name!r}]",
@@ -157,8 +175,8 @@ class Result:
         choose("slice column", column, known)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows = []
-        for run, relation in self.relations.items():
-            slices = pl.DataFrame({"query": relation.queries}).join(
+        for run in self.runs:
+            slices = pl.DataFrame({"query": self.relation(run).queries}).join(
                 about, on="query", how="left", maintain_order="left"
             )["slice"]
             for value in slices.unique(maintain_order=True):
@@ -176,27 +194,7 @@ class Result:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
-        summary = self.summary.to_dicts()
-        rows = [store.relation_rows(run, relation) for run, relation in self.relations.items()]
-        tables = {
-            "per_query": self.per_query,
-            "queries": self.queries,
-            "relation": pl.concat(rows),
-        }
-        return store.write_folder(folder, self._manifest(), summary, tables)
-
-    def _manifest(self) -> dict[str, Any]:
-        return {
-            "runs": self.runs,
-            "measures": [str(measure) for measure in self.measures],
-            "relation": "ids",
-            "ids": self.ids,
-            "dialect": self.dialect,
-            "policies": self.policy.as_dict(),
-            "bounds": self.bounds,
-            "inputs": [entry.as_dict() for entry in self.inputs],
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
+        return save(self, folder)
 
     def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
@@ -205,13 +203,16 @@ class Result:
             for column in by
             for row in self.by(column).iter_rows(named=True)
         ]
+        timings = [{"run": run, **found.as_dict()} for run, found in self.timing.items()]
         return {
             "summary": self.summary.to_dicts(),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
-            **({"timing": self.timing.as_dict()} if self.timing else {}),
+            **({"timing": timings} if timings else {}),
             "findings": [finding.as_dict() for finding in self.findings],
             "dialect": self.dialect,
+            "relation": self.drawn_by,
+            "relations": {name: dict(values) for name, values in self.settings.items()},
             "policies": self.policy.as_dict(),
         }
 
@@ -266,26 +267,3 @@ class Result:
             for name, values in zip(BOUNDS, bounds, strict=True):
                 row[name] = aggregate(measure, over(values)).value
         return row
-
-
-def load(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
-    manifest, queries, rows = store.read_folder(folder)
-    return Result(
-        relations={
-            run: store.relation_of(rows.filter(pl.col("run") == run)) for run in manifest["runs"]
-        },
-        measures=speak(manifest["measures"], manifest["dialect"]),
-        queries=queries,
-        findings=tuple(
-            Finding(**{**found, "examples": tuple(found["examples"])})
-            for found in manifest["findings"]
-        ),
-        dialect=manifest["dialect"],
-        policy=Policy(**manifest["policies"]),
-        bounds=manifest["bounds"],
-        ids=manifest["ids"],
-        inputs=tuple(
-            Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
-        ),
-    )

@@ -22,7 +22,8 @@ from karat.read.source import Source
 from karat.relation import Relation
 
 MANIFEST = "manifest.json"
-LAYOUT = 1  # raised when the files change so that older versions cannot read them
+LAYOUT = 2  # raised when the files change so that other versions cannot read them
+NEEDED, PERHAPS = ("queries", "relation"), ("about",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +91,18 @@ def write_folder(
 
 def read_folder(
     folder: str | os.PathLike[str],
-) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
-    """Read a result folder: the manifest, the queries and the relations."""
+) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    """Read a result folder: the manifest and the tables by name."""
     path = Path(folder)
     try:
         manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         layout = manifest.get("layout")
-        rows = pl.read_parquet(path / "relation.parquet")
-        queries = pl.read_parquet(path / "queries.parquet")
+        tables = {name: pl.read_parquet(path / f"{name}.parquet") for name in NEEDED}
+        tables |= {
+            name: pl.read_parquet(path / f"{name}.parquet")
+            for name in PERHAPS
+            if (path / f"{name}.parquet").is_file()
+        }
     except (OSError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"this is not a complete karat result: {error}",
@@ -110,7 +115,7 @@ def read_folder(
             where=str(path),
             fix=f"use karat {manifest.get('versions', {}).get('karat', 'of another version')}",
         )
-    return manifest, queries, rows
+    return manifest, tables
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -175,8 +180,16 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_judged": _lists(pl.Series(relation.unit_judged), units),
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
             "void": relation.void,
+            **_chunk_lists(relation),
         }
     )
+
+
+def _chunk_lists(relation: Relation) -> dict[str, pl.Series]:
+    """Return the ends of the chunks where units are parts of them."""
+    if relation.chunk_offset is None or relation.chunk_end is None:
+        return {}
+    return {"chunk_end": _lists(pl.Series(relation.chunk_end), np.diff(relation.chunk_offset))}
 
 
 def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.Series:
@@ -217,7 +230,17 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
         void=rows["void"],
+        **_chunks_of(rows),
     )
+
+
+def _chunks_of(rows: pl.DataFrame) -> dict[str, Any]:
+    ends = rows.get_column("chunk_end", default=None)
+    if ends is None or ends.null_count():
+        return {}
+    sizes = ends.list.len().to_numpy().astype(np.int64)
+    offset = np.concatenate(([0], np.cumsum(sizes)))
+    return {"chunk_offset": offset, "chunk_end": _flat(ends).to_numpy()}
 
 
 def _flat(lists: pl.Series) -> pl.Series:

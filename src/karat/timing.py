@@ -20,6 +20,7 @@ DURATIONS = {
 }
 SPANS = (("start", "end"), ("start_time", "end_time"), ("started", "ended"))  # in seconds, or times
 ERRORS = ("error", "errors", "exception")
+TIMED = (*DURATIONS, *(name for pair in SPANS for name in pair), *ERRORS)  # all of these
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,7 @@ def test_bounds_enclose_the_value(case: tuple[Any, Any]) -> None:
         (str(measure), query, low, value, high)
         for (run, measure), values in result.arrays.items()
         for query, low, value, high in zip(
-            result.relations[run].queries,
+            result.relation(run).queries,
             result.bound_arrays[run, measure][0],
             values,
             result.bound_arrays[run, measure][1],

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from karat.errors import InputError
-from karat.read import columnar, load_gold, load_run, load_samples, source
+from karat.read import load_gold, load_run, load_samples, source
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ RETRIEVED: dict[str, Callable[[list[str]], list[Any]]] = {
     "scored": lambda docs: [{"doc": doc, "score": n / 7} for n, doc in enumerate(docs)],
     "whole scores": lambda docs: [{"score": n, "doc": doc} for n, doc in enumerate(docs)],
     "texts": lambda docs: [{"doc": d, "text": f'about "{d}": é\n', "score": 1.5} for d in docs],
+    "spans": lambda docs: [{"doc": d, "start": n, "end": n + 2} for n, d in enumerate(docs)],
+    "half spans": lambda docs: [{"doc": d, "text": "1.5", "start": 0, "end": 1} for d in docs],
     "ids under id": lambda docs: [{"id": doc} for doc in docs],
     "some scored": lambda docs: [{"doc": d} | ({"score": 1} if d > "d5" else {}) for d in docs],
     "mixed": lambda docs: [{"doc": d} if d > "d5" else d for d in docs],
@@ -39,6 +41,8 @@ GOLD: dict[str, Callable[[list[str]], Any]] = {
     "graded groups": lambda docs: [{"docs": docs[:2], "grade": 2}, {"docs": docs[2:3], "grade": 0}],
     "graded": lambda docs: [{"doc": doc, "grade": n / 2} for n, doc in enumerate(docs)],
     "ungraded": lambda docs: [{"docs": docs}],
+    "texts": lambda docs: [{"doc": d, "text": f"[{d}] é"} for d in docs],
+    "quotes": lambda docs: [{"docs": docs[:1], "quote": "so", "start": 3, "end": 5}],
     "mapping": lambda docs: dict.fromkeys(docs, 1),
     "one": lambda docs: docs[0],
     "mixed": lambda docs: [docs[0], docs[1:]],
@@ -75,7 +79,7 @@ def _records(retrieved: str, gold: str, about: str, count: int = 40) -> list[dic
 
 
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "frame_of", lambda *_: None)
+    monkeypatch.setattr("karat.read.jsonl.frame_of", lambda *_: None)
 
 
 def _golds_equal(one: Gold, other: Gold) -> None:
@@ -84,6 +88,9 @@ def _golds_equal(one: Gold, other: Gold) -> None:
     assert one.item_grade.tolist() == other.item_grade.tolist()
     assert one.member_item.tolist() == other.member_item.tolist()
     assert one.member_doc.to_list() == other.member_doc.to_list()
+    assert (one.member_facts is None) == (other.member_facts is None)
+    if one.member_facts is not None and other.member_facts is not None:
+        assert_frame_equal(one.member_facts, other.member_facts)
     assert one.findings == other.findings
     assert one.flaws == other.flaws
 
@@ -96,11 +103,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("block", [300, 1 << 20])
+@pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_both_ways_read_the_same(
     case: tuple[str, str, str],
+    *,
     ascii_only: bool,
+    texts: bool,
     block: int,
     save: Save,
     monkeypatch: pytest.MonkeyPatch,
@@ -109,29 +119,42 @@ def test_both_ways_read_the_same(
     text = "\n".join(json.dumps(record, ensure_ascii=ascii_only) for record in records)
     path = save("s.jsonl", text)
     monkeypatch.setattr(source, "BLOCK", block)
-    fast = load_samples(path), load_run(path).collect(), load_gold(path)
+
+    def read() -> tuple[pl.DataFrame, Gold, pl.DataFrame, Gold]:
+        samples = load_samples(path, texts=texts)
+        run = load_run(path, texts=texts).collect()
+        return samples.run.collect().rows, samples.gold, run.rows, load_gold(path, texts=texts)
+
+    fast = read()
     _slow(monkeypatch)
-    slow = load_samples(path), load_run(path).collect(), load_gold(path)
-    assert_frame_equal(fast[0].run.rows, slow[0].run.rows)
-    assert_frame_equal(fast[1].rows, slow[1].rows)
-    _golds_equal(fast[0].gold, slow[0].gold)
-    _golds_equal(fast[2], slow[2])
+    slow = read()
+    assert_frame_equal(fast[0], slow[0])
+    assert_frame_equal(fast[2], slow[2])
+    _golds_equal(fast[1], slow[1])
+    _golds_equal(fast[3], slow[3])
 
 
 ALIKE = [("ids", "ids"), ("scored", "graded groups"), ("objects", "groups"), ("texts", "graded")]
 
 
+@pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize(("retrieved", "gold"), ALIKE)
 @pytest.mark.parametrize("about", ["nothing", "a text", "numbers", "sometimes", "lists"])
 def test_records_that_are_alike_are_read_in_bulk(
-    retrieved: str, gold: str, about: str, save: Save, monkeypatch: pytest.MonkeyPatch
+    retrieved: str,
+    gold: str,
+    about: str,
+    *,
+    texts: bool,
+    save: Save,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr("karat.read.jsonl.read_part", refuse)
     path = save("s.jsonl", jsonl(_records(retrieved, gold, about)))
-    assert load_samples(path).gold.queries.height == 40
+    assert load_samples(path, texts=texts).gold.queries.height == 40
 
 
 ODD: dict[str, str] = {
@@ -158,7 +181,7 @@ def test_odd_lines_are_read_alike(case: str, save: Save, monkeypatch: pytest.Mon
     fast = load_samples(path)
     _slow(monkeypatch)
     slow = load_samples(path)
-    assert_frame_equal(fast.run.rows, slow.run.rows)
+    assert_frame_equal(fast.run.collect().rows, slow.run.collect().rows)
     _golds_equal(fast.gold, slow.gold)
 
 

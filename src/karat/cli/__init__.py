@@ -20,7 +20,7 @@ from karat.errors import KaratError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("score", "check", "explain", "curve", "measures", "demo")
+COMMANDS = ("score", "check", "explain", "curve", "anchor", "drift", "measures", "demo")
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
@@ -62,6 +62,7 @@ def cli() -> None:
     karat score run.trec --gold qrels.txt       measure a run
     karat check run.trec --gold qrels.txt       what is odd about the files
     karat explain run.trec --gold qrels.txt     how a query's numbers come about
+    karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided,

@@ -30,8 +30,8 @@ def command(
     from karat.evaluation import check  # noqa: PLC0415
 
     files, gold = options.paths(runs, gold)
-    with options.busy("checking …"):
-        findings = check(files, gold, **choices)
+    with options.progress("checking") as progress:
+        findings = check(files, gold, progress=progress, **choices)
     if how == "json":
         shown = {"findings": [finding.as_dict() for finding in findings]}
         click.echo(json.dumps(shown, indent=1, ensure_ascii=False))

@@ -48,8 +48,8 @@ def command(
     targets = [_target(text) for text in reach]
     files, gold = options.paths(runs, gold)
     names = list(measures) or ["recall", "P"]
-    with options.busy("measuring …"):
-        result = evaluate(files, gold, names, **choices)
+    with options.progress("measuring") as progress:
+        result = evaluate(files, gold, names, progress=progress, **choices)
         table = curve(result, result.measures, cutoffs)
         enough = _enough(result, targets)
     if how == "json":

@@ -29,6 +29,7 @@ from karat.cli import options
     metavar="NAME",
     help="A dialect; several are shown side by side, with why they differ.",
 )
+@options.matching
 @click.option("--ids", default="identity", metavar="HOW", help="Normalise document ids.")
 @click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
 @click.option("--run-format", metavar="NAME", help="Format of the run, if not told.")
@@ -51,6 +52,7 @@ def command(
     karat explain run.trec --gold qrels.txt -q q17 -m AP -m nDCG@10
     karat explain run.trec --gold qrels.txt --worst 3 -m recall@5
     karat explain samples.jsonl -q 1 --dialect karat --dialect autorag
+    karat explain samples.jsonl -q 1 --by rouge-sentence -m recall@5
     """
     from karat.explanation import explain  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
@@ -58,8 +60,7 @@ def command(
 
     file, gold = options.paths((run,), gold)
     path = file if isinstance(file, str) else file[0]
-    with options.busy("explaining …"):
-        told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
+    told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}
         text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"

@@ -14,15 +14,21 @@ if TYPE_CHECKING:
 
 @click.command("measures", short_help="List the measures, or explain one.")
 @click.argument("name", required=False)
+@click.option("--relations", is_flag=True, help="List what they can be measured over instead.")
 @click.option("--format", "how", type=click.Choice(["table", "json"]), default="table")
-def command(name: str | None, how: str) -> None:
+def command(name: str | None, how: str, *, relations: bool) -> None:
     """List all measures, or explain NAME: definition, parameters, citation, other names.
 
     \b
     karat measures
     karat measures nDCG
+    karat measures --relations
     """
     from karat.measures import known_measures, parse  # noqa: PLC0415
+
+    if relations:
+        click.echo(_relations(name, how), nl=False)
+        return
 
     classes = list(known_measures().values()) if name is None else [type(parse(name))]
     if how == "json":
@@ -31,6 +37,41 @@ def command(name: str | None, how: str) -> None:
         click.echo(_list(classes), nl=False)
     else:
         click.echo(_explanation(classes[0]))
+
+
+def _relations(name: str | None, how: str) -> str:
+    from karat.match import find_matcher, known_matchers  # noqa: PLC0415
+    from karat.report.layout import Grid  # noqa: PLC0415
+    from karat.report.text import terminal  # noqa: PLC0415
+
+    classes = list(known_matchers().values()) if name is None else [type(find_matcher(name))]
+    facts = [
+        {
+            "name": cls.name,
+            "about": cls.about,
+            "definition": _definition(cls),
+            "parameters": cls.parameters(),
+        }
+        for cls in classes
+    ]
+    if how == "json":
+        return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    if name is not None:
+        parameters = "".join(
+            f"\n  {parameter} = {default}" for parameter, default in classes[0].parameters().items()
+        )
+        given = f"\nParameters and defaults:{parameters}\n" if parameters else ""
+        return f"{classes[0].name}: {classes[0].about}\n\n{_definition(classes[0])}\n{given}"
+    rows = [
+        [
+            cls.name,
+            ", ".join(f"{key}={value}" for key, value in cls.parameters().items()),
+            cls.about,
+        ]
+        for cls in classes
+    ]
+    title = "relations · use one with --by NAME or MEASURE/NAME"
+    return terminal(Grid(title, ["relation", "parameters", "what matches"], rows, left=3))
 
 
 def _facts(cls: type[Measure]) -> dict[str, Any]:
@@ -69,6 +110,6 @@ def _spelling(cls: type[Measure]) -> str:
     return cls.name + (f"({parameters})" if parameters else "") + at
 
 
-def _definition(cls: type[Measure]) -> str:
+def _definition(cls: type[object]) -> str:
     """Return the docstring up to its doctest."""
     return inspect.cleandoc(cls.__doc__ or "").partition("\n>>>")[0].strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,7 @@ from karat.report.layout import printable
 from karat.report.text import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator
 
     from karat.findings import Finding
 
@@ -47,6 +47,28 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
         ]
     ):
         function = option(function)
+    return matching(function)
+
+
+def matching(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what makes a unit cover an item."""
+    for option in (
+        click.option(
+            "--by",
+            default="ids",
+            metavar="RELATION",
+            show_default=True,
+            help="What matches: ids, exact, rouge, rouge-sentence(threshold=0.9), spans, semantic, "
+            "… (`karat measures --relations` lists them).",
+        ),
+        click.option("--corpus", metavar="FILE", help="Texts of the documents, by id."),
+        click.option(
+            "--embedder",
+            metavar="MODEL",
+            help="What `semantic` embeds texts with: minilm, onnx:PATH, openai:MODEL, …",
+        ),
+    ):
+        function = option(function)
     return function
 
 
@@ -71,15 +93,32 @@ def use_color() -> bool:
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def busy(message: str) -> AbstractContextManager[object]:
-    """Show on a terminal's standard error that work goes on."""
-    from contextlib import nullcontext  # noqa: PLC0415
-
+@contextmanager
+def progress(message: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show on a terminal's standard error how far the work has come; told of done and all."""
     if sys.stderr is None or not sys.stderr.isatty():
-        return nullcontext()
+        yield None
+        return
+    from rich import progress as bars  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
-    return Console(stderr=True).status(message)
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(message, total=None, rate="")
+
+        def tell_bar(done: int, total: int) -> None:
+            speed = bar.tasks[0].speed
+            rate = f"{speed:.0f}/s" if speed else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield tell_bar
 
 
 def tell(findings: Iterable[Finding]) -> None:
@@ -119,4 +158,14 @@ def _print(text: str) -> None:
     raw.flush()
 
 
-__all__ = ["FORMATS", "busy", "describe", "inputs", "paths", "tell", "use_color", "write"]
+__all__ = [
+    "FORMATS",
+    "describe",
+    "inputs",
+    "matching",
+    "paths",
+    "progress",
+    "tell",
+    "use_color",
+    "write",
+]

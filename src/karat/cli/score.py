@@ -16,7 +16,13 @@ EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 
 @click.command("score", short_help="Measure runs against a gold.")
 @options.inputs
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure: nDCG@10, recall@5, …")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    help="A measure: nDCG@10, recall@5, P@5/rouge, …",
+)
 @click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
 @click.option(
     "--missing",
@@ -24,7 +30,7 @@ EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
     help="What a query that the run lacks means (default: as the dialect says).",
 )
 @click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
-@click.option("--slice", "by", multiple=True, metavar="COLUMN", help="Also by this column.")
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
 @click.option("--per-query", is_flag=True, help="Also every single query.")
 @click.option("--bounds", is_flag=True, help="Also the bounds that unjudged documents leave.")
 @click.option("--format", "how", type=click.Choice(options.FORMATS), default="table")
@@ -40,7 +46,7 @@ def command(
     runs: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
-    by: tuple[str, ...],
+    slices: tuple[str, ...],
     how: str,
     output: str | None,
     save: str | None,
@@ -53,6 +59,7 @@ def command(
     karat score run.trec --gold qrels.txt -m nDCG@10 -m recall@100
     karat score a.trec b.trec --gold gold.jsonl --slice topic
     karat score samples.jsonl --per-query --format json
+    karat score samples.jsonl --by rouge -m recall@5 -m "P@5/rouge-sentence(threshold=0.9)"
 
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold.
@@ -62,9 +69,9 @@ def command(
     from karat.report.text import render  # noqa: PLC0415
 
     files, gold = options.paths(runs, gold)
-    with options.busy("measuring …"):
-        result = evaluate(files, gold, measures or DEFAULTS, **choices)
-        text = render(result, how, per_query=per_query, by=by, color=options.use_color())
+    with options.progress("measuring") as progress:
+        result = evaluate(files, gold, measures or DEFAULTS, progress=progress, **choices)
+        text = render(result, how, per_query=per_query, by=slices, color=options.use_color())
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:

@@ -10,9 +10,11 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from dataclasses import replace
 
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
+from karat.match import find_matcher
 from karat.measures import Measure, parse
 from karat.measures.grammar import expand
 
@@ -46,10 +48,19 @@ def speak(
         name for each in given for name in (expand(each) if isinstance(each, str) else [each])
     ]
     speaks = dialect(name)
-    parsed = dict.fromkeys(speaks.formula(parse(each).with_level(rel)) for each in listed)
+    parsed = dict.fromkeys(
+        _related(speaks.formula(parse(each).with_level(rel)), speaks) for each in listed
+    )
     if not parsed:
         raise MeasureError("no measure was asked for", fix='for example measures=["nDCG@10"]')
     return tuple(parsed)
+
+
+def _related(measure: Measure, speaks: Dialect) -> Measure:
+    """Spell the relation of a measure as it is drawn in a dialect."""
+    if measure.relation is None:
+        return measure
+    return replace(measure, relation=str(find_matcher(measure.relation, speaks.relations)))
 
 
 @functools.cache

@@ -44,7 +44,7 @@ class ListPrecision(Precision):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the length of the list, cut at k."""
-        return Divisor("units retrieved", np.maximum(_length(relation, self.k), 1))
+        return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class FlatNDCG(NDCG):
         """Divide by the gain of a list of all documents of all groups, as long as the list."""
         relevant = relation.item_grade[relation.member_item] > 0
         docs = relation.count(relation.item_query[relation.member_item[relevant]])
-        ones = np.minimum(docs, _length(relation, self.k)).astype(np.int64)
+        ones = np.minimum(docs, relation.shown(self.k))
         upto = np.concatenate(
             ([0.0], np.cumsum(1 / np.log2(np.arange(2, ones.max(initial=0) + 2))))
         )
@@ -105,10 +105,6 @@ class FlatNDCG(NDCG):
     def compute(self, relation: Relation) -> Floats:
         """Return the quotient as it is: repetitions may lift it over 1."""
         return super(NDCG, self).compute(relation)
-
-
-def _length(relation: Relation, k: int | None) -> Floats:
-    return np.minimum(relation.depth, k or np.inf)
 
 
 def _within_group(item: Ints) -> tuple[Ints, Ints]:

@@ -5,7 +5,13 @@ Quirks that the dialect keeps:
 - precision counts every retrieved component that matches, repetitions too, ÷ all retrieved;
 - a query with nothing retrieved or without gold scores 0 and counts in the mean;
 - average precision divides by the relevant components retrieved;
-- nDCG credits each gold once, and its ideal list holds all gold, however few were retrieved.
+- nDCG credits each gold once, and its ideal list holds all gold, however few were retrieved;
+- exact matching compares raw strings, so that a trailing space makes a difference;
+- ROUGE-L recall is that of the package rouge 1.0.1: sentences end at every full stop, words are
+  unique and keep case and punctuation, and what each gold sentence shares with the retrieved ones
+  is united; at least .7 makes chunks a match, at least .8 sentences;
+- sentences are split by NLTK's punkt, whose data has to be installed; naming another splitter
+  leaves the dialect at that point.
 
 Where the original stops at an empty gold (its ranked metrics), karat answers 0 like its others.
 """
@@ -40,8 +46,7 @@ class ComponentPrecision(Precision):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the components among the first k."""
-        shown = np.minimum(relation.depth, self.k or np.inf)
-        return Divisor("units retrieved", np.maximum(shown, 1))
+        return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,12 @@ CONTINUOUS_EVAL = register_dialect(
             "F": ComponentF,
             "AP": AveragePrecisionOverRetrieved,
             "nDCG": UncutNDCG,
+        },
+        relations={
+            "exact": {"text": "raw"},
+            "exact-sentence": {"text": "raw", "splitter": "punkt"},
+            "rouge": {"text": "raw", "form": "union"},
+            "rouge-sentence": {"text": "raw", "form": "union", "splitter": "punkt"},
         },
     )
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karat.align import Policy
 
@@ -21,6 +21,8 @@ class Dialect:
     policy: Policy = field(default_factory=Policy)
     formulas: Mapping[str, type[Measure]] = field(default_factory=dict)
     run_ids: str = "identity"  # how the ids of the run, and only of the run, are normalised
+    # the parameters of relations that differ from karat's, by name
+    relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def formula(self, measure: Measure) -> Measure:
         """Return the measure as this tool computes it."""

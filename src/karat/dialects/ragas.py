@@ -42,8 +42,7 @@ class SetPrecision(Precision):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the distinct units among the first k."""
-        shown = np.minimum(relation.depth, self.k or np.inf)
-        distinct = shown - relation.repeats(self.k)
+        distinct = relation.shown(self.k) - relation.repeats(self.k)
         return Divisor("distinct units retrieved", np.maximum(distinct, 1))
 
 

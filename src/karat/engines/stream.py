@@ -7,8 +7,9 @@ batch, the run is first spread over temporary files by query, and each file is t
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ from karat.data import Gold, Run, RunStream
 from karat.engines.ahead import ReadAhead
 from karat.errors import SaveError
 from karat.findings import Finding, merge_findings
-from karat.match.ids import Edges, IdMatcher, normalise_run
+from karat.keys import sort_rows
 from karat.preflight import (
     missing_queries,
     no_shared_document,
@@ -28,11 +29,13 @@ from karat.preflight import (
 from karat.relation import Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from karat.align import Policy
     from karat.data import Bools, Ints
-    from karat.match.ids import Normaliser
+    from karat.match.matcher import Drawing, Edges
+
+    Progress: TypeAlias = Callable[[int, int], None]  # queries done, and all there are
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
@@ -44,56 +47,65 @@ class _ScatteredError(Exception):
 
 def relate(
     stream: RunStream,
-    gold: Gold,
+    drawing: Drawing,
     policy: Policy,
-    ids: Normaliser = "identity",
     *,
     reading: ReadAhead | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Relation, tuple[Finding, ...]]:
-    """Draw the relation of a run and a gold (whose ids are normalised already), with findings.
+    """Draw the relation of a run and the gold of a drawing, with findings.
 
     `reading` is the run where somebody has begun to read it already.
     """
+    if drawing.blank_is_unit and policy.blank == "error":
+        policy = replace(policy, blank="kept")
     batches = iter(reading or ReadAhead(stream.batches()))
     try:
-        return _relate(stream, _whole_queries(batches), gold, policy, ids)
+        return _relate(stream, _whole_queries(batches), drawing, policy, progress)
     except _ScatteredError:
         if stream.whole is not None:
-            return _relate(stream, iter((stream.whole,)), gold, policy, ids)
+            return _relate(stream, iter((stream.whole,)), drawing, policy, progress)
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             batches = _spread(stream.batches(), Path(folder))
-            return _relate(stream, batches, gold, policy, ids)
+            return _relate(stream, batches, drawing, policy, progress)
 
 
 def _relate(
     stream: RunStream,
     batches: Iterator[pl.DataFrame],
-    gold: Gold,
+    drawing: Drawing,
     policy: Policy,
-    ids: Normaliser,
+    progress: Progress | None,
 ) -> tuple[Relation, tuple[Finding, ...]]:
-    matcher = IdMatcher(gold)
-    depth = np.zeros(gold.queries.height, dtype=np.int64)
-    asked, blank = np.zeros((2, len(depth)), dtype=bool)
+    gold = drawing.gold
+    retrieved = np.zeros(gold.queries.height, dtype=np.int64)
+    asked, blank = np.zeros((2, len(retrieved)), dtype=bool)
     parts: list[Edges] = []
+    chunks: list[tuple[Ints, Ints]] = []  # where units are parts: query and rank of their chunks
     findings = list(stream.findings)
     sample: pl.DataFrame | None = None
-    for rows in batches:
-        batch = normalise_run(Run(stream.name, rows, stream.order), ids)
-        sample = batch.rows.head(SAMPLE) if sample is None else sample
-        aligned = align(batch, gold, policy)
-        depth += np.bincount(aligned.query, minlength=len(depth))
+    for given in batches:
+        rows, found = drawing.rows(given)
+        sample = rows.head(SAMPLE) if sample is None else sample
+        aligned = align(Run(stream.name, rows, stream.order), gold, policy)
+        retrieved += np.bincount(aligned.query, minlength=len(retrieved))
         asked[aligned.asked] = True
         blank[aligned.blank] = True
-        parts.append(matcher.match(aligned))
-        findings += aligned.findings
-    seen = asked | (depth > 0)
+        parts.append(drawing.draw(drawing.units(aligned)))
+        if parts[-1].sizes is not None:
+            chunks.append((aligned.query, aligned.rank))
+        findings += (*found, *aligned.findings)
+        if progress is not None:
+            progress(int(np.count_nonzero(asked | (retrieved > 0))), len(retrieved))
+    seen = asked | (retrieved > 0)
     if sample is not None and not seen.any():
         raise no_shared_query(sample["query"], gold, stream.name)
     findings += missing_queries(seen, gold, stream.name, policy)
     findings += nothing_retrieved(asked, gold, policy)
-    relation = _join(gold, depth, parts, _void(gold, depth, blank, policy))
-    if depth.any() and not relation.unit_judged.any() and sample is not None:
+    void = _void(gold, retrieved, blank, policy)
+    relation = _join(gold, retrieved, parts, chunks, void)
+    nothing_met = retrieved.any() and not relation.unit_judged.any()
+    if nothing_met and sample is not None and not drawing.blank_is_unit:
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
     if policy.missing == "skip":
         relation = relation.select(seen)
@@ -113,11 +125,18 @@ def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:
     return none.scatter(list(why), list(why.values())) if why else none
 
 
-def _join(gold: Gold, depth: Ints, parts: list[Edges], void: pl.Series) -> Relation:
+def _join(
+    gold: Gold,
+    retrieved: Ints,
+    parts: list[Edges],
+    chunks: list[tuple[Ints, Ints]],
+    void: pl.Series,
+) -> Relation:
     def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
         columns = [getattr(part, name) for part in parts]
         return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
 
+    depth, ends = _fine_units(retrieved, parts, chunks) if chunks else (retrieved, None)
     return Relation.build(
         gold,
         depth=depth,
@@ -129,7 +148,21 @@ def _join(gold: Gold, depth: Ints, parts: list[Edges], void: pl.Series) -> Relat
             column("unit_repeat"),
         ),
         void=void,
+        chunks=ends,
     )
+
+
+def _fine_units(
+    retrieved: Ints, parts: list[Edges], chunks: list[tuple[Ints, Ints]]
+) -> tuple[Ints, tuple[Ints, Ints]]:
+    """Count the units of each query, and down to the end of each of its chunks."""
+    query, rank = (np.concatenate(columns) for columns in zip(*chunks, strict=True))
+    sizes = np.concatenate([part.sizes for part in parts if part.sizes is not None])
+    query, _, sizes = sort_rows((query, rank, sizes), 2)
+    offset = np.concatenate(([0], np.cumsum(retrieved)))
+    upto = np.concatenate(([0], np.cumsum(sizes)))
+    before = upto[offset[:-1]]
+    return upto[offset[1:]] - before, (offset, upto[1:] - before[query])
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

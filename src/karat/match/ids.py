@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, Run, document_keys
+from karat.data import Gold
 from karat.errors import OptionError, nearest
+from karat.findings import EXAMPLES, Finding
+from karat.keys import document_keys
+from karat.match.matcher import Edges, Matcher, Units, register_matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from karat.align import Aligned
     from karat.data import Bools, Ints
+    from karat.match.matcher import Material
 
 Normaliser: TypeAlias = "str | Callable[[str], str]"
 
@@ -31,55 +35,40 @@ NORMALISERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Edges:
-    """What a batch of a run covers: its edges, and its notable units."""
+@register_matcher
+@dataclass(frozen=True, kw_only=True)
+class Ids(Matcher):
+    """Equal ids, after normalising them."""
 
-    query: Ints
-    rank: Ints
-    item: Ints
-    unit_query: Ints
-    unit_rank: Ints
-    unit_judged: Bools
-    unit_repeat: Ints
+    name: ClassVar[str] = "ids"
+    about: ClassVar[str] = "a chunk or document covers the items that list its id"
+    reads_texts: ClassVar[bool] = False
+
+    def against(self, gold: Gold, material: Material) -> IdDrawing:
+        """Compare ids with those of a gold, whose ids are normalised already."""
+        return IdDrawing(gold, material.ids, material.corpus)
 
 
-class IdMatcher:
-    """Draws the edges between the batches of a run and one gold."""
+class EqualKeys:
+    """Finds pairs of a row and a member of the gold with the same query and the same key."""
 
-    def __init__(self, gold: Gold) -> None:
+    def __init__(self, gold: Gold, keys: pl.Series) -> None:
         self._item = gold.member_item
         self._judged = gold.item_grade >= 0
-        self._doc = gold.member_doc
+        self._doc = keys
         self._query = gold.member_query
-        self._keys = document_keys(self._query, gold.member_doc)
+        self._keys = document_keys(self._query, keys)
 
-    def match(self, aligned: Aligned) -> Edges:
-        """Return the edges of a batch: the pairs of a row and an item with the same id."""
-        row, member = self._pairs(aligned)
-        item = self._item[member]
-        unit = row[self._judged[item]]
-        unit = unit[np.diff(unit, prepend=-1) > 0]  # rows come sorted; each once
-        judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int64)
-        if aligned.repeat is not None:
-            notable = np.union1d(unit, np.flatnonzero(aligned.repeat))
-            unit, judged = notable, np.isin(notable, unit)
-            repeat = aligned.repeat[unit]
-        return Edges(
-            query=aligned.query[row],
-            rank=aligned.rank[row],
-            item=item,
-            unit_query=aligned.query[unit],
-            unit_rank=aligned.rank[unit],
-            unit_judged=judged,
-            unit_repeat=repeat,
-        )
+    def edges(self, units: Units) -> Edges:
+        """Return the edges of units, which come sorted by query and rank."""
+        unit, member = self._pairs(units.query, units.key)
+        return edges_of(units, (unit, self._item[member]), self._judged)
 
-    def _pairs(self, aligned: Aligned) -> tuple[Ints, Ints]:
+    def _pairs(self, query: Ints, doc: pl.Series) -> tuple[Ints, Ints]:
         # of the gold only the queries of this batch; members are sorted by query
-        first = np.searchsorted(self._query, aligned.query.min(initial=len(self._query)))
-        last = np.searchsorted(self._query, aligned.query.max(initial=-1), side="right")
-        rows = pl.DataFrame({"key": document_keys(aligned.query, aligned.doc)})
+        first = np.searchsorted(self._query, query.min(initial=len(self._query)))
+        last = np.searchsorted(self._query, query.max(initial=-1), side="right")
+        rows = pl.DataFrame({"key": document_keys(query, doc)})
         members = pl.DataFrame({"key": self._keys[first:last]})
         pairs = rows.with_row_index("row").join(
             members.with_row_index("member"), on="key", maintain_order="left_right"
@@ -87,18 +76,82 @@ class IdMatcher:
         row = pairs["row"].to_numpy().astype(np.int64)
         member = pairs["member"].to_numpy().astype(np.int64) + first
         # equal keys are not proof: compare what they stand for
-        same: Bools = aligned.query[row] == self._query[member]
-        same &= (aligned.doc.gather(row) == self._doc.gather(member)).to_numpy()
+        same: Bools = query[row] == self._query[member]
+        same &= (doc.gather(row) == self._doc.gather(member)).to_numpy()
         return row[same], member[same]
 
 
-def normalise_run(run: Run, how: Normaliser) -> Run:
-    """Return the run with its document ids normalised."""
-    change = _change(how)
-    if change is None:
-        return run
-    raw = run.rows["doc"]
-    return replace(run, rows=run.rows.with_columns(doc=change(raw), raw=raw))
+def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edges:
+    """Return the edges of pairs of a unit and an item, which come sorted by unit."""
+    which, item = pairs
+    unit = which[judged_item[item]]
+    unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
+    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int64)
+    if units.repeat is not None:
+        notable = np.union1d(unit, np.flatnonzero(units.repeat))
+        unit, judged = notable, np.isin(notable, unit)
+        repeat = units.repeat[unit]
+    return Edges(
+        query=units.query[which],
+        rank=units.rank[which],
+        item=item,
+        unit_query=units.query[unit],
+        unit_rank=units.rank[unit],
+        unit_judged=judged,
+        unit_repeat=repeat,
+        sizes=units.sizes,
+    )
+
+
+class IdDrawing:
+    """Draws the edges between the batches of a run and one gold, by id."""
+
+    blank_is_unit = False
+
+    def __init__(self, gold: Gold, how: Normaliser, corpus: pl.DataFrame | None = None) -> None:
+        self._known = None if corpus is None else corpus["doc"].implode()
+        dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
+        self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
+        self._change = _change(how)
+        self._equal = EqualKeys(gold, gold.member_doc)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Normalise the ids, and keep them as they were to break ties."""
+        raw = rows["doc"]
+        findings = self._dangling(raw.drop_nulls(), "run")
+        if self._change is None:
+            return rows, findings
+        return rows.with_columns(doc=self._change(raw), raw=raw), findings
+
+    def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
+        """Find the documents that a corpus does not have, where there is one."""
+        if self._known is None:
+            return []
+        unknown = docs.filter(~docs.is_in(self._known))
+        if not len(unknown):
+            return []
+        return [
+            Finding(
+                "dangling-id",
+                len(unknown),
+                tuple(unknown.unique(maintain_order=True).head(EXAMPLES)),
+                f"document of the {role} that the corpus does not have",
+                "check that run, gold and corpus are of the same version",
+            )
+        ]
+
+    def units(self, aligned: Aligned) -> Units:
+        """Return the rows of a batch."""
+        every = np.arange(len(aligned.query))
+        doc = aligned.doc
+        return Units(aligned.query, aligned.rank, doc, doc, aligned.repeat, every)
+
+    def draw(self, units: Units) -> Edges:
+        """Return the edges of a batch: the pairs of a unit and an item with the same id."""
+        return self._equal.edges(units)
+
+    def scores(self, units: Units) -> None:
+        """Ids are equal or not."""
 
 
 def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
@@ -106,18 +159,11 @@ def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
     change = _change(how)
     if change is None:
         return gold
-    sizes = np.bincount(gold.member_item, minlength=len(gold.item_grade))
-    alone = sizes[gold.member_item] == 1
-    rows = pl.DataFrame(
-        {
-            "query": gold.queries["query"].gather(gold.member_query),
-            "doc": change(gold.member_doc),
-            "grade": gold.item_grade[gold.member_item],
-            "group": pl.Series(gold.member_item).set(pl.Series(alone), None),
-        }
-    )
-    best = rows.sort("grade", descending=True, maintain_order=True).unique(
-        ["query", "doc", "group"], keep="first", maintain_order=True
+    best = (
+        gold.rows()
+        .with_columns(doc=change(gold.member_doc))
+        .sort("grade", descending=True, maintain_order=True)
+        .unique(["query", "doc", "group"], keep="first", maintain_order=True)
     )
     return Gold.build(best, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
 

@@ -72,7 +72,8 @@ class AlphaNDCG(Measure):
         worth = np.ones(len(relation.item_grade))  # what covering each item is worth now
         free = np.ones(len(doc_query), dtype=bool)
         total = np.zeros(relation.n)
-        for rank in range(1, (self.k or len(doc_query)) + 1):
+        whole = self.k is None or relation.chunk_end is not None
+        for rank in range(1, (len(doc_query) if whole else self.k or 0) + 1):
             gain = np.where(free, np.bincount(doc, weights=worth[item]), -1.0)
             best = np.lexsort((-gain, doc_query))  # by query, the most gainful document first
             chosen = best[np.unique(doc_query[best], return_index=True)[1]]

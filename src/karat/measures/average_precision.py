@@ -57,7 +57,7 @@ class AveragePrecision(Measure):
         if self.over == "retrieved":
             found = relation.count(relation.credits(self.rel, self.k).query)
             return Divisor("relevant items retrieved", np.maximum(found, 1))
-        if self.over == "min" and self.k is not None:
+        if self.over == "min" and self.k is not None and relation.chunk_end is None:
             return Divisor("relevant items, at most k", np.minimum(relevant, self.k))
         return Divisor("relevant items", relevant)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.measures.above import rejected_above
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Bpref(Measure):
         relevant = relation.relevant(self.rel)
         rejected = relation.relevant(0) - relevant
         # documents of one group are one item, so there may be more units than items
-        above = np.minimum(relation.rejected_above(self.rel, hits), rejected[hits.query])
+        above = np.minimum(rejected_above(relation, self.rel, hits), rejected[hits.query])
         limit = relevant[hits.query]
         most = np.maximum(np.minimum(rejected, relevant)[hits.query], 1)
         preferred = 1 - np.minimum(above, limit) / most

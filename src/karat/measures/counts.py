@@ -54,7 +54,7 @@ class Retrieved(Measure):
 
     def compute(self, relation: Relation) -> Floats:
         """Return the depth of each list, cut at k."""
-        return np.minimum(relation.depth, self.k or np.inf)
+        return relation.shown(self.k).astype(float)
 
 
 @register

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from karat.errors import MeasureError, nearest
 from karat.measures.measure import REGISTRY, Measure
+from karat.spelling import read_number, read_parameters, split_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _SPEC = re.compile(
     r"""(?P<name>[^@/()]+?)
@@ -65,52 +66,20 @@ def parse(spec: str | Measure) -> Measure:
         implied = {**implied, cls.at: at}
     elif whole is not None and _lookup(whole) is None:
         raise MeasureError(f"{cls.name} takes no cutoff", fix=f"write {cls.name} without @{at}")
-    given = dict(_split_params(parts["params"] or "", spec))
+    given = dict(split_parameters(parts["params"] or "", spec, MeasureError))
     if parts["level"]:
         given["rel"] = parts["level"]
     return _build(cls, cls.respell({**implied, **given}), parts["relation"])
 
 
 def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -> Measure:
-    defaults = cls.parameters()
-    values: dict[str, Any] = {}
-    for name, text in texts.items():
-        if name == "k" and cls.at == "k":
-            values["k"] = _number(text, int, f"the cutoff of {cls.name}@{text}")
-        elif name not in defaults:
-            known = ", ".join(defaults) or "none"
-            raise MeasureError(
-                f"{cls.name} has no parameter {name!r}",
-                fix=f"{nearest(name, defaults)} (it takes: {known})".strip(),
-            )
-        elif isinstance(defaults[name], int | float):
-            kind = type(defaults[name])
-            values[name] = _number(text, kind, f"{name}={text} of {cls.name}")
-        else:
-            values[name] = text
-    return cls(**values, relation=relation)
-
-
-def _number(text: str, kind: type[int | float], what: str) -> float:
-    pattern = r"-?\d{1,18}" if kind is int else r"-?\d*\.?\d+(?:e-?\d+)?"
-    if re.fullmatch(pattern, text, re.ASCII | re.IGNORECASE):
-        return kind(text)
-    number = "whole number" if kind is int else "number"
-    raise MeasureError(f"{what} is not a {number}", fix=f"use a {number}")
-
-
-def _split_params(text: str, spec: str) -> Iterator[tuple[str, str]]:
-    seen: set[str] = set()
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or not value:
-            raise MeasureError(
-                f"{part!r} in {spec!r} is not a parameter", fix="write parameters as name=value"
-            )
-        if name in seen:
-            raise MeasureError(f"{spec!r} gives {name} twice", fix="give it once")
-        seen.add(name)
-        yield name, value.strip("'\"")
+    cutoff: dict[str, Any] = {}
+    if cls.at == "k" and "k" in texts:
+        what = f"the cutoff of {cls.name}@{texts['k']}"
+        cutoff = {"k": read_number(texts["k"], int, what, MeasureError)}
+        texts = {name: text for name, text in texts.items() if name != "k"}
+    values = read_parameters(cls.name, texts, cls.parameters(), MeasureError)
+    return cls(**cutoff, **values, relation=relation)
 
 
 def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.measures.above import pooled_above, rejected_above
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class InferredAveragePrecision(Measure):
         epsilon = 0.00001
         hits = relation.credits(self.rel)
         r = hits.nth - 1
-        n = relation.rejected_above(self.rel, hits)
-        u = relation.pooled_above(hits)
+        n = rejected_above(relation, self.rel, hits)
+        u = pooled_above(relation, hits)
         expected = 1 / hits.rank + (r + n + u) / hits.rank * (r + epsilon) / (r + n + 2 * epsilon)
         precision = np.where(hits.rank == 1, 1.0, expected)
         return Terms(hits.query, hits.rank, precision)

@@ -37,5 +37,4 @@ class Judged(Measure):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the units there are to judge."""
-        shown = np.minimum(relation.depth, self.k or np.inf)
-        return Divisor("units retrieved", np.maximum(shown, 1))
+        return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))

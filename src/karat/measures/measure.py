@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from karat.errors import MeasureError
+from karat.spelling import spell, spell_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,16 +119,13 @@ class Measure:
             )
 
     def __str__(self) -> str:
-        given = [
-            f"{parameter}={_spell(getattr(self, parameter))}"
-            for parameter, default in self.parameters().items()
-            if parameter != self.at and getattr(self, parameter) != default
-        ]
+        defaults = self.parameters()
+        values = {name: getattr(self, name) for name in defaults if name != self.at}
         at = getattr(self, self.at) if self.at else None
         return (
             self.name
-            + (f"({','.join(given)})" if given else "")
-            + (f"@{_spell(at)}" if at is not None else "")
+            + spell_parameters(values, defaults)
+            + (f"@{spell(at)}" if at is not None else "")
             + (f"/{self.relation}" if self.relation else "")
         )
 
@@ -156,17 +154,10 @@ class Measure:
     def require(self, holds: bool, parameter: str, range_: str) -> None:
         """Raise the error for a parameter that is out of its range."""
         if not holds:
-            value = _spell(getattr(self, parameter))
+            value = spell(getattr(self, parameter))
             raise MeasureError(
                 f"{parameter}={value} of {self.name} is out of range", fix=f"{parameter} {range_}"
             )
-
-
-def _spell(value: object) -> str:
-    """Write a parameter value as the grammar reads it: no `.0`, no quotes."""
-    if isinstance(value, float):
-        return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return str(value)
 
 
 REGISTRY: dict[str, type[Measure]] = {}

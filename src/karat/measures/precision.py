@@ -42,7 +42,7 @@ class Precision(Measure):
         return Terms(hits.query, hits.rank)
 
     def divisor(self, relation: Relation) -> Divisor:
-        """Divide by k, or by the number retrieved."""
-        if self.k is not None:
+        """Divide by k, or by the number retrieved; sentences are counted in the first k chunks."""
+        if self.k is not None and relation.chunk_end is None:
             return Divisor("k", self.k)
-        return Divisor("units retrieved", np.maximum(relation.depth, 1))
+        return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))

@@ -37,5 +37,7 @@ class Unjudged(Measure):
     def compute(self, relation: Relation) -> Floats:
         """Return unjudged units ÷ k, or ÷ the number retrieved."""
         judged = relation.count(relation.judged(self.k)[0])
-        retrieved = np.minimum(relation.depth, self.k or np.inf)
-        return (retrieved - judged) / (self.k or np.maximum(relation.depth, 1))
+        retrieved = relation.shown(self.k)
+        if self.k is not None and relation.chunk_end is None:
+            return (retrieved - judged) / self.k
+        return (retrieved - judged) / np.maximum(retrieved, 1)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from karat.data import Gold, Run, RunStream
 from karat.errors import InputError, choose
 from karat.read.beir import BeirFolder
-from karat.read.broken import Broken
 from karat.read.format import FORMATS, Format, Look
+from karat.read.reading import Reading
 from karat.read.shapes import register_shape, shape_of
 from karat.read.source import Source
 
@@ -34,43 +34,51 @@ def load_run(
     name: str = "",
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
+    texts: bool = False,
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
     With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
-    read whole. Without it the first such record is an error.
+    read whole. Without it the first such record is an error. With `texts` the texts and offsets
+    that stand beside the ids are kept.
     """
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
-    broken = Broken(skip=skip_bad)
+    reading = Reading(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data, broken)
+        source = Source.of(data, reading)
         stream = _format(source, "run", format).run(source, name or source.name)
     else:
-        stream = _python().run(data, name or "run", broken=broken)
-    return _whole(stream, broken) if skip_bad else stream
+        stream = _python().run(data, name or "run", reading=reading)
+    return _whole(stream, reading) if skip_bad else stream
 
 
-def load_gold(data: object, *, format: str | None = None, skip_bad: bool = False) -> Gold:  # noqa: A002
+def load_gold(
+    data: object,
+    *,
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+    texts: bool = False,
+) -> Gold:
     """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
     A path may also be the folder of a BEIR dataset.
     """
     if isinstance(data, Gold):
         return data
-    broken = Broken(skip=skip_bad)
+    reading = Reading(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
         beir = BeirFolder.at(data)
         if beir is not None:
-            return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad))
-        source = Source.of(data, broken)
+            return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
+        source = Source.of(data, reading)
         gold = _format(source, "gold", format).gold(source)
     else:
-        gold = _python().gold(data, broken=broken)
-    broken.check_rest(gold.queries.height)
-    return replace(gold, findings=(*gold.findings, *broken.findings()))
+        gold = _python().gold(data, reading=reading)
+    reading.check_rest(gold.queries.height)
+    return replace(gold, findings=(*gold.findings, *reading.findings()))
 
 
 def load_samples(
@@ -79,16 +87,17 @@ def load_samples(
     name: str = "",
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
+    texts: bool = False,
 ) -> Samples:
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
-    broken = Broken(skip=skip_bad)
+    reading = Reading(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data, broken)
+        source = Source.of(data, reading)
         samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
-        samples = _python().samples(data, name or "run", broken=broken)
-    broken.check_rest(samples.gold.queries.height)
-    gold = replace(samples.gold, findings=(*samples.gold.findings, *broken.findings()))
+        samples = _python().samples(data, name or "run", reading=reading)
+    reading.check_rest(samples.gold.queries.height)
+    gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
     return replace(samples, gold=gold)
 
 
@@ -98,11 +107,11 @@ def _python() -> ModuleType:
     return importlib.import_module("karat.read.python")
 
 
-def _whole(stream: RunStream, broken: Broken) -> RunStream:
+def _whole(stream: RunStream, reading: Reading) -> RunStream:
     """Read a run whole, so that it is known what was left out."""
     run = stream.collect()
-    broken.check_rest(run.rows.height)
-    findings = (*run.findings, *broken.findings())
+    reading.check_rest(run.rows.height)
+    findings = (*run.findings, *reading.findings())
     whole = replace(run, findings=findings).stream()
     return replace(stream, batches=whole.batches, findings=findings, whole=run.rows)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from karat.data import Gold
     from karat.findings import Finding
-    from karat.read.broken import Broken
+    from karat.read.reading import Reading
 
 
 def is_by_query(columns: list[str], role: str) -> bool:
@@ -30,45 +30,45 @@ def is_by_query(columns: list[str], role: str) -> bool:
     return not by_document and shape_of(columns, role) is not None
 
 
-def frame_run(frame: pl.DataFrame, name: str, where: str, broken: Broken) -> RunStream:
+def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> RunStream:
     """Return the run of a frame of either kind."""
     if not is_by_query(frame.columns, "run"):
-        rows, order = table.run_rows(frame, where, broken)
+        rows, order = table.run_rows(frame, where, reading)
         return Run(name, rows, order).stream()
-    return run(frame, name, where, broken)
+    return run(frame, name, where, reading)
 
 
-def frame_gold(frame: pl.DataFrame, where: str, broken: Broken, *, cells: bool = False) -> Gold:
+def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
     """Return the gold of a frame of either kind."""
     if not is_by_query(frame.columns, "gold"):
-        return table.gold_of(frame, where, broken)
-    part, _, findings = _read(frame, "gold", where, broken, cells=cells)
+        return table.gold_of(frame, where, reading)
+    part, _, findings = _read(frame, "gold", where, reading, cells=cells)
     return gold_of([part], findings)
 
 
 def run(
-    frame: pl.DataFrame, name: str, where: str, broken: Broken, *, cells: bool = False
+    frame: pl.DataFrame, name: str, where: str, reading: Reading, *, cells: bool = False
 ) -> RunStream:
     """Return the run of a frame with a row a query."""
-    part, state, findings = _read(frame, "run", where, broken, cells=cells)
+    part, state, findings = _read(frame, "run", where, reading, cells=cells)
     first = list(islice(_rows(frame, where), 1))
     return records.stream_of(run_of([part], name, findings), state, first)
 
 
 def samples(
-    frame: pl.DataFrame, name: str, where: str, broken: Broken, *, cells: bool = False
+    frame: pl.DataFrame, name: str, where: str, reading: Reading, *, cells: bool = False
 ) -> Samples:
     """Return run and gold of a frame with a row a query."""
-    part, _, findings = _read(frame, "samples", where, broken, cells=cells)
-    return Samples(run_of([part], name), gold_of([part], findings))
+    part, _, findings = _read(frame, "samples", where, reading, cells=cells)
+    return Samples(run_of([part], name).stream(), gold_of([part], findings))
 
 
 def _read(
-    frame: pl.DataFrame, role: str, where: str, broken: Broken, *, cells: bool
+    frame: pl.DataFrame, role: str, where: str, reading: Reading, *, cells: bool
 ) -> tuple[Part, State, list[Finding]]:
     """Read the rows in bulk where they are alike, otherwise one by one."""
     shape = records.tell_shape(islice(_rows(frame, where), 1), role)
-    state = State(shape, role, broken)
+    state = State(shape, role, reading)
     part = None if cells else columnar_part(frame, state)
     if part is None:
         part = read_part(_rows(frame, where, cells=cells), state)

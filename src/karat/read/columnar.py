@@ -7,15 +7,14 @@ This is the fast path for records that are all alike. Whatever is not certainly 
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from karat.data import blank_ids
-from karat.read.parts import GOLD, RUN, Part
+from karat.keys import blank_ids
+from karat.read.parts import GOLD, RUN, TEXT, Part
 from karat.read.shapes import ROLES
+from karat.timing import TIMED
 
 if TYPE_CHECKING:
     from karat.read.parts import State
@@ -23,75 +22,14 @@ if TYPE_CHECKING:
 
 # what polars makes of a number, a truth or an object among texts
 COERCED = r"^(?:[\[{]|true$|false$|-?\d+[.eE]|-0$|-?inf|NaN)"
+COERCED_WHOLE = r"^(?:[\[{].*|true|false|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|-?inf|NaN)$"
 IDS = (pl.String, pl.Int64, pl.Null)
 NUMBERS = (pl.Int64, pl.Float64, pl.Null)
 PLAIN = (pl.String, pl.Int64, pl.Float64, pl.Boolean, pl.Null)
-HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
-    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
-)
 
 
 class _DoubtError(Exception):
     """The frame holds something that needs care."""
-
-
-def frame_of(data: bytes, like: pl.Schema | None, shape: Shape) -> pl.DataFrame | None:
-    """Parse lines of JSON; None where polars cannot, or where the lines are not a record each.
-
-    `like` is the schema of earlier lines. Finding out the schema of all lines takes as long as
-    parsing them, so it is first assumed that the first lines are like the others, and checked.
-    """
-    if b"\\" in data and HALF_PAIR.search(data):
-        return None
-    frame = _parsed(data, like)
-    if frame is not None and _has_keys(data, frame):
-        return frame
-    try:
-        frame = pl.read_ndjson(data, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, ValueError):
-        return None
-    whole = frame.height == _lines(data) and _names_once(data, frame, shape)
-    return frame if whole else None
-
-
-def _parsed(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
-    try:
-        frame = pl.read_ndjson(data, schema=like)
-    except (pl.exceptions.PolarsError, ValueError):
-        return None
-    return frame if frame.height == _lines(data) else None
-
-
-def _lines(data: bytes) -> int:
-    return data.count(b"\n") + (not data.endswith(b"\n"))
-
-
-def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:
-    """Tell whether the lines hold the keys of the frame and no others; if in doubt, say no."""
-    keys = 0
-    for column in frame.iter_columns():
-        absent = column.null_count()
-        keys += data.count(b'"%s":' % column.name.encode()) if absent else frame.height
-        inner = getattr(column.dtype, "inner", column.dtype)
-        if isinstance(inner, pl.Struct):
-            if inner == column.dtype:
-                return False
-            elements = column.list.explode(empty_as_null=False, keep_nulls=False)
-            fields = elements.struct.unnest()
-            if any(field.null_count() for field in fields.iter_columns()):
-                return False
-            keys += fields.height * fields.width
-    codes = np.frombuffer(data, np.uint8)
-    colons = np.flatnonzero(codes == ord(":"))
-    ends = (codes[colons - 1] == ord('"')) & (codes[colons - 2] != ord("\\"))
-    return int(np.count_nonzero(ends)) == keys
-
-
-def _names_once(data: bytes, frame: pl.DataFrame, shape: Shape) -> bool:
-    """Tell whether no record names one of its main fields twice: polars and Python differ there."""
-    picked = shape.pick(frame.columns)
-    main = (picked[name] for name in ("query", "retrieved", "gold") if name in picked)
-    return all(data.count(b'"%s"' % name.encode()) <= frame.height for name in main)
 
 
 def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
@@ -103,15 +41,16 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
         return None
     try:
         query = _queries(frame, picked.get("query", ""), shape.query, state)
-        run, gold = pl.DataFrame(schema=RUN), pl.DataFrame(schema=GOLD)
+        run, gold = (pl.DataFrame(schema=rows | _kept(state)) for rows in (RUN, GOLD))
         if "retrieved" in ROLES[state.role]:
-            run = _run(frame, query, picked["retrieved"], picked.get("scores", ""))
+            run = _run(frame, query, picked, state)
         if "gold" in ROLES[state.role]:
-            grouped = shape.items is not None
-            gold = _gold(query, frame[picked["gold"]], state.items, grouped=grouped)
+            gold = _gold(frame, query, picked["gold"], state)
             about = _about(frame, query, shape)
         else:
-            about = query.to_frame()
+            about = query.to_frame().with_columns(
+                _described(frame[name]) for name in TIMED if name in frame.columns
+            )
     except _DoubtError:
         return None
     state.records += frame.height
@@ -135,16 +74,19 @@ def _queries(frame: pl.DataFrame, name: str, names: tuple[str, ...], state: Stat
             raise _DoubtError
     if query.n_unique() < len(query):
         raise _DoubtError
-    if (state.broken.skip or state.queries) and not state.known().isdisjoint(query):
+    if (state.reading.skip or state.queries) and not state.known().isdisjoint(query):
         raise _DoubtError
     return query
 
 
-def _ids(column: pl.Series) -> pl.Series:
+def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     """Return a column of ids as text, if all of them are texts or all whole numbers."""
-    if column.dtype not in IDS:
+    if column.dtype not in IDS or (text and column.dtype == pl.Int64):
         raise _DoubtError
-    if column.dtype == pl.String:
+    if text:
+        if column.str.contains(COERCED_WHOLE).any():
+            raise _DoubtError
+    elif column.dtype == pl.String:
         # comparing is faster than searching, and most ids begin with a letter before t
         unusual = (column < ":") | (column >= "t") | ((column >= "[") & (column < "]"))
         if (unusual.any() and column.str.contains(COERCED).any()) or (column == "false").any():
@@ -152,60 +94,115 @@ def _ids(column: pl.Series) -> pl.Series:
     return column.cast(pl.String)
 
 
-def _run(frame: pl.DataFrame, query: pl.Series, name: str, scores: str) -> pl.DataFrame:
+def _kept(state: State) -> dict[str, Any]:
+    """Return the columns that are kept beside the ids."""
+    return TEXT if state.reading.texts else {}
+
+
+def _run(
+    frame: pl.DataFrame, query: pl.Series, picked: dict[str, str], state: State
+) -> pl.DataFrame:
     """Make the rows of a run; an empty list is a row without a document."""
-    lists = _lists(frame[name])
+    lists = _lists(frame[picked["retrieved"]])
     columns = {"query": query, "unit": lists}
-    if scores:
-        columns["score"] = _lists(frame[scores])
-        if (columns["score"].list.len() != lists.list.len()).any():
-            raise _DoubtError
+    if "scores" in picked:
+        columns["score"] = _beside(frame[picked["scores"]], lists)
+    texts = _text_field(frame, "retrieved", state)
+    if texts is not None and texts != picked["retrieved"]:
+        columns["text"] = _beside(frame[texts], lists)
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=True)
-    doc, score = _unit_columns(rows["unit"])
+    units = rows["unit"]
+    fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
+    if isinstance(units.dtype, pl.Struct) and ("doc" not in fields.columns or "id" in fields):
+        raise _DoubtError
+    doc = _ids(fields["doc"] if fields.width else units, text=texts == picked["retrieved"])
     if doc.null_count() != (lists.list.len() == 0).sum():  # a null among the documents
         raise _DoubtError
-    if scores:
-        score = _numbers(rows["score"])
+    score = rows["score"] if "scores" in picked else fields.get_column("score", default=None)
     if score is None:
         score = pl.repeat(None, len(doc), dtype=pl.Float64, eager=True)
-    return pl.DataFrame({"query": rows["query"], "doc": doc, "score": score})
+    made = pl.DataFrame({"query": rows["query"], "doc": doc, "score": _numbers(score)})
+    if not state.reading.texts:
+        return made
+    if texts is not None:
+        fields = pl.DataFrame({"text": doc if texts == picked["retrieved"] else rows["text"]})
+    return made.with_columns(_facts(fields, len(doc)))
 
 
-def _unit_columns(units: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-    if not isinstance(units.dtype, pl.Struct):
-        return _ids(units), None
-    names = {entry.name for entry in units.dtype.fields}
-    if "doc" not in names or "id" in names:
-        raise _DoubtError
-    score = _numbers(units.struct.field("score")) if "score" in names else None
-    return _ids(units.struct.field("doc")), score
-
-
-def _gold(query: pl.Series, lists: pl.Series, before: int, *, grouped: bool) -> pl.DataFrame:
-    """Make the rows of a gold; `before` items were numbered already."""
-    columns = {"query": query, "item": _lists(lists)}
-    rows = pl.DataFrame(columns).explode("item", empty_as_null=False)
-    if rows["item"].null_count():
-        raise _DoubtError
+def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: State) -> pl.DataFrame:
+    """Make the rows of a gold."""
+    lists = _lists(frame[name])
+    columns = {"query": query, "item": lists}
+    texts = _text_field(frame, "gold", state)
+    if texts is not None and texts != name:
+        columns["text"] = _beside(frame[texts], lists)
+    rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=False)
     item = rows["item"]
-    grade = pl.repeat(1.0, len(item), eager=True)
-    if isinstance(item.dtype, pl.Struct):
-        item, grade = _graded(item, grade)
-    if grouped and not isinstance(item.dtype, pl.List):
+    if item.null_count():
         raise _DoubtError
-    rows = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})
-    if isinstance(item.dtype, pl.List):
-        sizes = _lists(item).list.len()
-        if (sizes == 0).any():
-            raise _DoubtError
-        number = pl.int_range(before + 1, before + 1 + len(item), eager=True)
-        rows = rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
-    else:
-        rows = rows.with_columns(group=pl.lit(None, pl.Int64))
-    doc = _ids(rows["doc"])
+    grade = pl.repeat(1.0, len(item), eager=True)
+    fields = rows.select("text") if "text" in rows.columns else pl.DataFrame()
+    if isinstance(item.dtype, pl.Struct):
+        fields = item.struct.unnest()
+        item, grade = _graded(item, grade)
+    if state.shape.items is not None and not isinstance(item.dtype, pl.List):
+        raise _DoubtError
+    made = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})
+    if state.reading.texts:
+        made = made.with_columns(_facts(fields, len(item)))
+    made = _grouped(made, state.items)
+    doc = _ids(made["doc"], text=texts == name)
     if doc.null_count() or blank_ids(doc).any():
         raise _DoubtError
-    return rows.with_columns(doc=doc)
+    if texts == name:
+        made = made.with_columns(text=doc)
+    return made.with_columns(doc=doc).select([*GOLD, *_kept(state)])
+
+
+def _grouped(rows: pl.DataFrame, before: int) -> pl.DataFrame:
+    """Take the documents of groups apart; `before` items were numbered already."""
+    if not isinstance(rows["doc"].dtype, pl.List):
+        return rows.with_columns(group=pl.lit(None, pl.Int64))
+    sizes = _lists(rows["doc"]).list.len()
+    if (sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct):
+        raise _DoubtError
+    number = pl.int_range(before + 1, before + 1 + rows.height, eager=True)
+    return rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
+
+
+def _text_field(frame: pl.DataFrame, side: str, state: State) -> str | None:
+    """Return the field that holds the texts of a side, if they are wanted."""
+    if not state.reading.texts:
+        return None
+    present = [name for name, kind in frame.schema.items() if kind != pl.Null]
+    return state.shape.pick_text(present, side)
+
+
+def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
+    """Return lists that are as long as others."""
+    if (_lists(column).list.len() != lists.list.len()).any():
+        raise _DoubtError
+    return column
+
+
+def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
+    """Return text, start and end as far as the entries tell them."""
+    if "quote" in fields.columns and "text" not in fields.columns:
+        fields = fields.rename({"quote": "text"})
+    columns = []
+    for name, kind in TEXT.items():
+        given = fields.get_column(name, default=None)
+        if given is None:
+            given = pl.repeat(None, height, dtype=kind, eager=True)
+        elif given.dtype not in (kind, pl.Null):
+            raise _DoubtError
+        columns.append(given.cast(kind).alias(name))
+    text, start, end = columns
+    if text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any():
+        raise _DoubtError
+    if (start > end).any() or (start < 0).any():
+        raise _DoubtError
+    return columns
 
 
 def _graded(item: pl.Series, grade: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.errors import InputError
 
 if TYPE_CHECKING:
-    from karat.data import Gold, Run, RunStream
+    from karat.data import Gold, RunStream
     from karat.read.source import Source
 
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Samples:
     """Run and gold that came in the same records."""
 
-    run: Run
+    run: RunStream
     gold: Gold
 
 

@@ -29,18 +29,19 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(_read(source), name, source.where, source.broken)
+        return python.run(read(source), name, source.where, source.reading)
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(_read(source), source.where, source.broken)
+        return python.gold(read(source), source.where, source.reading)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return records.samples(_read(source), name, source.where, source.broken)
+        return records.samples(read(source), name, source.where, source.reading)
 
 
-def _read(source: Source) -> Any:  # noqa: ANN401
+def read(source: Source) -> Any:  # noqa: ANN401
+    """Parse a file of JSON."""
     try:
         return json.loads(source.read())
     except RecursionError:

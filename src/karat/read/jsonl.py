@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.data import Gold, RunStream
 from karat.errors import InputError
 from karat.read import columnar, records
-from karat.read.broken import Broken
 from karat.read.format import Format, Look, Samples, register_format
-from karat.read.parts import Part, State, gold_of, read_part, run_of
+from karat.read.ndjson import frame_of
+from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, timed
 from karat.read.position import NumberedRun
+from karat.read.reading import Reading
 from karat.read.record import Entry, twice
 from karat.read.shapes import SHAPES, shape_of
 
@@ -54,17 +55,12 @@ class JsonLines(Format):
         """Read what was retrieved, block by block."""
         state = _begin(source, "run")
         first = _first(source)
-        if state.broken.skip or _texts(state, first):  # there is more to tell
+        if state.reading.skip or _texts(state, first):  # there is more to tell
             parts = list(_parts(source, state))
             findings = [*state.findings, *_texts(state, first)]
             return records.stream_of(run_of(parts, name, findings), state, first)
 
-        def batches() -> Iterator[pl.DataFrame]:
-            fresh = State(state.shape, "run", state.broken)
-            return (part.run for part in _parts(source, fresh))
-
-        numbered = records.is_numbered(state.shape, first)
-        return (NumberedRun if numbered else RunStream)(name, batches, order="listed")
+        return _stream(source, state, name, first)
 
     def gold(self, source: Source) -> Gold:
         """Read what is gold."""
@@ -73,11 +69,29 @@ class JsonLines(Format):
         return gold_of(parts, [*state.findings, *_texts(state, _first(source))])
 
     def samples(self, source: Source, name: str) -> Samples:
-        """Read both."""
+        """Read both: at once, but where texts are kept the run may be larger than memory."""
         state = _begin(source, "samples")
+        if state.reading.texts and not state.reading.skip:
+            return Samples(_stream(source, state, name, _first(source)), self.gold(source))
         parts = list(_parts(source, state))
         findings = [*state.findings, *_texts(state, _first(source))]
-        return Samples(run_of(parts, name), gold_of(parts, findings))
+        return Samples(run_of(parts, name).stream(), gold_of(parts, findings))
+
+
+def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
+    """Return the run of the records, which is read when it is asked for."""
+    about: list[pl.DataFrame] = []
+
+    def batches() -> Iterator[pl.DataFrame]:
+        about.clear()
+        for part in _parts(source, State(state.shape, "run", state.reading)):
+            about.append(timed(part.about))
+            yield part.run
+
+    numbered = records.is_numbered(state.shape, first)
+    return (NumberedRun if numbered else RunStream)(
+        name, batches, order="listed", about=lambda: join_about(about)
+    )
 
 
 def _has_shape(record: dict[str, object]) -> bool:
@@ -94,14 +108,14 @@ def _begins_as_record(line: bytes) -> bool:
 
 def _begin(source: Source, role: str) -> State:
     """Tell the shape by the first records."""
-    probe = replace(source, broken=Broken(skip=source.broken.skip))
-    shape = records.tell_shape(_all_entries(probe), role, skip=probe.broken.skip)
-    return State(shape, role, source.broken)
+    probe = replace(source, reading=source.reading.afresh())
+    shape = records.tell_shape(all_entries(probe), role, skip=probe.reading.skip)
+    return State(shape, role, source.reading)
 
 
 def _first(source: Source) -> list[Entry]:
     """Return the first record alone, if there is one."""
-    return list(islice(_all_entries(replace(source, broken=Broken(skip=True))), 1))
+    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), 1))
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
@@ -113,11 +127,11 @@ def _texts(state: State, first: list[Entry]) -> list[Finding]:
 def _parts(source: Source, state: State) -> Iterator[Part]:
     """Read block by block: in bulk if the records are alike, otherwise one by one."""
     if state.last_wins:  # which is known at the end only
-        yield read_part(_all_entries(source), state)
+        yield read_part(all_entries(source), state)
         return
     like: pl.Schema | None = None
     for block in source.blocks():
-        frame = columnar.frame_of(block.data, like, state.shape)
+        frame = frame_of(block.data, like, state.shape)
         part = None
         if frame is not None:
             like = frame.schema
@@ -128,7 +142,8 @@ def _parts(source: Source, state: State) -> Iterator[Part]:
         raise twice(repeated, source.where)
 
 
-def _all_entries(source: Source) -> Iterator[Entry]:
+def all_entries(source: Source) -> Iterator[Entry]:
+    """Parse the lines of a file one by one."""
     before = 0
     for block in source.blocks():
         for entry in _entries(block, before):
@@ -147,7 +162,7 @@ def _entries(block: Block, before: int) -> Iterator[Entry]:
         try:
             yield Entry(_record(raw), number, where)
         except InputError as error:
-            block.source.broken.meet(InputError(error.what, where=where(), fix=error.fix))
+            block.source.reading.meet(InputError(error.what, where=where(), fix=error.fix))
 
 
 def _record(raw: bytes) -> object:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import Gold, Run
+from karat.data import EMPTY_ITEM, Gold, Run
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.record import Entry, Parsed, parse, twice
+from karat.read.record import Entry, Parsed, Place, parse, twice
+from karat.timing import TIMED
 
 if TYPE_CHECKING:
-    from karat.read.broken import Broken
+    from karat.read.reading import Reading
     from karat.read.shapes import Shape
 
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
+TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class State:
 
     shape: Shape
     role: str  # run, gold or samples
-    broken: Broken
+    reading: Reading
     records: int = 0  # read so far, the broken ones too
     items: int = 0
     queries: set[str] = field(default_factory=set)
@@ -75,13 +77,13 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
     for entry in entries:
         state.records = entry.number
         try:
-            parsed = parse(entry, state.shape, state.role)
+            parsed = parse(entry, state.shape, state.role, texts=state.reading.texts)
             if parsed.query in known:
                 if not state.last_wins:
                     raise twice(parsed.query, entry.where())
                 replaced.append(parsed.query)
         except InputError as error:
-            state.broken.meet(error)
+            state.reading.meet(error)
             continue
         known.add(parsed.query)
         understood[parsed.query] = parsed
@@ -91,28 +93,32 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
 
 
 def _part(records: list[Parsed], state: State) -> Part:
-    run: list[tuple[str, str | None, float | None]] = []
-    gold: list[tuple[str, str, float, int | None]] = []
+    run: list[tuple[Any, ...]] = []
+    gold: list[tuple[Any, ...]] = []
     flaws: dict[str, str] = {}
+    nothing = (None,) * len(Place._fields)
     for record in records:
-        # an empty list is a row without a document
-        units: Iterable[tuple[str | None, float | None]] = record.units or [(None, None)]
-        run.extend((record.query, doc, score) for doc, score in units)
-        for docs, grade in record.items:
-            blank = [doc for doc in docs if not doc.strip()]
-            if blank or not docs:
-                flaws[record.query] = (
-                    f"{blank[0]!r} is not an id" if blank else "an item names no document"
-                )
+        run.extend((record.query, *unit) for unit in record.units)
+        if not record.units:  # an empty list is a row without a document
+            run.append((record.query, *nothing))
+        for places in record.items:
+            blank = [place.doc for place in places if not place.doc.strip()]
+            if blank or not places:
+                flaws[record.query] = f"{blank[0]!r} is not an id" if blank else EMPTY_ITEM
             state.items += 1
-            key = state.items if len(docs) > 1 else None
-            gold.extend((record.query, doc, grade, key) for doc in docs)
+            key = state.items if len(places) > 1 else None
+            gold.extend((record.query, doc, grade, key, *facts) for doc, grade, *facts in places)
     return Part(
-        pl.DataFrame(run, schema=RUN, orient="row"),
-        pl.DataFrame(gold, schema=GOLD, orient="row"),
+        _frame(run, RUN, state),
+        _frame(gold, GOLD, state),
         _table([record.about for record in records]),
         flaws,
     )
+
+
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=schema | TEXT, orient="row")
+    return frame if state.reading.texts else frame.drop(TEXT)
 
 
 def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
@@ -129,7 +135,13 @@ def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
 def run_of(parts: list[Part], name: str, findings: Iterable[Finding] = ()) -> Run:
     """Return the run that the parts hold."""
     rows = pl.concat([part.run for part in parts]) if parts else pl.DataFrame(schema=RUN)
-    return Run(name, rows, "listed", tuple(findings))
+    about = join_about([timed(part.about) for part in parts])
+    return Run(name, rows, "listed", tuple(findings), about)
+
+
+def timed(about: pl.DataFrame) -> pl.DataFrame:
+    """Return what a table of queries says about time and errors."""
+    return about.select("query", *(name for name in TIMED if name in about.columns))
 
 
 def gold_of(parts: list[Part], findings: Iterable[Finding] = ()) -> Gold:
@@ -137,11 +149,11 @@ def gold_of(parts: list[Part], findings: Iterable[Finding] = ()) -> Gold:
     rows = pl.concat([part.gold for part in parts]) if parts else pl.DataFrame(schema=GOLD)
     flaws = dict(chain.from_iterable(part.flaws.items() for part in parts))
     return Gold.build(
-        rows, queries=_join([part.about for part in parts]), findings=findings, flaws=flaws
+        rows, queries=join_about([part.about for part in parts]), findings=findings, flaws=flaws
     )
 
 
-def _join(tables: list[pl.DataFrame]) -> pl.DataFrame:
+def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
     """Put the parts of the table of queries together; a column of several types becomes text."""
     if not tables:
         return pl.DataFrame(schema={"query": pl.String})

@@ -24,7 +24,8 @@ class NumberedRun(RunStream):
 def join_by_position(stream: RunStream, gold: Gold) -> RunStream:
     """Give the records of a numbered run the ids of the gold, the first to the first and so on.
 
-    Where the gold itself is numbered, or its ids are such numbers, there is nothing to do.
+    Where the gold itself is numbered, or its ids are such numbers, there is nothing to do. If
+    broken records were left out, the last ones may be among them.
     """
     names = gold.queries["query"]
     if not isinstance(stream, NumberedRun) or not len(names) or _are_numbers(names):
@@ -37,6 +38,8 @@ def join_by_position(stream: RunStream, gold: Gold) -> RunStream:
         "give every record the id of its query",
     )
 
+    skipped = any(found.kind == "skipped-record" for found in stream.findings)
+
     def batches() -> Iterator[pl.DataFrame]:
         last = 0
         for rows in stream.batches():
@@ -44,11 +47,21 @@ def join_by_position(stream: RunStream, gold: Gold) -> RunStream:
             last = max(last, int(number.max() or 0))  # type: ignore[arg-type]
             if last > len(names):
                 raise _uneven(stream.name, f"more than {len(names)}", len(names))
-            yield rows.with_columns(query=names.gather(number - 1))
-        if last < len(names):
+            yield _named(rows, names)
+        if last < len(names) and not skipped:
             raise _uneven(stream.name, str(last), len(names))
 
-    return RunStream(stream.name, batches, stream.order, (*stream.findings, finding))
+    def about() -> pl.DataFrame | None:
+        found = stream.about()
+        return None if found is None else _named(found, names)
+
+    findings = (*stream.findings, finding)
+    return RunStream(stream.name, batches, stream.order, findings, about=about)
+
+
+def _named(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
+    """Put ids in the place of positions."""
+    return rows.with_columns(query=names.gather(rows["query"].cast(pl.Int64) - 1))
 
 
 def _are_numbers(names: pl.Series) -> bool:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, Run, RunStream, blank_ids
+from karat.data import Gold, Run, RunStream
 from karat.errors import InputError
 from karat.findings import Finding
+from karat.keys import blank_ids
 from karat.read import by_query, records, table
-from karat.read.broken import REFUSE, Broken
 from karat.read.ids import identifier
+from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry
 
 if TYPE_CHECKING:
@@ -26,44 +27,44 @@ Record: TypeAlias = Mapping[str, Any]
 LLAMA_INDEX = {"queries", "relevant_docs"}
 
 
-def run(data: object, name: str, where: str = "", broken: Broken = REFUSE) -> RunStream:
+def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> RunStream:
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
     if isinstance(data, Mapping):
         if any(isinstance(docs, Mapping) for docs in data.values()):
             return _scored(data, name, where).stream()
-        return _listed(data, name, where, broken).stream()
+        return _listed(data, name, where, reading).stream()
     frame = table.frame(data)
     if frame is not None:
-        return by_query.frame_run(frame, name, where, broken)
+        return by_query.frame_run(frame, name, where, reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.run(data, name, where, broken)
+        return records.run(data, name, where, reading)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
-def gold(data: object, where: str = "gold", broken: Broken = REFUSE) -> Gold:
+def gold(data: object, where: str = "gold", reading: Reading = STRICT) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
     if isinstance(data, Mapping):
         if data.keys() >= LLAMA_INDEX:
-            return _llama_index(data, where, broken)
+            return _llama_index(data, where, reading)
         if data and all(isinstance(docs, Mapping) for docs in data.values()):
             return _graded(data, where)
         given = ({"query": query, "gold": items} for query, items in data.items())
-        return records.read_gold(_in_place(given, where), broken)
+        return records.read_gold(_in_place(given, where), reading)
     frame = table.frame(data)
     if frame is not None:
-        return by_query.frame_gold(frame, where, broken)
+        return by_query.frame_gold(frame, where, reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.gold(data, where, broken)
+        return records.gold(data, where, reading)
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
 
 
-def samples(data: object, name: str, where: str = "records", broken: Broken = REFUSE) -> Samples:
+def samples(data: object, name: str, where: str = "records", reading: Reading = STRICT) -> Samples:
     """Return run and gold of records that hold both, in a list or a table."""
     frame = table.frame(data)
     if frame is not None:
-        return by_query.samples(frame, name, where, broken)
-    return records.samples(data, name, where, broken)
+        return by_query.samples(frame, name, where, reading)
+    return records.samples(data, name, where, reading)
 
 
 def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
@@ -72,7 +73,7 @@ def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
         yield Entry(record, number, lambda: where)
 
 
-def _llama_index(data: Mapping[str, Any], where: str, broken: Broken) -> Gold:
+def _llama_index(data: Mapping[str, Any], where: str, reading: Reading) -> Gold:
     """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
     queries, relevant = data["queries"], data["relevant_docs"]
     for name, part in (("queries", queries), ("relevant_docs", relevant)):
@@ -86,7 +87,7 @@ def _llama_index(data: Mapping[str, Any], where: str, broken: Broken) -> Gold:
     given = (
         {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
     )
-    return records.read_gold(_in_place(given, where), broken)
+    return records.read_gold(_in_place(given, where), reading)
 
 
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
@@ -98,9 +99,9 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     return Run(name, rows, "mapped", _id_mix(data))
 
 
-def _listed(data: Mapping[Any, Any], name: str, where: str, broken: Broken) -> Run:
+def _listed(data: Mapping[Any, Any], name: str, where: str, reading: Reading) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    rows = records.read_run(_in_place(listed, where), name, broken).collect().rows
+    rows = records.read_run(_in_place(listed, where), name, reading).collect().rows
     return Run(name, rows, order="listed", findings=_id_mix(data))
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be read: it is refused, or left out and counted."""
+"""How an input is read: what becomes of a broken record, and whether texts are kept."""
 
 from __future__ import annotations
 
@@ -10,23 +10,31 @@ if TYPE_CHECKING:
     from karat.errors import InputError
 
 
-class Broken:
-    """Meets the records that cannot be read: raises the first, or counts them all.
+class Reading:
+    """The choices for one input, and the records that it left out.
+
+    `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
+    texts and the character offsets beside the ids, which matching by text needs.
 
     >>> from karat.errors import InputError
-    >>> broken = Broken(skip=True)
-    >>> broken.meet(InputError("not valid JSON", where="run.jsonl, line 7"))
-    >>> broken.findings()[0].examples
+    >>> reading = Reading(skip=True)
+    >>> reading.meet(InputError("not valid JSON", where="run.jsonl, line 7"))
+    >>> reading.findings()[0].examples
     ('run.jsonl, line 7: not valid JSON',)
     """
 
-    def __init__(self, *, skip: bool = False) -> None:
+    def __init__(self, *, skip: bool = False, texts: bool = False) -> None:
         self.skip = skip
+        self.texts = texts
         self._count = 0
         self._first: list[InputError] = []
 
+    def afresh(self) -> Reading:
+        """Return the same choices for another pass over the input."""
+        return Reading(skip=self.skip, texts=self.texts)
+
     def meet(self, error: InputError) -> None:
-        """Raise the error, or remember it if such records are left out."""
+        """Raise the error of a broken record, or remember it if such records are left out."""
         if not self.skip:
             raise error
         self._count += 1
@@ -53,4 +61,4 @@ class Broken:
         )
 
 
-REFUSE = Broken()
+STRICT = Reading()

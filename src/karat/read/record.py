@@ -30,12 +30,22 @@ class Entry:
     cells: bool = False  # every value is a text, as in a CSV file
 
 
+class Place(NamedTuple):
+    """What a retrieved or a gold entry says: an id and, where given, a text and its offsets."""
+
+    doc: str
+    number: float | None = None  # the score of what was retrieved, the grade of what is gold
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
 class Parsed(NamedTuple):
     """A record, understood."""
 
     query: str
-    units: list[tuple[str, float | None]]
-    items: list[tuple[list[str], float]]
+    units: list[Place]
+    items: list[list[Place]]  # the places of an item are interchangeable
     about: dict[str, Any]
 
 
@@ -45,15 +55,15 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
 
 
-def parse(entry: Entry, shape: Shape, role: str) -> Parsed:
-    """Read a record of a shape; its errors say where it stands."""
+def parse(entry: Entry, shape: Shape, role: str, *, texts: bool = False) -> Parsed:
+    """Read a record of a shape, with its texts if they are wanted; errors say where it stands."""
     try:
-        return _parse(entry, shape, ROLES[role])
+        return _parse(entry, shape, ROLES[role], texts=texts)
     except InputError as error:
         raise InputError(error.what, where=entry.where(), fix=error.fix) from None
 
 
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...]) -> Parsed:
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -> Parsed:
     record = entry.value
     if not isinstance(record, Mapping):
         raise InputError(
@@ -61,19 +71,20 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...]) -> Parsed:
             fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
         )
     try:
-        fields = shape.native(record, cells=entry.cells)
+        fields = shape.native(record, cells=entry.cells, texts=texts)
     except InputError as error:
         raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
     query = identifier(fields.get("query", entry.number), "")
-    units: list[tuple[str, float | None]] = []
-    items: list[tuple[list[str], float]] = []
+    units: list[Place] = []
+    items: list[list[Place]] = []
     for side in sides:
         if side not in fields:
             raise _no_field(record, getattr(shape, side), query)
     if "retrieved" in sides:
-        units = [_unit(unit, query) for unit in _in_order(fields["retrieved"], query)]
+        entries = _in_order(fields["retrieved"], query)
+        units = [_unit(unit, query, texts=texts) for unit in entries]
     if "gold" in sides:
-        items = list(_items(fields["gold"], query))
+        items = list(_items(fields["gold"], query, texts=texts))
     return Parsed(query, units, items, {"query": query} | _describe(fields))
 
 
@@ -91,31 +102,63 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
     )
 
 
-def _unit(entry: object, query: str) -> tuple[str, float | None]:
-    if isinstance(entry, Mapping):
-        doc, score = entry.get("doc", entry.get("id")), entry.get("score")
-        if doc is None:
-            raise InputError(
-                f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
-                fix="give each retrieved entry the id of its document",
-            )
-        return _doc(doc, query), None if score is None else _score(score, query)
-    return _doc(entry, query), None
+def _unit(entry: object, query: str, *, texts: bool) -> Place:
+    if not isinstance(entry, Mapping):
+        return Place(_doc(entry, query))
+    score = entry.get("score")
+    number = None if score is None else _score(score, query)
+    text = _text(entry, query)
+    doc = entry.get("doc", entry.get("id", text if texts else None))
+    if doc is None:
+        raise InputError(
+            f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
+            fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
+        )
+    return Place(_doc(doc, query), number, text, *_offsets(entry, query))
 
 
-def _items(gold: object, query: str) -> Iterator[tuple[list[str], float]]:
-    """Go through the items of a gold field: ids, groups of ids, or objects with a grade."""
+def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[Place]]:
+    """Go through the items of a gold field: ids, groups, or objects with a grade or a text."""
     if isinstance(gold, Mapping):
-        yield from (([_doc(doc, query)], _grade(grade, query)) for doc, grade in gold.items())
+        yield from ([Place(_doc(doc, query), _grade(grade, query))] for doc, grade in gold.items())
         return
     for entry in [] if gold is None else _several(gold):
-        if isinstance(entry, Mapping):
-            docs = entry.get("docs", entry.get("doc"))
-            grade = _grade(entry.get("grade", 1), query)
-        else:
-            docs, grade = entry, 1.0
-        listed = [] if docs is None else _several(docs)
-        yield [_doc(doc, query) for doc in listed], grade
+        alternatives = [entry] if isinstance(entry, Mapping) else _several(entry)
+        yield [place for each in alternatives for place in _gold_places(each, query, texts=texts)]
+
+
+def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[Place]:
+    if not isinstance(entry, Mapping):
+        if entry is not None:
+            yield Place(_doc(entry, query), 1.0)
+        return
+    grade = _grade(entry.get("grade", 1), query)
+    text = _text(entry, query)
+    docs = entry.get("docs", entry.get("doc", text if texts else None))
+    for doc in [] if docs is None else _several(docs):
+        yield Place(_doc(doc, query), grade, text, *_offsets(entry, query))
+
+
+def _text(entry: Mapping[Any, Any], query: str) -> str | None:
+    text = entry.get("text", entry.get("quote"))
+    if text is None or isinstance(text, str):
+        return text
+    raise InputError(
+        f"a text of query {query!r} is a {type(text).__name__}", fix="give texts as strings"
+    )
+
+
+def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | None]:
+    """Return where in its document an entry begins and ends, in characters."""
+    start, end = entry.get("start"), entry.get("end")
+    if start is None and end is None:
+        return None, None
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
+        raise InputError(
+            f"{start!r} to {end!r} of query {query!r} is no span of characters",
+            fix="give start and end as whole numbers, 0 ≤ start ≤ end",
+        )
+    return start, end
 
 
 def _several(value: object) -> list[object]:

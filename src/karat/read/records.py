@@ -10,15 +10,16 @@ are interchangeable. Every other field describes the query, to slice results by.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.broken import REFUSE, Broken
 from karat.read.format import Samples
 from karat.read.parts import State, gold_of, read_part, run_of
 from karat.read.position import NumberedRun
+from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry, entries
 from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
@@ -27,54 +28,56 @@ if TYPE_CHECKING:
 
 
 def run(
-    records: Iterable[object], name: str, where: str = "", broken: Broken = REFUSE
+    records: Iterable[object], name: str, where: str = "", reading: Reading = STRICT
 ) -> RunStream:
     """Return the run of records."""
-    return read_run(entries(records, where or name), name, broken)
+    return read_run(entries(records, where or name), name, reading)
 
 
-def gold(records: Iterable[object], where: str = "gold", broken: Broken = REFUSE) -> Gold:
+def gold(records: Iterable[object], where: str = "gold", reading: Reading = STRICT) -> Gold:
     """Return the gold of records, with every further field as a column of the queries."""
-    return read_gold(entries(records, where), broken)
+    return read_gold(entries(records, where), reading)
 
 
-def samples(records: object, name: str, where: str = "records", broken: Broken = REFUSE) -> Samples:
+def samples(
+    records: object, name: str, where: str = "records", reading: Reading = STRICT
+) -> Samples:
     """Return run and gold of records that hold both."""
     if not isinstance(records, Iterable) or isinstance(records, Mapping | str | bytes):
         raise InputError(
             f"without a gold, one list of records is needed, not {type(records).__name__}",
             fix="pass gold=, or records with the fields retrieved and gold",
         )
-    return read_samples(entries(records, where), name, broken)
+    return read_samples(entries(records, where), name, reading)
 
 
-def read_run(given: Iterable[Entry], name: str, broken: Broken) -> RunStream:
+def read_run(given: Iterable[Entry], name: str, reading: Reading) -> RunStream:
     """Return the run of entries."""
-    state, listed = begin(given, "run", broken)
+    state, listed = begin(given, "run", reading)
     part = read_part(listed, state)
     whole = run_of([part], name, [*state.findings, *texts_as_ids(state, listed)])
     return stream_of(whole, state, listed)
 
 
-def read_gold(given: Iterable[Entry], broken: Broken) -> Gold:
+def read_gold(given: Iterable[Entry], reading: Reading) -> Gold:
     """Return the gold of entries."""
-    state, listed = begin(given, "gold", broken)
+    state, listed = begin(given, "gold", reading)
     part = read_part(listed, state)
     return gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
 
 
-def read_samples(given: Iterable[Entry], name: str, broken: Broken) -> Samples:
+def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples:
     """Return run and gold of entries."""
-    state, listed = begin(given, "samples", broken)
+    state, listed = begin(given, "samples", reading)
     part = read_part(listed, state)
     findings = [*state.findings, *texts_as_ids(state, listed)]
-    return Samples(run_of([part], name), gold_of([part], findings))
+    return Samples(run_of([part], name).stream(), gold_of([part], findings))
 
 
-def begin(given: Iterable[Entry], role: str, broken: Broken) -> tuple[State, list[Entry]]:
+def begin(given: Iterable[Entry], role: str, reading: Reading) -> tuple[State, list[Entry]]:
     """Tell the shape of records by the first that has one."""
     listed = list(given)
-    return State(tell_shape(listed, role, skip=broken.skip), role, broken), listed
+    return State(tell_shape(listed, role, skip=reading.skip), role, reading), listed
 
 
 def tell_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Shape:
@@ -97,7 +100,7 @@ def stream_of(whole: Run, state: State, listed: list[Entry]) -> RunStream:
     """Return a run as a stream, which remembers whether its queries are but numbers."""
     stream = whole.stream()
     if is_numbered(state.shape, listed):
-        return NumberedRun(stream.name, stream.batches, stream.order, stream.findings, stream.whole)
+        return NumberedRun(*(getattr(stream, field.name) for field in fields(stream)))
     return stream
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from karat.errors import InputError, nearest
-from karat.read.broken import REFUSE, Broken
+from karat.read.reading import STRICT, Reading
 
 if TYPE_CHECKING:
     import io
@@ -50,10 +50,10 @@ class Source:
 
     path: Path
     given: str = ""  # what the user called it, where that is not the path
-    broken: Broken = REFUSE  # what becomes of a line that cannot be read
+    reading: Reading = STRICT  # what becomes of a line that cannot be read
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], broken: Broken = REFUSE) -> Source:
+    def of(cls, path: str | os.PathLike[str], reading: Reading = STRICT) -> Source:
         """Check what can be checked before reading: exists, a file, readable, not empty."""
         path = Path(path)
         where = str(path)
@@ -72,7 +72,7 @@ class Source:
             raise InputError(f"cannot be read: {error.strerror}", where=where[:200]) from None
         except ValueError:
             raise InputError("a path holds no NUL character", where=repr(where)) from None
-        return cls(path, where, broken)
+        return cls(path, where, reading)
 
     @property
     def where(self) -> str:

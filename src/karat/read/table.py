@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import Gold, blank_ids
+from karat.data import FACTS, Gold
 from karat.errors import InputError, nearest
-from karat.read.broken import REFUSE, Broken
+from karat.keys import blank_ids
+from karat.read.reading import STRICT, Reading
 
 if TYPE_CHECKING:
     from karat.data import Order
@@ -25,33 +26,38 @@ COLUMNS = {
     "rank": "rank position",
     "grade": "grade rel relevance label judgment judgement score",
     "group": "group item subtopic",
+    "text": "text quote contents content passage page_content chunk",
+    "start": "start start_index",
+    "end": "end end_index",
 }
 IDS = ("query", "doc")
-TEXTS = (*IDS, "group")
+TEXTS = (*IDS, "group", "text")
+MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
 ROWS = 1 << 20  # rows of a table handled at once
 
 
 def run_rows(
-    table: pl.DataFrame, where: str, broken: Broken = REFUSE
+    table: pl.DataFrame, where: str, reading: Reading = STRICT
 ) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
     """
-    names = _names(table.columns, ("query", "doc"), ("score", "rank"), where)
-    rows = _typed(table, names, where, broken)
+    names = _names(table.columns, ("score", "rank"), where, reading)
+    rows = _typed(table, names, where, reading)
+    kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
-        return rows.select("query", "doc", "score"), "scored"
+        return rows.select(*kept, "score"), "scored"
     if "rank" in names:
         # rank order is score order: the rank, negated, stands in for the score
-        return rows.select("query", "doc", score=-pl.col("rank")), "mapped"
+        return rows.select(*kept, score=-pl.col("rank")), "mapped"
     return rows, "listed"
 
 
-def gold_of(table: pl.DataFrame, where: str, broken: Broken = REFUSE) -> Gold:
+def gold_of(table: pl.DataFrame, where: str, reading: Reading = STRICT) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
-    names = _names(table.columns, ("query", "doc"), ("grade", "group"), where)
-    rows = _typed(table, names, where, broken)
+    names = _names(table.columns, ("grade", "group"), where, reading)
+    rows = _typed(table, names, where, reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
@@ -93,10 +99,15 @@ def known_columns(columns: list[str]) -> dict[str, str]:
 
 
 def _names(
-    columns: list[str], required: tuple[str, ...], optional: tuple[str, ...], where: str
+    columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
 ) -> dict[str, str]:
+    """Map karat's names to the columns that are wanted; where texts are, one may be the id."""
     known = known_columns(columns)
-    for name in required:
+    if reading.texts:
+        optional = (*optional, *FACTS)
+        if "doc" not in known and "text" in known:
+            known["doc"] = known["text"]
+    for name in IDS:
         if name not in known:
             spellings = COLUMNS[name].split()
             close = next((nearest(c, spellings) for c in columns if nearest(c, spellings)), "")
@@ -106,10 +117,12 @@ def _names(
                 fix=f"name it {spellings[0]!r} (also understood: {', '.join(spellings[1:5])})"
                 + (f"; {close}" if close else ""),
             )
-    return {name: known[name] for name in (*required, *optional) if name in known}
+    return {name: known[name] for name in (*IDS, *optional) if name in known}
 
 
-def _typed(table: pl.DataFrame, names: dict[str, str], where: str, broken: Broken) -> pl.DataFrame:
+def _typed(
+    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
     picked = table.select(pl.col(column).alias(name) for name, column in names.items())
     if picked["query"].null_count():  # a blank line of a text file is a row of nothing
@@ -122,15 +135,12 @@ def _typed(table: pl.DataFrame, names: dict[str, str], where: str, broken: Broke
                 where=where,
                 fix="ids are texts or whole numbers; a row names one document",
             )
-    rows = picked.with_columns(
-        pl.col(name).cast(pl.String if name in TEXTS else pl.Float64, strict=False)
-        for name in names
-    )
-    return _checked(rows, picked, names, where, broken)
+    rows = picked.with_columns(pl.col(name).cast(_type(name), strict=False) for name in names)
+    return _checked(rows, picked, names, where, reading)
 
 
 def _checked(
-    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, broken: Broken
+    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
 ) -> pl.DataFrame:
     """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
     good = pl.repeat(True, rows.height, eager=True)
@@ -139,10 +149,10 @@ def _checked(
         bad = column.is_null() if column.null_count() and decides else None
         if column.name in IDS and blank_ids(column).any():
             bad = blank_ids(column) | column.is_null()
-        if bad is None or column.name == "group":
+        if bad is None or column.name in MAY_LACK:
             continue
         for at in (bad & good).arg_true():
-            broken.meet(_wrong(column.name, names[column.name], picked, at, where))
+            reading.meet(_wrong(column.name, names[column.name], picked, at, where))
         good &= ~bad
     return rows if good.all() else rows.filter(good)
 
@@ -159,6 +169,12 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
         where=f"{where}, row {at + 1}",
         fix=f"give every row a {name}",
     )
+
+
+def _type(name: str) -> type[pl.DataType]:
+    if name in TEXTS:
+        return pl.String
+    return pl.Int64 if name in FACTS else pl.Float64
 
 
 def _kind(name: str) -> str:

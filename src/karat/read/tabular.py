@@ -46,7 +46,7 @@ class Table(Format):
             raise InputError("the table has no row", where=where)
         if by_query.is_by_query(head.columns, "run"):
             table = self.whole(source)
-            return by_query.run(table, name, where, source.broken, cells=self.cells)
+            return by_query.run(table, name, where, source.reading, cells=self.cells)
         order = run_rows(head.head(0), where)[1]
 
         def batches() -> Iterator[pl.DataFrame]:
@@ -55,7 +55,7 @@ class Table(Format):
                     for batch in self.scan(path).collect_batches(
                         chunk_size=tables.ROWS, maintain_order=True
                     ):
-                        yield run_rows(batch, where, source.broken)[0]
+                        yield run_rows(batch, where, source.reading)[0]
                 except pl.exceptions.PolarsError as error:
                     raise _broken(error, where) from None
 
@@ -64,13 +64,13 @@ class Table(Format):
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
         table = self.whole(source)
-        found = by_query.frame_gold(table, source.where, source.broken, cells=self.cells)
+        found = by_query.frame_gold(table, source.where, source.reading, cells=self.cells)
         return with_questions(found, source.path)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read rows that hold both run and gold."""
         table = self.whole(source)
-        return by_query.samples(table, name, source.where, source.broken, cells=self.cells)
+        return by_query.samples(table, name, source.where, source.reading, cells=self.cells)
 
     def whole(self, source: Source) -> pl.DataFrame:
         """Read the table whole."""

@@ -54,7 +54,7 @@ class TrecRun(Format):
                 empty &= not rows.height
                 yield rows
             if empty:
-                source.broken.check_rest(0)
+                source.reading.check_rest(0)
                 raise InputError("the file holds no line", where=source.where)
 
         return RunStream(name, batches)
@@ -116,7 +116,7 @@ class SubtopicQrels(Format):
 def _read_qrels(source: Source) -> pl.DataFrame:
     rows = pl.concat([_parse(block, QRELS) for block in source.blocks()])
     if not rows.height:
-        source.broken.check_rest(0)
+        source.reading.check_rest(0)
         raise InputError("the file holds no line", where=source.where)
     return rows
 
@@ -212,7 +212,7 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
         try:
             values = _values(raw, names, block, number)
         except InputError as error:
-            block.source.broken.meet(error)
+            block.source.reading.meet(error)
             continue
         for name, value in zip(names, values, strict=False):  # a blank line has none
             columns[name].append(value)

@@ -9,6 +9,7 @@ from karat.report.text import escape, markdown, terminal
 
 if TYPE_CHECKING:
     from karat.explanation import Account, Explanation
+    from karat.ranking import Step
 
 MARKS = {
     "hit": "✓ hit",
@@ -60,9 +61,16 @@ def _heading(told: Explanation) -> str:
 def _ranking(told: Explanation) -> Grid:
     sums = [account for account in told.accounts if account.terms]
     running = {id(account): 0.0 for account in sums}
+    texts = any(step.text is not None for step in told.ranking)
+    parts = any(step.chunk is not None for step in told.ranking)
+    scored = any(step.scores for step in told.ranking)
     rows = []
     for step in told.ranking:
-        cells = [str(step.rank), step.doc, MARKS[step.mark], _numbers(step.covers)]
+        cells = [str(step.rank), step.doc if not texts else _short(step.doc, 24)]
+        cells += [str(step.chunk)] if parts else []
+        cells += [_short(step.text or "")] if texts else []
+        cells += [MARKS[step.mark], _numbers(step.covers)]
+        cells += [_scores(step)] if scored else []
         cells.append(number(step.precision))
         for account in sums:
             added = [value for rank, value in account.terms if rank == step.rank]
@@ -71,15 +79,28 @@ def _ranking(told: Explanation) -> Grid:
         rows.append(cells)
     several = len(told.dialects) > 1
     names = [f"Σ {a.measure}" + (f" {a.dialect}" if several else "") for a in sums]
-    header = ["rank", "document", "", "covers", "precision", *names]
-    return Grid(f"the list ({len(told.ranking)} units)", header, rows, left=4)
+    header = ["rank", "document", *(["chunk"] if parts else []), *(["text"] if texts else [])]
+    header += ["", "covers", *(["scores"] if scored else [])]
+    left = len(header)
+    title = f"the list ({len(told.ranking)} units" + (f", by {told.relation})" if texts else ")")
+    return Grid(title, [*header, "precision", *names], rows, left=left)
+
+
+def _scores(step: Step) -> str:
+    return ", ".join(f"{score:.2f} item {item}" for item, score in step.scores)
+
+
+def _short(text: str, width: int = 60) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _items(told: Explanation) -> Grid:
     rows = [
         [
             str(item.number),
-            " or ".join(item.docs),
+            " or ".join(_short(doc, 80) for doc in item.docs),
             f"{item.grade:g}",
             "missed" if item.rank is None else f"at {item.rank}",
         ]

@@ -38,8 +38,8 @@ def grids(result: Result, *, per_query: bool = False, by: Iterable[str] = ()) ->
         yield _slices(result, column)
     if per_query:
         yield _queries(result)
-    if result.timing is not None:
-        yield _timing(result.timing)
+    for run, found in result.timing.items():
+        yield _timing(run, found)
 
 
 def number(value: float | None) -> str:
@@ -65,7 +65,7 @@ def printable(text: str) -> str:
 
 def _summary(result: Result) -> Grid:
     rows = result.summary.to_dicts()
-    title = f"{result.queries.height} queries · dialect {result.dialect}"
+    title = f"{result.queries.height} queries · dialect {result.dialect}{_matching(result)}"
     if len(result.runs) > 1 and not result.bounds:
         return _leaderboard(result, title)
     header = ["measure", "value", "n"]
@@ -83,6 +83,16 @@ def _summary(result: Result) -> Grid:
         ],
         left=2 if several else 1,
     )
+
+
+def _matching(result: Result) -> str:
+    """Say what matched, and from which threshold on, unless it was plain ids."""
+    told = []
+    for name, settings in result.settings.items():
+        threshold = settings.get("threshold")
+        at_least = f" ≥ {threshold:g}" if threshold is not None else ""
+        told.append(name.partition("(")[0] + at_least)
+    return "" if told in ([], ["ids"]) else f" · by {', '.join(told)}"
 
 
 def _leaderboard(result: Result, title: str) -> Grid:
@@ -123,14 +133,15 @@ def _slices(result: Result, column: str) -> Grid:
     return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
 
 
-def _timing(found: Timing) -> Grid:
+def _timing(run: str, found: Timing) -> Grid:
     """One row a figure about how long retrieval took."""
     rows = [
         *([f"latency p{p}", _ms(getattr(found, f"p{p}"))] for p in (50, 90, 99)),
         ["throughput", "–" if found.throughput is None else f"{found.throughput:.2f} queries/s"],
         ["errors", "–" if found.error_rate is None else f"{found.error_rate:.1%}"],
     ]
-    return Grid(f"timing ({found.n} queries, from {found.source})", ["figure", "value"], rows)
+    title = f"timing of {run} ({found.n} queries, from {found.source})"
+    return Grid(title, ["figure", "value"], rows)
 
 
 def _ms(value: float | None) -> str:
@@ -141,9 +152,9 @@ def _queries(result: Result) -> Grid:
     """One row a run and query."""
     names = [str(measure) for measure in result.measures]
     rows = []
-    for run, relation in result.relations.items():
+    for run in result.runs:
         columns = [result.arrays[run, measure].tolist() for measure in result.measures]
-        for query, *values in zip(relation.queries, *columns, strict=True):
+        for query, *values in zip(result.relation(run).queries, *columns, strict=True):
             cells = [number(None if value != value else value) for value in values]  # noqa: PLR0124
             rows.append([run, query, *cells])
     return Grid("per query", ["run", "query", *names], rows, left=2)

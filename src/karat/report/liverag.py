@@ -31,12 +31,12 @@ def tables(result: Result) -> dict[str, pl.DataFrame]:
     }
     rows = pl.DataFrame(
         {
-            "qid": scored.relations[run].queries,
+            "qid": scored.relation(run).queries,
             **{column: arrays[measure] for column, measure in ROWS.items()},
         }
     ).with_columns(pl.col(COUNTS).cast(pl.Int64), pl.col("ndcg_10").fill_nan(None))
     # one repeated chunk anywhere makes the original's mean nDCG 0, as does a run of empty lists
-    repeated = bool((scored.relations[run].repeats(exact=True) > 0).any())
+    repeated = bool((scored.relation(run).repeats(exact=True) > 0).any())
     ndcg = scored[run, "nDCG@10"]
     aggregated = pl.DataFrame(
         {

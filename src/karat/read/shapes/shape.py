@@ -29,7 +29,6 @@ class Shape:
     reference: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()  # a list beside the retrieved one
     texts: frozenset[str] = frozenset()  # of all these, the ones that hold texts instead of ids
-    unread: tuple[str, ...] = ()  # known, bulky, and of no use yet
     others: tuple[str, ...] = ()  # known, and describing the query
     needs: frozenset[str] = frozenset()  # without these it is another shape
     items: Callable[[Any], Any] | None = field(default=None)  # how the tool reads its gold
@@ -75,14 +74,24 @@ class Shape:
             found.pop("scores", None)
         return found
 
+    def pick_text(self, names: Iterable[str], side: str) -> str | None:
+        """Return the field that holds the texts of a side, if there is one."""
+        given = self.texts.intersection(names)
+        return next((name for name in getattr(self, side) if name in given), None)
+
     def rest(self, names: Iterable[str]) -> list[str]:
         """Return the fields that describe the query, under their own names."""
         taken = {*self.query, *self.question, *self.retrieved, *self.gold, *self.scores}
-        taken |= {"query", *self.reference, *self.unread}
+        taken |= {"query", *self.reference}
         return [name for name in names if name not in taken]
 
-    def native(self, record: Mapping[str, Any], *, cells: bool = False) -> dict[str, Any]:
-        """Return the record under karat's names; `cells` says that every value is a text."""
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record under karat's names, with texts beside ids if they are wanted.
+
+        `cells` says that every value is a text.
+        """
         given = [name for name, value in record.items() if value is not None]
         picked = self.pick(given)
         for name, entry in self.pick(record).items():  # a null is better than nothing
@@ -94,8 +103,15 @@ class Shape:
         if self.items is not None and found.get("gold") is not None:
             found["gold"] = self.items(found["gold"])
         if found.get("scores") is not None:
-            found["retrieved"] = with_scores(found["retrieved"], found["scores"], picked)
+            beside = (picked["scores"], "score", found["scores"])
+            found["retrieved"] = _put_beside(found["retrieved"], picked["retrieved"], *beside)
         found.pop("scores", None)
+        for side in ("retrieved", "gold"):
+            field_ = self.pick_text(given, side) if texts and found.get(side) is not None else None
+            if field_ is not None:
+                values = listed(record[field_], field_, strict=cells)
+                beside = (field_, "text", values)
+                found[side] = _put_beside(found[side], picked[side], *beside)
         if "reference" in found:
             found["reference"] = _answer(found["reference"], cells=cells)
         return found | {name: record[name] for name in self.rest(record)}
@@ -116,18 +132,19 @@ def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
     return next(iter(value)) if is_list and len(value) == 1 else value
 
 
-def with_scores(retrieved: Any, scores: Any, picked: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """Put each score beside its document."""
+def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -> Any:  # noqa: ANN401
+    """Put each value of a list beside its document; `where` and `field_` name the two fields."""
     try:
-        docs, numbers = [] if retrieved is None else list(retrieved), list(scores)
+        docs, numbers = [] if entries is None else list(entries), list(values)
     except TypeError:
-        return retrieved  # whatever is wrong with it is said where it is read
+        return entries  # whatever is wrong with it is said where it is read
     if len(docs) != len(numbers):
         raise InputError(
-            f"{picked['retrieved']!r} lists {len(docs)} and {picked['scores']!r} {len(numbers)}",
-            fix="give every retrieved document one score, or leave the scores out",
+            f"{where!r} lists {len(docs)} and {field_!r} {len(numbers)}",
+            fix=f"give every document one {name}, or leave the {name}s out",
         )
-    return [{"doc": doc, "score": score} for doc, score in zip(docs, numbers, strict=True)]
+    entries = [doc if isinstance(doc, Mapping) else {"docs": doc, "doc": doc} for doc in docs]
+    return [entry | {name: value} for entry, value in zip(entries, numbers, strict=True)]
 
 
 SHAPES: dict[str, Shape] = {}

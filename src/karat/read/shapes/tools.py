@@ -87,11 +87,11 @@ AUTORAG = register_shape(
         "autorag",
         query=("qid",),
         question=("query",),
-        retrieved=("retrieved_ids",),
+        retrieved=("retrieved_ids", "retrieved_contents"),
         gold=("retrieval_gt",),
         reference=("generation_gt",),
         scores=("retrieve_scores",),
-        unread=("retrieved_contents",),
+        texts=frozenset({"retrieved_contents"}),
         items=or_groups,
     )
 )

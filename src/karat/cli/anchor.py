@@ -1,0 +1,137 @@
+"""`karat anchor`: gold that names chunks becomes gold that names characters of documents."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from karat.anchors import Anchored
+    from karat.report.layout import Grid
+
+TELL = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
+CUT = ("split", "partly", "none")
+CELL = 48  # characters of a quote that a table shows
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what `anchor` and `drift` share."""
+    for option in reversed(
+        [
+            click.argument("gold", metavar="GOLD"),
+            click.option(
+                "--corpus", required=True, metavar="PATH", help="The documents: a folder or a file."
+            ),
+            click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
+            click.option(
+                "--least",
+                type=click.FloatRange(0, 1, min_open=True),
+                default=0.85,
+                show_default=True,
+                help="The least score of a text that is found only nearly.",
+            ),
+            click.option(
+                "--ambiguous",
+                type=click.Choice(["leave", "first", "all"]),
+                default="leave",
+                show_default=True,
+                help="A label that stands in several places: leave it out, take the first place, "
+                "or all of them as alternatives.",
+            ),
+            click.option("--format", "how", type=click.Choice(options.FORMATS), default="table"),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("anchor", short_help="Turn chunk ids of a gold into characters of documents.")
+@common
+@click.option("--chunks", metavar="FILE", help="The texts of the ids that the gold names.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the gold there; - prints it instead of the table."
+)
+def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:  # noqa: ANN401
+    """Find the text of every chunk that GOLD names in the documents, and list what is not there.
+
+    \b
+    karat anchor gold.jsonl --chunks chunks.jsonl --corpus docs/ -o gold-spans.jsonl
+    karat anchor quotes.jsonl --corpus docs/ -o gold-spans.jsonl
+    """
+    from karat.anchors import anchor  # noqa: PLC0415
+
+    file, _ = options.paths((gold,), None)
+    with options.progress("looking for the labels"):
+        anchored = anchor(file, **choices)
+    deliver(anchored, how, output)
+
+
+def deliver(anchored: Anchored, how: str, output: str | None) -> None:
+    """Write the gold if that is asked for, print what became of the labels, tell the findings."""
+    if output is not None:
+        options.write(anchored.jsonl(), output)
+    if output != "-":
+        options.write(render(anchored, how), None)
+    options.tell(anchored.findings)
+
+
+def render(anchored: Anchored, how: str) -> str:
+    """Return the labels in a format; tables show only those of which there is something to tell."""
+    from karat.report.text import markdown, terminal  # noqa: PLC0415
+
+    labels = anchored.labels.drop("number")
+    if how == "json":
+        shown = {
+            "summary": anchored.summary().to_dicts(),
+            "labels": labels.to_dicts(),
+            "findings": [finding.as_dict() for finding in anchored.findings],
+        }
+        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    if how == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in labels.to_dicts())
+    if how == "markdown":
+        return "\n".join(markdown(grid) for grid in _grids(anchored))
+    if how == "table":
+        return "".join(terminal(grid) for grid in _grids(anchored))
+    lists = [name for name, kind in labels.schema.items() if kind.is_nested()]
+    flat = labels.with_columns(labels[name].list.join(" ") for name in lists)
+    return flat.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def _grids(anchored: Anchored) -> Iterator[Grid]:
+    from karat.report.layout import Grid  # noqa: PLC0415
+
+    labels = anchored.labels
+    for column, title in (("status", "labels"), ("cut", "chunks that hold them")):
+        if column in labels.columns:
+            counts = anchored.summary(column).rows()
+            rows = [[value, str(count)] for value, count in counts]
+            yield Grid(f"{title} · {sum(count for _, count in counts)}", [column, "labels"], rows)
+    odd = labels["status"].is_in(TELL)
+    if "cut" in labels.columns:
+        odd |= labels["cut"].is_in(CUT).fill_null(value=False)
+    rows = [_line(row) for row in labels.filter(odd).to_dicts()]
+    if rows:
+        header = ["query", "label", "status", "place", "note", "score"]
+        yield Grid("labels to look at", header, rows, left=5)
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    from karat.report.layout import number  # noqa: PLC0415
+
+    text = " ".join((row["quote"] or row["id"]).split())
+    place = "–" if row["start"] is None else f"{row['doc']} {row['start']}–{row['end']}"
+    status, note = row["status"], row["note"]
+    if row.get("cut") in CUT:
+        status += f", {row['cut']}"
+        note = "; ".join(
+            filter(None, [note, "in " + ", ".join(row["chunks"])] if row["chunks"] else [note])
+        )
+    shown = text if len(text) <= CELL else text[: CELL - 1] + "…"
+    return [row["query"], shown, status, place, note, number(row["score"])]

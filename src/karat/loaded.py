@@ -1,0 +1,45 @@
+"""From the folder of a result back to the result."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+
+from karat import store
+from karat.align import Policy
+from karat.dialects import speak
+from karat.findings import Finding
+from karat.result import Result
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+    manifest, tables = store.read_folder(folder)
+    rows, about = tables["relation"], tables.get("about")
+    return Result(
+        relations={
+            (run, name): store.relation_of(
+                rows.filter(pl.col("run") == run, pl.col("relation") == name)
+            )
+            for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
+        },
+        measures=speak(manifest["measures"], manifest["dialect"]),
+        queries=tables["queries"],
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        dialect=manifest["dialect"],
+        policy=Policy(**manifest["policies"]),
+        drawn_by=manifest["relation"],
+        settings=manifest["relations"],
+        bounds=manifest["bounds"],
+        ids=manifest["ids"],
+        inputs=tuple(
+            store.Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
+        ),
+        about={}
+        if about is None
+        else {str(run): table for (run,), table in about.partition_by("run", as_dict=True).items()},
+    )

@@ -1,0 +1,67 @@
+"""The relation `semantic`: texts that mean nearly the same, by the cosine of their embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from karat.embeddings import cache_folder, cached, cosine, find_embedder
+from karat.findings import Finding
+from karat.match.matcher import Matcher, register_matcher
+from karat.match.pairs import PairDrawing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karat.data import Floats, Gold, Ints
+    from karat.match.matcher import Material
+
+
+@register_matcher
+@dataclass(frozen=True, kw_only=True)
+class Semantic(Matcher):
+    """Embeddings whose cosine is at least the threshold.
+
+    What cosine means "the same" differs between models and between corpora. `calibrated` names
+    what the threshold was found with (labels, a study); as long as it says `no`, results warn.
+    """
+
+    threshold: float = 0.7
+    model: str = "minilm"
+    calibrated: str = "no"
+
+    name: ClassVar[str] = "semantic"
+    about: ClassVar[str] = "a chunk covers the gold texts that it resembles, by embeddings"
+
+    def __post_init__(self) -> None:
+        """Check the threshold."""
+        self.require(0 < self.threshold <= 1, "threshold", "is a number above 0, at most 1")
+
+    def against(self, gold: Gold, material: Material) -> PairDrawing:
+        """Compare embeddings with those of a gold."""
+        embedder = find_embedder(material.embedder or self.model)  # type: ignore[arg-type]
+        remembers = cached(embedder, cache_folder())
+
+        def compare(
+            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], least: float
+        ) -> Floats:
+            del least
+            return cosine(units, items, pairs, remembers)
+
+        return PairDrawing(gold, material, compare, self.threshold, "raw")
+
+    def findings(self) -> list[Finding]:
+        """Warn of a threshold that nobody has calibrated."""
+        if self.calibrated != "no":
+            return []
+        return [
+            Finding(
+                "uncalibrated-threshold",
+                1,
+                (str(self.threshold),),
+                f"the threshold of {self.name} was never calibrated: what counts as the same is "
+                "a guess",
+                "choose it on pairs that people labelled, then name them: "
+                "semantic(threshold=…,calibrated=NAME)",
+            )
+        ]

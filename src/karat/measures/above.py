@@ -1,0 +1,36 @@
+"""How many units of a kind stand above each hit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from karat.data import Bools, Ints
+    from karat.relation import Hits, Relation
+
+
+def rejected_above(relation: Relation, rel: float, hits: Hits) -> Ints:
+    """Count, for each hit, the units above it that were judged and are not relevant."""
+    grade = relation.item_grade[relation.edge_item]
+    rejected = _units(relation, (grade >= 0) & (grade < rel))
+    return _above(relation, np.setdiff1d(rejected, _units(relation, grade >= rel)), hits)
+
+
+def pooled_above(relation: Relation, hits: Hits) -> Ints:
+    """Count, for each hit, the units above it that are in the pool but unjudged."""
+    grade = relation.item_grade[relation.edge_item]
+    pooled = np.setdiff1d(_units(relation, grade < 0), _units(relation, grade >= 0))
+    return _above(relation, pooled, hits)
+
+
+def _units(relation: Relation, mask: Bools) -> Ints:
+    """Return the units of these edges, each once, as sorted numbers."""
+    mask = mask & relation.edge_counts
+    return np.unique(relation.unit_key(relation.edge_query[mask], relation.edge_rank[mask]))
+
+
+def _above(relation: Relation, units: Ints, hits: Hits) -> Ints:
+    first = np.searchsorted(units, relation.unit_key(hits.query, 0))
+    return np.searchsorted(units, relation.unit_key(hits.query, hits.rank)) - first

@@ -1,0 +1,201 @@
+"""`karat anchor` and `karat drift`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karat.anchors import anchor
+from karat.drifts import drift
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat, Process, Save
+
+GUIDE = "Charge it first. It takes four hours.\n\nThen press the red button. Wait. Wait.\n"
+CHUNKS = [("c1", "It takes four hours."), ("c2", "press the  red button"), ("c3", "Wait.")]
+GOLD = [
+    {"query": "q1", "question": "how long?", "gold": ["c1"]},
+    {"query": "q2", "gold": [["c2", "c9"], "c3"]},
+]
+STATUS = ["exact", "normalised", "lost", "ambiguous"]
+
+
+def lines(records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def files(save: Save, tmp_path: Path) -> Path:
+    """Write a gold, its chunks and documents, and return their folder."""
+    save("docs/guide.md", GUIDE)
+    save("gold.jsonl", lines(GOLD))
+    save("chunks.jsonl", lines({"id": name, "text": text} for name, text in CHUNKS))
+    save("new/guide.md", "Now! " + GUIDE.replace("four", "five"))
+    return tmp_path
+
+
+@pytest.fixture
+def spans(files: Path) -> Path:
+    """Write the anchored gold."""
+    path = files / "spans.jsonl"
+    anchor(files / "gold.jsonl", files / "docs", files / "chunks.jsonl").write(path)
+    return path
+
+
+def options(files: Path) -> list[object]:
+    return [files / "gold.jsonl", "--chunks", files / "chunks.jsonl", "--corpus", files / "docs"]
+
+
+def test_anchor_writes_the_gold_and_shows_the_labels(cli: Karat, files: Path) -> None:
+    out = files / "out.jsonl"
+    done = cli("anchor", *options(files), "-o", out)
+    assert done.code == 0
+    written = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert written == [
+        {
+            "query": "q1",
+            "question": "how long?",
+            "gold": [
+                {"doc": "guide.md", "start": 17, "end": 37, "quote": CHUNKS[0][1], "grade": 1}
+            ],
+        },
+        {
+            "query": "q2",
+            "gold": [
+                {
+                    "doc": "guide.md",
+                    "start": 44,
+                    "end": 64,
+                    "quote": "press the red button",
+                    "grade": 1,
+                }
+            ],
+        },
+    ]
+    assert done.out.startswith("labels · 4\n")
+    assert "c9" in done.out
+    assert "guide.md 66–71, guide.md 72–77" in done.out
+    assert "It takes" not in done.out  # nothing is to be told of it
+    assert [line.split(" × ")[0] for line in done.err.splitlines()] == ["note: 1", "note: 1"]
+
+
+def test_the_command_is_the_function(cli: Karat, files: Path) -> None:
+    shown = json.loads(cli("anchor", *options(files), "--format=json").out)
+    told = anchor(files / "gold.jsonl", files / "docs", files / "chunks.jsonl")
+    assert shown["labels"] == told.labels.drop("number").to_dicts()
+    assert shown["summary"] == told.summary().to_dicts()
+    assert shown["findings"] == [finding.as_dict() for finding in told.findings]
+
+
+@pytest.mark.parametrize("how", ["csv", "tsv", "jsonl"])
+def test_rows(cli: Karat, files: Path, how: str) -> None:
+    done = cli("anchor", *options(files), "--format", how)
+    if how == "jsonl":
+        rows = [json.loads(line) for line in done.out.splitlines()]
+    else:
+        rows = list(csv.DictReader(io.StringIO(done.out), delimiter="\t" if how == "tsv" else ","))
+    assert [row["status"] for row in rows] == STATUS
+
+
+def test_markdown(cli: Karat, files: Path) -> None:
+    out = cli("anchor", *options(files), "--format", "markdown").out
+    assert "| status | labels |" in out
+    assert "| q2 | c9 | lost |" in out
+
+
+@pytest.mark.parametrize(("ambiguous", "places"), [("leave", 0), ("first", 1), ("all", 2)])
+def test_ambiguous(cli: Karat, files: Path, ambiguous: str, places: int) -> None:
+    done = cli("anchor", *options(files), "--ambiguous", ambiguous, "-o", "-")
+    gold = json.loads(done.out.splitlines()[1])["gold"]
+    last = gold[1:]
+    assert len(last[0] if isinstance(last[0], list) else last) == places if last else places == 0
+
+
+def test_standard_input(process: Process, files: Path) -> None:
+    rest = ["--chunks", files / "chunks.jsonl", "--corpus", files / "docs", "-o", "-"]
+    done = process("anchor", "-", *rest, input=(files / "gold.jsonl").read_bytes())
+    assert done.code == 0
+    assert json.loads(done.out.splitlines()[0])["gold"][0]["start"] == 17
+
+
+def test_drift(cli: Karat, files: Path, spans: Path) -> None:
+    out = files / "updated.jsonl"
+    done = cli("drift", spans, "--corpus", files / "new", "-o", out)
+    assert done.code == 0
+    assert "edited" in done.out
+    assert "guide.md 22–42" in done.out
+    assert "note: 1 × label whose text was edited" in done.err
+    assert out.read_text("utf-8") == drift(spans, files / "new").jsonl()
+    again = cli("drift", out, "--corpus", files / "new")
+    assert "kept" in again.out
+    assert not again.err
+
+
+def test_drift_that_lost_everything_is_no_failure(cli: Karat, save: Save, spans: Path) -> None:
+    done = cli("drift", spans, "--corpus", save("other/a.md", "Nothing of it.").parent)
+    assert done.code == 0
+    assert "no such document" in done.out
+    assert "2 × query whose relevant labels have no place" in done.err
+
+
+def test_drift_with_new_chunks(cli: Karat, save: Save, files: Path, spans: Path) -> None:
+    chunks = save(
+        "new.jsonl", lines([{"id": "n1", "text": "It takes"}, {"id": "n2", "text": "four hours."}])
+    )
+    given = ["drift", spans, "--corpus", files / "docs", "--chunks", chunks]
+    done = cli(*given)
+    assert "kept, split" in done.out
+    assert "in n1, n2" in done.out
+    assert "kept, none" in done.out
+    rows = list(csv.DictReader(io.StringIO(cli(*given, "--format=csv").out)))
+    assert [(row["chunks"], row["cut"]) for row in rows] == [("n1 n2", "split"), ("", "none")]
+
+
+def test_drift_with_the_documents_before(cli: Karat, save: Save, files: Path) -> None:
+    gold = [{"query": "q", "gold": [{"doc": "guide.md", "start": 72, "end": 77, "quote": "Wait."}]}]
+    path = save("second.jsonl", lines(gold))
+    assert "ambiguous" in cli("drift", path, "--corpus", files / "new").out
+    done = cli("drift", path, "--corpus", files / "new", "--before", files / "docs", "-o", "-")
+    assert json.loads(done.out)["gold"][0]["start"] == 77
+    assert not done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["anchor", "gold.jsonl"], "--corpus"),
+        (["anchor", "gold.jsonl", "--corpus", "nowhere"], "no such file"),
+        (["anchor", "gold.jsonl", "--corpus", "docs", "--chunks", "gold.jsonl"], "no id; found"),
+        (["anchor", "gold.jsonl", "--corpus", "docs", "--least", "0"], "0"),
+        (["anchor", "gold.jsonl", "--corpus", "docs", "--ambiguous", "x"], "x"),
+        (["anchor", "nothing", "--corpus", "docs"], "no such file"),
+        (["drift", "gold.jsonl", "--corpus", "docs"], "has no quote to look for"),
+        (["anchor", "gold.jsonl", "--corpus", "bad"], "is not UTF-8"),
+    ],
+)
+def test_bad_input(
+    *,
+    cli: Karat,
+    save: Save,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    save("bad/a.md", b"\xff")
+    monkeypatch.chdir(files)
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Karat, files: Path) -> None:
+    done = cli("anchor", *options(files), "-o", files / "none" / "gold.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert "could not be written" in done.err
