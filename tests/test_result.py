@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 import pytest
@@ -180,3 +181,51 @@ def test_a_run_that_retrieved_nothing_scores_zero() -> None:
     result = karat.evaluate({"q": []}, {"q": ["a"]}, measures=["recall@5", "P", "nDCG"])
     assert set(result.values.values()) == {0.0}
     assert [finding.kind for finding in result.findings] == ["retrieved-nothing"]
+
+
+class TestIntervals:
+    RUN: ClassVar = {f"q{n}": ["a", "x"] if n % 3 else ["x", "a"] for n in range(40)}
+    GOLD: ClassVar = {query: ["a"] for query in RUN}
+
+    def test_every_number_has_one(self) -> None:
+        result = karat.evaluate(self.RUN, self.GOLD, ["RR", "success@1", "AP"])
+        methods = {"RR": "bca-wide", "success@1": "wilson", "AP": "bca-wide"}
+        expected = {"level": 0.95, "cluster": None, "methods": {"run": methods}}
+        assert result.interval == result.as_dict()["interval"] == expected
+        summary = result.summary
+        for row in summary.iter_rows(named=True):
+            assert row["low"] <= row["value"] <= row["high"]
+        assert summary["low"][0] > 0.5
+
+    def test_the_level_widens_them_and_none_leaves_them_out(self) -> None:
+        wide, narrow = (
+            karat.evaluate(self.RUN, self.GOLD, "RR", level=level).summary.row(0, named=True)
+            for level in (0.99, 0.5)
+        )
+        assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+        none = karat.evaluate(self.RUN, self.GOLD, "RR", level=None).summary
+        assert none.select("low", "high").row(0) == (None, None)
+        with pytest.raises(karat.KaratError, match="not the level"):
+            karat.evaluate(self.RUN, self.GOLD, "RR", level=95)
+
+    def test_queries_of_one_source_are_not_independent(self, tmp_path: Path) -> None:
+        about = pl.DataFrame({"query": list(self.RUN)}).with_columns(
+            source=pl.Series([f"s{n % 3}" for n in range(40)])  # it decides the rank of a
+        )
+        apart = karat.evaluate(self.RUN, self.GOLD, "RR")
+        together = karat.evaluate(self.RUN, self.GOLD, "RR", queries=about)
+        assert (apart.cluster, together.cluster) == (None, "source")
+        width = [
+            result.summary["high"][0] - result.summary["low"][0] for result in (apart, together)
+        ]
+        assert width[1] > 2 * width[0]
+        assert karat.load(together.save(tmp_path / "r")).summary.equals(together.summary)
+        named = karat.evaluate(self.RUN, self.GOLD, "RR", queries=about, cluster="source")
+        assert named.summary.equals(together.summary)
+        with pytest.raises(karat.KaratError, match="unknown column"):
+            karat.evaluate(self.RUN, self.GOLD, "RR", queries=about, cluster="sauce")
+
+    def test_slices_have_them_too(self) -> None:
+        about = pl.DataFrame({"query": list(self.RUN), "half": ["one", "two"] * 20})
+        by = karat.evaluate(self.RUN, self.GOLD, "RR", queries=about).by("half")
+        assert by.filter(pl.col("low") < pl.col("high")).height == 2

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from karat.data import Gold, Run, RunStream
 from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
-from karat.engines.ahead import ReadAhead
 from karat.engines.stream import relate
-from karat.errors import InputError, choose
+from karat.errors import OptionError, choose
 from karat.findings import Finding, merge_findings
+from karat.inputs import load_inputs, with_columns
 from karat.match import Matcher, find_matcher
 from karat.match.ids import normalise_gold
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
 from karat.preflight import check_gold
-from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.corpus import load_corpus
-from karat.read.position import join_by_position
-from karat.read.queries import load_queries
 from karat.result import Result
 from karat.store import Input
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from karat.align import Missing, Policy
+    from karat.data import Gold, RunStream
+    from karat.engines.ahead import ReadAhead
     from karat.engines.stream import Progress
     from karat.match.ids import Normaliser
     from karat.relation import Relation
@@ -47,6 +46,8 @@ def evaluate(
     corpus: object = None,
     embedder: object = None,
     bounds: bool = False,
+    level: float | None = 0.95,
+    cluster: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
@@ -68,6 +69,10 @@ def evaluate(
     A measure may name a relation of its own, such as `recall@5/rouge`. `progress` is called with
     the number of queries done and of all.
 
+    Every aggregated number has an interval of this `level` (None: none). Queries that share the
+    value of the column `cluster` are not independent and are resampled together; without it a
+    column `source` in which values repeat is taken for one.
+
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
@@ -83,7 +88,7 @@ def evaluate(
     inputs += [] if corpus is None else [Input.of("corpus", corpus)]
     result = assess(
         streams,
-        _with_columns(known, queries),
+        with_columns(known, queries),
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
         matchers,
@@ -91,7 +96,27 @@ def evaluate(
         reading=reading,
         progress=progress,
     )
-    return replace(result, bounds=bounds, inputs=tuple(inputs))
+    return replace(
+        result,
+        bounds=bounds,
+        inputs=tuple(inputs),
+        level=_checked_level(level),
+        cluster=_cluster(result.queries, cluster),
+    )
+
+
+def _checked_level(level: float | None) -> float | None:
+    if level is None or 0 < level < 1:
+        return level
+    raise OptionError(f"{level} is not the level of an interval", fix="for example 0.95")
+
+
+def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
+    """Return the column that tells which queries are not independent of each other."""
+    if named is not None:
+        return choose("column", named, [name for name in queries.columns if name != "query"])
+    shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
+    return "source" if shared else None
 
 
 def assess(  # noqa: PLR0917
@@ -211,75 +236,4 @@ def _with_missing(policy: Policy, missing: str | None) -> Policy:
     return replace(policy, missing=cast("Missing", missing))
 
 
-def load_inputs(
-    run: object,
-    gold: object,
-    run_format: str | None,
-    gold_format: str | None,
-    *,
-    skip_bad: bool,
-    texts: bool,
-) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
-    """Open the runs, begin to read the first, and read the gold meanwhile."""
-    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
-    if gold is None:
-        samples = load_samples(run, format=run_format, **how)
-        return [samples.run], samples.gold, [Input.of("samples", run)], None
-    named: Iterable[tuple[str, object]]
-    if is_several(run) and isinstance(run, Mapping):
-        named = [(str(name), data) for name, data in run.items()]
-    elif isinstance(run, list | tuple) and run and _is_run(run[0]):
-        named = [("", data) for data in run]
-    else:
-        named = [("", run)]
-    streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
-    inputs = [Input.of("run", data) for _, data in named]
-    reading = ReadAhead(streams[0].batches())
-    try:
-        loaded = load_gold(gold, format=gold_format, **how)
-    except BaseException:
-        reading.close()
-        raise
-    joined = [join_by_position(stream, loaded) for stream in streams]
-    inputs.append(Input.of("gold", gold))
-    if joined[0] is not streams[0]:  # what is being read carries other ids
-        reading.close()
-        return _unique_names(joined), loaded, inputs, None
-    return _unique_names(joined), loaded, inputs, reading
-
-
-def _is_run(data: object) -> bool:
-    """Tell an element of a list of runs from a record."""
-    return isinstance(data, str | os.PathLike | Run | RunStream)
-
-
-def _unique_names(streams: list[RunStream]) -> list[RunStream]:
-    """Number runs of the same name: run, run-2, run-3."""
-    seen: dict[str, int] = {}
-    named = []
-    for stream in streams:
-        seen[stream.name] = seen.get(stream.name, 0) + 1
-        again = seen[stream.name]
-        named.append(stream if again == 1 else replace(stream, name=f"{stream.name}-{again}"))
-    return named
-
-
-def _with_columns(gold: Gold, queries: object) -> Gold:
-    """Add the columns of a table about the queries, to slice by."""
-    if queries is None:
-        return gold
-    table = load_queries(queries)
-    index = gold.find(table["query"])
-    if not (index >= 0).any():
-        raise InputError(
-            f"no query of this table is in the gold: it has {table['query'][0]!r}",
-            where="queries",
-            fix="use the query ids of the gold",
-        )
-    joined = gold.queries.join(
-        table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
-    )
-    return replace(gold, queries=joined)
-
-
-__all__ = ["assess", "check", "evaluate", "find_matchers", "load_inputs"]
+__all__ = ["assess", "check", "evaluate", "find_matchers"]

@@ -15,7 +15,8 @@ from karat.dialects import Dialect, dialect, speak
 from karat.differences import differences
 from karat.engines.stream import relate
 from karat.errors import InputError, nearest
-from karat.evaluation import assess, find_matchers, load_inputs
+from karat.evaluation import assess, find_matchers
+from karat.inputs import load_inputs
 from karat.match.ids import normalise_gold
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS

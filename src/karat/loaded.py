@@ -35,6 +35,9 @@ def load(folder: str | os.PathLike[str]) -> Result:
         drawn_by=manifest["relation"],
         settings=manifest["relations"],
         bounds=manifest["bounds"],
+        level=manifest["interval"]["level"],
+        cluster=manifest["interval"]["cluster"],
+        judge=manifest["judge"],
         ids=manifest["ids"],
         inputs=tuple(
             store.Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from karat.hits import Hits
 from karat.keys import sort_rows
 
 if TYPE_CHECKING:
@@ -22,21 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FAILED = "failed: "  # how the reason begins of a query without a value because a judge failed
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hits:
-    """Edges to relevant items, by query and rank."""
-
-    query: Ints
-    rank: Ints
-    item: Ints
-    nth: Ints  # how many relevant units stand at or above this rank
-
-    def take(self, at: Ints) -> Hits:
-        """Keep these rows."""
-        return Hits(self.query.take(at), self.rank.take(at), self.item.take(at), self.nth.take(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +96,11 @@ class Relation:
     def n(self) -> int:
         """How many queries."""
         return len(self.depth)
+
+    @property
+    def failed(self) -> Bools:
+        """Which queries have no value because a judge failed."""
+        return self.void.str.starts_with(FAILED).fill_null(value=False).to_numpy()
 
     @property
     def item_query(self) -> Ints:
@@ -296,4 +289,4 @@ class Relation:
         return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
 
 
-__all__ = ["ANY_GAIN", "Hits", "Relation"]
+__all__ = ["ANY_GAIN", "FAILED", "Hits", "Relation"]

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat import summaries
 from karat.aggregate import aggregate
-from karat.bounds import bounds
 from karat.dialects import speak
 from karat.errors import MeasureError, choose, nearest
 from karat.saved import save
+from karat.summaries import BOUNDS, METHOD, SUMMARY
 from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
@@ -24,24 +25,11 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from karat.align import Policy
-    from karat.data import Bools, Floats
+    from karat.data import Floats
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.relation import Relation
     from karat.store import Input
-
-
-SUMMARY: dict[str, PolarsDataType] = {
-    "run": pl.String,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
-    "failed": pl.Int64,
-}
-BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +48,11 @@ class Result:
     ids: str = "identity"
     inputs: tuple[Input, ...] = field(default=())
     about: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the queries, as a run says
+    level: float | None = 0.95  # of the intervals; None: no intervals
+    cluster: str | None = None  # a column of the queries: those that share a value are not apart
+    # relations in which every verdict that a judge failed to give is a yes, where there are such
+    lenient: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
+    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
 
     @property
     def runs(self) -> list[str]:
@@ -81,7 +74,7 @@ class Result:
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value a query for each run and measure, NaN where undefined."""
         return {
-            (run, measure): self._defined(relation, measure, measure.values(relation))
+            (run, measure): self.defined(relation, measure, measure.values(relation))
             for run in self.runs
             for measure in self.measures
             for relation in [self.relation(run, measure)]
@@ -89,28 +82,30 @@ class Result:
 
     @cached_property
     def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
-        """Lower and upper bound of every value, where bounds were asked for."""
-        if not self.bounds:
-            return {}
-        return {
-            (run, measure): (
-                self._defined(relation, measure, low),
-                self._defined(relation, measure, high),
-            )
-            for run in self.runs
-            for name in dict.fromkeys(measure.relation for measure in self.measures)
-            for mine in [[each for each in self.measures if each.relation == name]]
-            for relation in [self.relation(run, mine[0])]
-            for measure, (low, high) in zip(mine, bounds(relation, mine), strict=True)
-        }
+        """Lower and upper bound of every value, where bounds were asked for or a judge failed."""
+        return summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
 
     @cached_property
     def summary(self) -> pl.DataFrame:
         """One row for each run and measure."""
-        return pl.DataFrame(
-            [self._aggregate(run, measure) for run in self.runs for measure in self.measures],
-            schema=SUMMARY | (BOUNDS if self.bounds else {}),
-        )
+        return self._summary.drop(METHOD)
+
+    @cached_property
+    def interval(self) -> dict[str, Any]:
+        """The level of the intervals, the column that clusters queries, and the methods."""
+        methods: dict[str, dict[str, str | None]] = {}
+        for run, measure, method in self._summary.select("run", "measure", *METHOD).rows():
+            methods.setdefault(run, {})[measure] = method
+        return {"level": self.level, "cluster": self.cluster, "methods": methods}
+
+    @cached_property
+    def _summary(self) -> pl.DataFrame:
+        rows = [row for run in self.runs for row in summaries.rows(self, run)]
+        return pl.DataFrame(rows, schema=SUMMARY | METHOD | self._bound_columns)
+
+    @property
+    def _bound_columns(self) -> dict[str, PolarsDataType]:
+        return BOUNDS if self.bound_arrays else {}
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
@@ -137,7 +132,7 @@ class Result:
                     *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
                 )
             )
-        return pl.concat(frames)
+        return pl.concat(frames, how="diagonal")
 
     @cached_property
     def timing(self) -> dict[str, Timing]:
@@ -151,8 +146,8 @@ class Result:
         """The aggregated value of every measure; for several runs, keyed `run: measure`."""
         several = len(self.runs) > 1
         return {
-            f"{row['run']}: {row['measure']}" if several else row["measure"]: row["value"]
-            for row in self.summary.iter_rows(named=True)
+            f"{run}: {measure}" if several else str(measure): aggregate(measure, values).value
+            for (run, measure), values in self.arrays.items()
         }
 
     def __getitem__(self, key: str | tuple[str, str]) -> float | None:
@@ -174,19 +169,16 @@ class Result:
         known = [name for name in self.queries.columns if name != "query"]
         choose("slice column", column, known)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
-        rows = []
+        rows: list[dict[str, Any]] = []
         for run in self.runs:
             slices = pl.DataFrame({"query": self.relation(run).queries}).join(
                 about, on="query", how="left", maintain_order="left"
             )["slice"]
             for value in slices.unique(maintain_order=True):
-                inside = (slices.eq_missing(value)).to_numpy()
-                rows += [
-                    {"slice": value, **self._aggregate(run, measure, inside)}
-                    for measure in self.measures
-                ]
-        schema = {"run": pl.String, "slice": pl.String, **SUMMARY}
-        return pl.DataFrame(rows, schema=schema | (BOUNDS if self.bounds else {}))
+                inside = slices.eq_missing(value).to_numpy()
+                rows += ({"slice": value, **row} for row in summaries.rows(self, run, inside))
+        schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD}
+        return pl.DataFrame(rows, schema=schema | self._bound_columns).drop(METHOD)
 
     def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
         """Score again with other measures; the inputs are not needed for that."""
@@ -211,6 +203,7 @@ class Result:
             **({"timing": timings} if timings else {}),
             "findings": [finding.as_dict() for finding in self.findings],
             "dialect": self.dialect,
+            "interval": self.interval,
             "relation": self.drawn_by,
             "relations": {name: dict(values) for name, values in self.settings.items()},
             "policies": self.policy.as_dict(),
@@ -241,29 +234,11 @@ class Result:
             "result.score([…]) measures more".strip(),
         )
 
-    def _defined(self, relation: Relation, measure: Measure, values: Floats) -> Floats:
+    def defined(
+        self, relation: Relation, measure: Measure, values: Floats, *, failed: bool = True
+    ) -> Floats:
         """Apply what the policies say about queries without a value."""
         if self.policy.no_relevant == "zero":
             values = np.where(measure.undefined(relation), 0.0, values)
-        return np.where(relation.void.is_null().to_numpy(), values, np.nan)
-
-    def _aggregate(self, run: str, measure: Measure, inside: Bools | None = None) -> dict[str, Any]:
-        def over(values: Floats) -> Floats:
-            return values if inside is None else values[inside]
-
-        number = aggregate(measure, over(self.arrays[run, measure]))
-        row: dict[str, Any] = {
-            "run": run,
-            "measure": str(measure),
-            "value": number.value,
-            "low": None,
-            "high": None,
-            "n": number.n,
-            "undefined": number.undefined,
-            "failed": 0,
-        }
-        if self.bounds:
-            bounds = self.bound_arrays[run, measure]
-            for name, values in zip(BOUNDS, bounds, strict=True):
-                row[name] = aggregate(measure, over(values)).value
-        return row
+        void = relation.void.is_not_null().to_numpy()
+        return np.where(void if failed else void & ~relation.failed, np.nan, values)

@@ -44,6 +44,8 @@ def _manifest(result: Result) -> dict[str, Any]:
         "dialect": result.dialect,
         "policies": result.policy.as_dict(),
         "bounds": result.bounds,
+        "interval": result.interval,
+        "judge": dict(result.judge),
         "inputs": [entry.as_dict() for entry in result.inputs],
         "findings": [finding.as_dict() for finding in result.findings],
     }

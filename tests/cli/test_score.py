@@ -107,8 +107,9 @@ def _parse(how: str, text: str) -> list[dict[str, Any]]:
             for line in text.splitlines()
             if line.startswith("|")
         ]
-    else:
-        cells = [line.split() for line in text.splitlines() if "@" in line or "value" in line]
+    else:  # cells are two spaces apart
+        lines = [line.strip() for line in text.splitlines() if "@" in line or "value" in line]
+        cells = [re.split(r"\s{2,}", line) for line in lines]
     header, *body = [row for row in cells if not re.fullmatch(r"[-: ]+", row[0])]
     return [dict(zip(header, row, strict=True)) for row in body]
 

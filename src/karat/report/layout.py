@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,10 +66,10 @@ def printable(text: str) -> str:
 def _summary(result: Result) -> Grid:
     rows = result.summary.to_dicts()
     title = f"{result.queries.height} queries · dialect {result.dialect}{_matching(result)}"
-    if len(result.runs) > 1 and not result.bounds:
+    if len(result.runs) > 1 and not result.bound_arrays:
         return _leaderboard(result, title)
-    header = ["measure", "value", "n"]
-    extra = [name for name in BOUNDS if result.bounds]
+    header = ["measure", "value", *_interval_header(result), "n"]
+    extra = [name for name in BOUNDS if result.bound_arrays]
     extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
     several = len(result.runs) > 1
     return Grid(
@@ -77,12 +77,27 @@ def _summary(result: Result) -> Grid:
         (["run"] if several else []) + header + extra,
         [
             ([row["run"]] if several else [])
-            + [row["measure"], number(row["value"]), str(row["n"])]
+            + [row["measure"], number(row["value"]), *_interval_cell(result, row), str(row["n"])]
             + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
             for row in rows
         ],
         left=2 if several else 1,
     )
+
+
+def _interval_header(result: Result) -> list[str]:
+    return [] if result.level is None else [f"{result.level:.0%} interval"]
+
+
+def _interval_cell(result: Result, row: dict[str, Any]) -> list[str]:
+    if result.level is None:
+        return []
+    low, high = row["low"], row["high"]
+    if low is None:
+        return ["–"]
+    if high - low < 0.02 or high > 10:  # two digits would not tell them apart
+        return [f"{number(low)} … {number(high)}"]
+    return [f"{low:.2f} … {high:.2f}"]
 
 
 def _matching(result: Result) -> str:
@@ -107,6 +122,9 @@ def _leaderboard(result: Result, title: str) -> Grid:
             [run, *(number(value) for value in mine["value"])]
             + ([str(max(mine["undefined"].to_list()))] if undefined else [])
         )
+        if result.level is not None:
+            limits = [_interval_cell(result, row)[0] for row in mine.iter_rows(named=True)]
+            rows.append([f"({result.level:.0%})", *limits, *([""] if undefined else [])])
     return Grid(
         title,
         ["run", *names, *(["undefined"] if undefined else [])],
@@ -169,5 +187,6 @@ def _best(result: Result, table: pl.DataFrame, keys: list[tuple[str]]) -> set[tu
         known = [value for value in values if value is not None]
         if len(set(known)) > 1:
             top = max(known)
-            best |= {(row, number_ + 1) for row in range(len(keys)) if values[row] == top}
+            lines = 1 if result.level is None else 2  # of each run
+            best |= {(lines * row, number_ + 1) for row in range(len(keys)) if values[row] == top}
     return best
