@@ -95,4 +95,5 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         void=relation.void,
         chunk_offset=relation.chunk_offset,
         chunk_end=relation.chunk_end,
+        needed=relation.needed,
     )

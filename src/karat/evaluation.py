@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from karat.assessment import assess, find_matchers
 from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
-from karat.engines.stream import relate
 from karat.errors import OptionError, choose
-from karat.findings import Finding, merge_findings
 from karat.inputs import load_inputs, with_columns
-from karat.match import Matcher, find_matcher
-from karat.match.ids import normalise_gold
+from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
-from karat.preflight import check_gold
 from karat.read.corpus import load_corpus
-from karat.result import Result
 from karat.store import Input
 
 if TYPE_CHECKING:
     import polars as pl
 
     from karat.align import Missing, Policy
-    from karat.data import Gold, RunStream
-    from karat.engines.ahead import ReadAhead
     from karat.engines.stream import Progress
+    from karat.findings import Finding
+    from karat.judges.verdicts import Judge
+    from karat.match import Matcher
     from karat.match.ids import Normaliser
-    from karat.relation import Relation
+    from karat.result import Result
 
 
 def evaluate(
@@ -45,6 +42,8 @@ def evaluate(
     queries: object = None,
     corpus: object = None,
     embedder: object = None,
+    judge: str | Judge = "local",
+    judge_options: Mapping[str, Any] | None = None,
     bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,
@@ -66,8 +65,11 @@ def evaluate(
     `by` says what makes a retrieved unit cover a gold item: equal `ids`, or texts: `exact`,
     `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them). Texts
     stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds texts with.
-    A measure may name a relation of its own, such as `recall@5/rouge`. `progress` is called with
-    the number of queries done and of all.
+    A measure may name a relation of its own, such as `recall@5/rouge`. Some relations are drawn by
+    a `judge`: `relevance`, `claims`, `entities` and `statements`, over which context_precision,
+    context_recall, context_entities_recall and context_relevancy are measured. The judge is
+    `local`, `openai:MODEL` or another; `judge_options` say how it is asked, see docs/judging.md.
+    `progress` is called with the number of queries done and of all.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and are resampled together; without it a
@@ -81,8 +83,16 @@ def evaluate(
     wanted = speak(measures, speaks, rel)
     matchers = find_matchers(by, wanted, speaks)
     texts = any(matcher.reads_texts for matcher in matchers.values())
+    judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
+    judges = _judge(judge, judge_options or {}) if judging else None
     streams, known, inputs, reading = load_inputs(
-        run, gold, run_format, gold_format, skip_bad=skip_bad, texts=texts
+        run,
+        gold,
+        run_format,
+        gold_format,
+        skip_bad=skip_bad,
+        texts=texts,
+        unlabelled=len(judging) == len(matchers),
     )
     table = None if corpus is None else load_corpus(corpus)
     inputs += [] if corpus is None else [Input.of("corpus", corpus)]
@@ -93,6 +103,7 @@ def evaluate(
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
         matchers,
         Material(corpus=table, embedder=embedder, ids=ids),
+        judge=judges,
         reading=reading,
         progress=progress,
     )
@@ -119,78 +130,12 @@ def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
     return "source" if shared else None
 
 
-def assess(  # noqa: PLR0917
-    streams: list[RunStream],
-    gold: Gold,
-    measures: tuple[Measure, ...],
-    speaks: Dialect,
-    matchers: Mapping[str, Matcher],
-    material: Material,
-    *,
-    reading: ReadAhead | None = None,
-    progress: Progress | None = None,
-) -> Result:
-    """Draw every relation of every run, and return what can be measured over them."""
-    if material.ids == "identity":
-        material = replace(material, ids=speaks.run_ids)
-    else:
-        gold = normalise_gold(gold, material.ids)
-    findings: list[Finding] = []
-    relations: dict[tuple[str, str], Relation] = {}
-    for name, matcher in matchers.items():
-        drawing = matcher.against(gold, material)
-        levels = {
-            str(measure): measure.level()
-            for measure in measures
-            if measure.needs_relevant and (measure.relation or next(iter(matchers))) == name
-        }
-        news = [*drawing.gold.findings, *check_gold(drawing.gold, speaks.policy, levels)]
-        news += matcher.findings()
-        for stream in streams:
-            relation, found = relate(
-                stream, drawing, speaks.policy, reading=reading, progress=progress
-            )
-            reading = None
-            relations[stream.name, name] = relation
-            news += (replace(finding, run=stream.name) for finding in found)
-        findings += _unsaid(news, findings)
-    abouts = {stream.name: stream.about() for stream in streams}
-    ids = material.ids
-    return Result(
-        relations=relations,
-        measures=measures,
-        queries=gold.queries,
-        findings=tuple(findings),
-        dialect=speaks.name,
-        policy=speaks.policy,
-        drawn_by=next(iter(matchers)),
-        settings={name: matcher.settings() for name, matcher in matchers.items()},
-        ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
-        about={
-            name: about for name, about in abouts.items() if about is not None and about.width > 1
-        },
-    )
+def _judge(judge: str | Judge, options: Mapping[str, Any]) -> Judge:
+    if not isinstance(judge, str) and not options:
+        return judge
+    from karat.judges.find import find_judge  # noqa: PLC0415 - few evaluations need one
 
-
-def find_matchers(
-    by: str | Matcher, measures: tuple[Measure, ...], speaks: Dialect
-) -> dict[str, Matcher]:
-    """Return what draws the relations that measures read, first the one of those naming none."""
-    first = find_matcher(by, speaks.relations)
-    named = [measure.relation for measure in measures if measure.relation is not None]
-    every = {str(first): first} | {name: find_matcher(name) for name in named}
-    used = {str(first) if each.relation is None else each.relation for each in measures}
-    return {name: matcher for name, matcher in every.items() if name in used}
-
-
-def _unsaid(news: list[Finding], before: list[Finding]) -> list[Finding]:
-    """Leave out what another relation of the same input has said already."""
-    said = {(found.run, found.kind, found.message) for found in before}
-    return [
-        found
-        for found in merge_findings(news)
-        if (found.run, found.kind, found.message) not in said
-    ]
+    return find_judge(judge, **options)
 
 
 def check(
@@ -236,4 +181,4 @@ def _with_missing(policy: Policy, missing: str | None) -> Policy:
     return replace(policy, missing=cast("Missing", missing))
 
 
-__all__ = ["assess", "check", "evaluate", "find_matchers"]
+__all__ = ["check", "evaluate"]

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from karat.align import align
+from karat.assessment import assess, find_matchers
 from karat.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, speak
 from karat.differences import differences
 from karat.engines.stream import relate
 from karat.errors import InputError, nearest
-from karat.evaluation import assess, find_matchers
 from karat.inputs import load_inputs
 from karat.match.ids import normalise_gold
 from karat.match.matcher import Material

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
+
 from karat.data import Gold, Run, RunStream
 from karat.engines.ahead import ReadAhead
 from karat.errors import InputError
@@ -24,9 +26,16 @@ def load_inputs(
     *,
     skip_bad: bool,
     texts: bool,
+    unlabelled: bool = False,
 ) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
-    """Open the runs, begin to read the first, and read the gold meanwhile."""
+    """Open the runs, begin to read the first, and read the gold meanwhile.
+
+    With `unlabelled` the records need no gold; what they say about the queries is kept.
+    """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
+    if gold is None and unlabelled:
+        whole = load_run(run, format=run_format, about=True, **how).collect()
+        return [whole.stream()], _unlabelled(whole), [Input.of("samples", run)], None
     if gold is None:
         samples = load_samples(run, format=run_format, **how)
         return [samples.run], samples.gold, [Input.of("samples", run)], None
@@ -51,6 +60,16 @@ def load_inputs(
         reading.close()
         return _unique_names(joined), loaded, inputs, None
     return _unique_names(joined), loaded, inputs, reading
+
+
+def _unlabelled(run: Run) -> Gold:
+    """Return a gold without items: the queries of a run, and what it says about them."""
+    queries = run.rows.select("query").unique(maintain_order=True)
+    if run.about is not None:
+        about = run.about.unique("query", keep="last", maintain_order=True)
+        queries = queries.join(about, on="query", how="left", maintain_order="left")
+    none = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
+    return Gold.build(none, queries=queries)
 
 
 def _is_run(data: object) -> bool:

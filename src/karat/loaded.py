@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,18 +13,17 @@ from karat.dialects import speak
 from karat.findings import Finding
 from karat.result import Result
 
+if TYPE_CHECKING:
+    from karat.relation import Relation
+
 
 def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then measures anew without the inputs."""
     manifest, tables = store.read_folder(folder)
     rows, about = tables["relation"], tables.get("about")
     return Result(
-        relations={
-            (run, name): store.relation_of(
-                rows.filter(pl.col("run") == run, pl.col("relation") == name)
-            )
-            for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
-        },
+        relations=_relations(rows.filter(pl.col("lenient") == 0)),
+        lenient=_relations(rows.filter(pl.col("lenient") == 1)),
         measures=speak(manifest["measures"], manifest["dialect"]),
         queries=tables["queries"],
         findings=tuple(
@@ -46,3 +46,12 @@ def load(folder: str | os.PathLike[str]) -> Result:
         if about is None
         else {str(run): table for (run,), table in about.partition_by("run", as_dict=True).items()},
     )
+
+
+def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
+    return {
+        (run, name): store.relation_of(
+            rows.filter(pl.col("run") == run, pl.col("relation") == name)
+        )
+        for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
+    }

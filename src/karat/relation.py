@@ -57,6 +57,7 @@ class Relation:
     void: pl.Series  # n     why a query has no value at all; null where it has
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
+    needed: bool = False  # every query needs something, even where no item is relevant: then 0
     _views: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -278,6 +279,7 @@ class Relation:
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
             void=self.void.filter(keep),
+            needed=self.needed,
             **self._chunks_of(keep),  # type: ignore[arg-type]
         )
 

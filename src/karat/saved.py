@@ -22,8 +22,11 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
         "queries": result.queries,
         "relation": pl.concat(
             [
-                store.relation_rows(run, relation).with_columns(relation=pl.lit(name))
-                for (run, name), relation in result.relations.items()
+                store.relation_rows(run, relation).with_columns(
+                    relation=pl.lit(name), lenient=pl.lit(lenient)
+                )
+                for lenient, relations in enumerate((result.relations, result.lenient))
+                for (run, name), relation in relations.items()
             ],
             how="diagonal",
         ),

@@ -180,6 +180,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_judged": _lists(pl.Series(relation.unit_judged), units),
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
             "void": relation.void,
+            "needed": pl.repeat(relation.needed, relation.n, eager=True),
             **_chunk_lists(relation),
         }
     )
@@ -230,6 +231,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
         void=rows["void"],
+        needed=bool(rows["needed"].any()),
         **_chunks_of(rows),
     )
 

@@ -20,6 +20,8 @@ from karat.engines.ahead import ReadAhead
 from karat.errors import SaveError
 from karat.findings import Finding, merge_findings
 from karat.keys import sort_rows
+from karat.match.placing import require_places
+from karat.match.texts import require_texts
 from karat.preflight import (
     missing_queries,
     no_shared_document,
@@ -84,7 +86,9 @@ def _relate(
     chunks: list[tuple[Ints, Ints]] = []  # where units are parts: query and rank of their chunks
     findings = list(stream.findings)
     sample: pl.DataFrame | None = None
+    documents = 0
     for given in batches:
+        documents += given["doc"].count()
         rows, found = drawing.rows(given)
         sample = rows.head(SAMPLE) if sample is None else sample
         aligned = align(Run(stream.name, rows, stream.order), gold, policy)
@@ -97,13 +101,15 @@ def _relate(
         findings += (*found, *aligned.findings)
         if progress is not None:
             progress(int(np.count_nonzero(asked | (retrieved > 0))), len(retrieved))
+    findings = require_texts(findings, documents, stream.name)
+    require_places(findings, documents, stream.name)
     seen = asked | (retrieved > 0)
     if sample is not None and not seen.any():
         raise no_shared_query(sample["query"], gold, stream.name)
     findings += missing_queries(seen, gold, stream.name, policy)
     findings += nothing_retrieved(asked, gold, policy)
     void = _void(gold, retrieved, blank, policy)
-    relation = _join(gold, retrieved, parts, chunks, void)
+    relation = join_parts(gold, retrieved, parts, chunks, void)
     nothing_met = retrieved.any() and not relation.unit_judged.any()
     if nothing_met and sample is not None and not drawing.blank_is_unit:
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
@@ -125,13 +131,15 @@ def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:
     return none.scatter(list(why), list(why.values())) if why else none
 
 
-def _join(
+def join_parts(
     gold: Gold,
     retrieved: Ints,
     parts: list[Edges],
     chunks: list[tuple[Ints, Ints]],
     void: pl.Series,
 ) -> Relation:
+    """Make the relation of what batches cover; `chunks` is empty where every unit is a chunk."""
+
     def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
         columns = [getattr(part, name) for part in parts]
         return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)

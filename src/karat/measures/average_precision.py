@@ -37,7 +37,12 @@ class AveragePrecision(Measure):
     over: str = "relevant"
 
     name: ClassVar[str] = "AP"
-    aliases: ClassVar = {"MAP": {}, "map_cut_{k}": {}, "average_precision": {}}
+    aliases: ClassVar = {
+        "MAP": {},
+        "map_cut_{k}": {},
+        "average_precision": {},
+        "context_precision": {"over": "retrieved", "relation": "relevance"},
+    }
 
     def __post_init__(self) -> None:
         """Check the divisor's name."""

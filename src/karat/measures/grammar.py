@@ -66,10 +66,12 @@ def parse(spec: str | Measure) -> Measure:
         implied = {**implied, cls.at: at}
     elif whole is not None and _lookup(whole) is None:
         raise MeasureError(f"{cls.name} takes no cutoff", fix=f"write {cls.name} without @{at}")
+    relation = parts["relation"] or implied.get("relation")
+    implied = {name: value for name, value in implied.items() if name != "relation"}
     given = dict(split_parameters(parts["params"] or "", spec, MeasureError))
     if parts["level"]:
         given["rel"] = parts["level"]
-    return _build(cls, cls.respell({**implied, **given}), parts["relation"])
+    return _build(cls, cls.respell({**implied, **given}), relation)
 
 
 def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -> Measure:

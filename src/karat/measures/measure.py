@@ -94,7 +94,7 @@ class Measure:
 
     def undefined(self, relation: Relation) -> Bools:
         """Tell which queries have no value."""
-        if not self.needs_relevant:
+        if not self.needs_relevant or relation.needed:
             return np.zeros(relation.n, dtype=bool)
         return np.equal(relation.relevant(self.level()), 0)
 
@@ -102,6 +102,8 @@ class Measure:
         """Return one value a query, NaN where the measure is undefined."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(self.compute(relation), dtype=np.float64)
+        if relation.needed:
+            values = np.nan_to_num(values)  # nothing relevant ÷ nothing relevant
         return np.where(self.undefined(relation), np.nan, values)
 
     def __post_init__(self) -> None:

@@ -34,7 +34,14 @@ class Precision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "P"
-    aliases: ClassVar = {"precision": {}, "P_{k}": {}, "set_P": {}, "SetP": {}}
+    aliases: ClassVar = {
+        "precision": {},
+        "P_{k}": {},
+        "set_P": {},
+        "SetP": {},
+        "context_relevancy": {"relation": "statements"},
+        "context_relevance": {"relation": "statements"},
+    }
 
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""

@@ -35,6 +35,9 @@ class Recall(Measure):
     name: ClassVar[str] = "recall"
     aliases: ClassVar = {
         "R": {},
+        "context_recall": {"relation": "claims"},
+        "context_entities_recall": {"relation": "entities"},
+        "context_entity_recall": {"relation": "entities"},
         "recall_{k}": {},
         "set_recall": {},
         "SetR": {},

@@ -35,18 +35,19 @@ def load_run(
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
     texts: bool = False,
+    about: bool = False,
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
     With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
-    that stand beside the ids are kept.
+    that stand beside the ids are kept, with `about` all that is said about the queries.
     """
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
-    reading = Reading(skip=skip_bad, texts=texts)
+    reading = Reading(skip=skip_bad, texts=texts, about=about)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)
         stream = _format(source, "run", format).run(source, name or source.name)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from karat.data import Run, RunStream
 from karat.read import records, table
 from karat.read.columnar import columnar_part
-from karat.read.format import Samples
-from karat.read.parts import Part, State, gold_of, read_part, run_of
+from karat.read.parts import Part, State, gold_of, read_part, run_of, samples_of
 from karat.read.record import Entry
 from karat.read.shapes import shape_of
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from karat.data import Gold
     from karat.findings import Finding
+    from karat.read.format import Samples
     from karat.read.reading import Reading
 
 
@@ -60,7 +60,7 @@ def samples(
 ) -> Samples:
     """Return run and gold of a frame with a row a query."""
     part, _, findings = _read(frame, "samples", where, reading, cells=cells)
-    return Samples(run_of([part], name).stream(), gold_of([part], findings))
+    return samples_of([part], name, findings)
 
 
 def _read(

@@ -46,6 +46,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
             run = _run(frame, query, picked, state)
         if "gold" in ROLES[state.role]:
             gold = _gold(frame, query, picked["gold"], state)
+        if "gold" in ROLES[state.role] or state.reading.about:
             about = _about(frame, query, shape)
         else:
             about = query.to_frame().with_columns(

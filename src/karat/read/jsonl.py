@@ -13,7 +13,7 @@ from karat.errors import InputError
 from karat.read import columnar, records
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.ndjson import frame_of
-from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, timed
+from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, samples_of
 from karat.read.position import NumberedRun
 from karat.read.reading import Reading
 from karat.read.record import Entry, twice
@@ -75,7 +75,7 @@ class JsonLines(Format):
             return Samples(_stream(source, state, name, _first(source)), self.gold(source))
         parts = list(_parts(source, state))
         findings = [*state.findings, *_texts(state, _first(source))]
-        return Samples(run_of(parts, name).stream(), gold_of(parts, findings))
+        return samples_of(parts, name, findings)
 
 
 def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
@@ -85,7 +85,7 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
     def batches() -> Iterator[pl.DataFrame]:
         about.clear()
         for part in _parts(source, State(state.shape, "run", state.reading)):
-            about.append(timed(part.about))
+            about.append(part.about)
             yield part.run
 
     numbered = records.is_numbered(state.shape, first)

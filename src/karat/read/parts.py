@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from karat.data import EMPTY_ITEM, Gold, Run
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
+from karat.read.format import Samples
 from karat.read.record import Entry, Parsed, Place, parse, twice
 from karat.timing import TIMED
 
@@ -111,9 +112,14 @@ def _part(records: list[Parsed], state: State) -> Part:
     return Part(
         _frame(run, RUN, state),
         _frame(gold, GOLD, state),
-        _table([record.about for record in records]),
+        kept_about(_table([record.about for record in records]), state),
         flaws,
     )
+
+
+def kept_about(about: pl.DataFrame, state: State) -> pl.DataFrame:
+    """Return what of a table about the queries is kept: of a run alone, little."""
+    return timed(about) if state.role == "run" and not state.reading.about else about
 
 
 def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
@@ -135,8 +141,7 @@ def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
 def run_of(parts: list[Part], name: str, findings: Iterable[Finding] = ()) -> Run:
     """Return the run that the parts hold."""
     rows = pl.concat([part.run for part in parts]) if parts else pl.DataFrame(schema=RUN)
-    about = join_about([timed(part.about) for part in parts])
-    return Run(name, rows, "listed", tuple(findings), about)
+    return Run(name, rows, "listed", tuple(findings), join_about([part.about for part in parts]))
 
 
 def timed(about: pl.DataFrame) -> pl.DataFrame:
@@ -151,6 +156,12 @@ def gold_of(parts: list[Part], findings: Iterable[Finding] = ()) -> Gold:
     return Gold.build(
         rows, queries=join_about([part.about for part in parts]), findings=findings, flaws=flaws
     )
+
+
+def samples_of(parts: list[Part], name: str, findings: Iterable[Finding] = ()) -> Samples:
+    """Return run and gold that the parts hold; the gold has what is about the queries."""
+    run = run_of([replace(part, about=timed(part.about)) for part in parts], name)
+    return Samples(run.stream(), gold_of(parts, findings))
 
 
 def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:

@@ -14,7 +14,8 @@ class Reading:
     """The choices for one input, and the records that it left out.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
-    texts and the character offsets beside the ids, which matching by text needs.
+    texts and the character offsets beside the ids, which matching by text needs. `about` keeps all
+    that a run says about its queries, such as the questions, and not only what its timing needs.
 
     >>> from karat.errors import InputError
     >>> reading = Reading(skip=True)
@@ -23,15 +24,16 @@ class Reading:
     ('run.jsonl, line 7: not valid JSON',)
     """
 
-    def __init__(self, *, skip: bool = False, texts: bool = False) -> None:
+    def __init__(self, *, skip: bool = False, texts: bool = False, about: bool = False) -> None:
         self.skip = skip
         self.texts = texts
+        self.about = about
         self._count = 0
         self._first: list[InputError] = []
 
     def afresh(self) -> Reading:
         """Return the same choices for another pass over the input."""
-        return Reading(skip=self.skip, texts=self.texts)
+        return Reading(skip=self.skip, texts=self.texts, about=self.about)
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""

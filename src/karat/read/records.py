@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.format import Samples
-from karat.read.parts import State, gold_of, read_part, run_of
+from karat.read.parts import State, gold_of, read_part, run_of, samples_of
 from karat.read.position import NumberedRun
 from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry, entries
@@ -25,6 +24,7 @@ from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
 if TYPE_CHECKING:
     from karat.data import Gold, Run, RunStream
+    from karat.read.format import Samples
 
 
 def run(
@@ -71,7 +71,7 @@ def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples
     state, listed = begin(given, "samples", reading)
     part = read_part(listed, state)
     findings = [*state.findings, *texts_as_ids(state, listed)]
-    return Samples(run_of([part], name).stream(), gold_of([part], findings))
+    return samples_of([part], name, findings)
 
 
 def begin(given: Iterable[Entry], role: str, reading: Reading) -> tuple[State, list[Entry]]:

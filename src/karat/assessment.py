@@ -1,0 +1,158 @@
+"""From what was read to a result: every relation of every run, drawn by rule or by a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from karat.engines.stream import relate
+from karat.findings import Finding, merge_findings
+from karat.judges.assess import judge_run
+from karat.match import Matcher, find_matcher
+from karat.match.ids import normalise_gold
+from karat.match.judged import Judged
+from karat.preflight import check_gold
+from karat.result import Result
+
+if TYPE_CHECKING:
+    from karat.align import Policy
+    from karat.data import Gold, RunStream
+    from karat.dialects import Dialect
+    from karat.engines.ahead import ReadAhead
+    from karat.engines.stream import Progress
+    from karat.judges.verdicts import Judge
+    from karat.judges.verdicts import Progress as JudgeProgress
+    from karat.match.matcher import Material
+    from karat.measures import Measure
+    from karat.relation import Relation
+
+
+def assess(  # noqa: PLR0917
+    streams: list[RunStream],
+    gold: Gold,
+    measures: tuple[Measure, ...],
+    speaks: Dialect,
+    matchers: Mapping[str, Matcher],
+    material: Material,
+    *,
+    judge: Judge | None = None,
+    reading: ReadAhead | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Draw every relation of every run, and return what can be measured over them."""
+    if material.ids == "identity":
+        material = replace(material, ids=speaks.run_ids)
+    else:
+        gold = normalise_gold(gold, material.ids)
+    drawn = _Drawn(gold, measures, speaks.policy, next(iter(matchers)))
+    for name, matcher in matchers.items():
+        if not isinstance(matcher, Judged):
+            drawn.by_rule(name, matcher, streams, material, reading, progress)
+            reading = None
+    if reading is not None:
+        reading.close()
+    judged = {name: each for name, each in matchers.items() if isinstance(each, Judged)}
+    if judge is not None and judged:
+        for stream in streams:
+            drawn.by_judge(judge, judged, stream, material, progress)
+    abouts = {stream.name: stream.about() for stream in streams}
+    ids = material.ids
+    return Result(
+        relations=drawn.relations,
+        measures=measures,
+        queries=gold.queries,
+        findings=tuple(drawn.findings),
+        dialect=speaks.name,
+        policy=speaks.policy,
+        drawn_by=next(iter(matchers)),
+        settings={name: matcher.settings() for name, matcher in matchers.items()},
+        lenient=drawn.lenient,
+        judge={} if judge is None else {"name": judge.name, **judge.about()},
+        ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
+        about={
+            name: about for name, about in abouts.items() if about is not None and about.width > 1
+        },
+    )
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """The relations that have been drawn so far."""
+
+    gold: Gold
+    measures: tuple[Measure, ...]
+    policy: Policy
+    default: str  # the relation of measures that name none
+    relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
+    lenient: dict[tuple[str, str], Relation] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def by_rule(  # noqa: PLR0917
+        self,
+        name: str,
+        matcher: Matcher,
+        streams: list[RunStream],
+        material: Material,
+        reading: ReadAhead | None,
+        progress: Progress | None,
+    ) -> None:
+        """Draw a relation of every run by comparing units and items."""
+        drawing = matcher.against(self.gold, material)
+        levels = {
+            str(measure): measure.level()
+            for measure in self.measures
+            if measure.needs_relevant and (measure.relation or self.default) == name
+        }
+        news = [*drawing.gold.findings, *check_gold(drawing.gold, self.policy, levels)]
+        news += matcher.findings()
+        for stream in streams:
+            relation, found = relate(
+                stream, drawing, self.policy, reading=reading, progress=progress
+            )
+            reading = None
+            self.relations[stream.name, name] = relation
+            news += (replace(finding, run=stream.name) for finding in found)
+        self._tell(news)
+
+    def by_judge(
+        self,
+        judge: Judge,
+        matchers: Mapping[str, Matcher],
+        stream: RunStream,
+        material: Material,
+        progress: Progress | None,
+    ) -> None:
+        """Draw relations of a run from the verdicts of a judge, who is asked once."""
+
+        def count(told: JudgeProgress) -> None:
+            if progress is not None:
+                progress(told.done, told.total)
+
+        run = stream.collect()
+        seen = judge_run(run, self.gold, judge, matchers, self.policy, material.corpus, count)
+        for name, pair in seen.relations.items():
+            self.relations[stream.name, name] = pair.strict
+            if pair.lenient is not None:
+                self.lenient[stream.name, name] = pair.lenient
+        self._tell([replace(finding, run=stream.name) for finding in seen.findings])
+
+    def _tell(self, news: list[Finding]) -> None:
+        """Add findings, but not what another relation of the same input has said already."""
+        said = {(found.run, found.kind, found.message) for found in self.findings}
+        self.findings += (
+            found
+            for found in merge_findings(news)
+            if (found.run, found.kind, found.message) not in said
+        )
+
+
+def find_matchers(
+    by: str | Matcher, measures: tuple[Measure, ...], speaks: Dialect
+) -> dict[str, Matcher]:
+    """Return what draws the relations that measures read, first the one of those naming none."""
+    first = find_matcher(by, speaks.relations)
+    named = [measure.relation for measure in measures if measure.relation is not None]
+    every = {str(first): first} | {name: find_matcher(name) for name in named}
+    used = {str(first) if each.relation is None else each.relation for each in measures}
+    return {name: matcher for name, matcher in every.items() if name in used}
