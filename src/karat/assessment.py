@@ -33,7 +33,7 @@ def assess(  # noqa: PLR0917
     gold: Gold,
     measures: tuple[Measure, ...],
     speaks: Dialect,
-    matchers: Mapping[str, Matcher],
+    by: str | Matcher,
     material: Material,
     *,
     judge: Judge | None = None,
@@ -45,7 +45,9 @@ def assess(  # noqa: PLR0917
         material = replace(material, ids=speaks.run_ids)
     else:
         gold = normalise_gold(gold, material.ids)
-    drawn = _Drawn(gold, measures, speaks.policy, next(iter(matchers)))
+    default = str(find_matcher(by, speaks.relations))
+    matchers = find_matchers(by, measures, speaks)
+    drawn = _Drawn(gold, measures, speaks.policy, default)
     for name, matcher in matchers.items():
         if not isinstance(matcher, Judged):
             drawn.by_rule(name, matcher, streams, material, reading, progress)
@@ -65,7 +67,7 @@ def assess(  # noqa: PLR0917
         findings=tuple(drawn.findings),
         dialect=speaks.name,
         policy=speaks.policy,
-        drawn_by=next(iter(matchers)),
+        drawn_by=default,
         settings={name: matcher.settings() for name, matcher in matchers.items()},
         lenient=drawn.lenient,
         judge={} if judge is None else {"name": judge.name, **judge.about()},

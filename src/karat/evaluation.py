@@ -101,7 +101,7 @@ def evaluate(
         with_columns(known, queries),
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
-        matchers,
+        by,
         Material(corpus=table, embedder=embedder, ids=ids),
         judge=judges,
         reading=reading,

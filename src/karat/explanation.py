@@ -170,8 +170,7 @@ class _Case:
     def _result(
         self, stream: RunStream, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]
     ) -> Result:
-        matchers = find_matchers(self.by, measures, speaks)
-        return assess([stream], gold, measures, speaks, matchers, self.material)
+        return assess([stream], gold, measures, speaks, self.by, self.material)
 
     def _ranking(
         self, run: Run, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]

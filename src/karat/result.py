@@ -60,8 +60,10 @@ class Result:
         return list(dict.fromkeys(run for run, _ in self.relations))
 
     def relation(self, run: str, measure: Measure | None = None) -> Relation:
-        """Return the relation of a run that a measure reads."""
-        name = self.drawn_by if measure is None or measure.relation is None else measure.relation
+        """Return the relation of a run that a measure reads, or any of them."""
+        if measure is None:
+            return next(each for (name, _), each in self.relations.items() if name == run)
+        name = measure.relation or self.drawn_by
         if (run, name) not in self.relations:
             known = dict.fromkeys(name for _, name in self.relations)
             raise MeasureError(

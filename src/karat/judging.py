@@ -1,0 +1,55 @@
+"""The four metrics that need a judge, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from karat.evaluation import evaluate
+
+if TYPE_CHECKING:
+    from karat.judges.verdicts import Judge
+    from karat.measures import Measure
+    from karat.result import Result
+
+JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+
+
+def judge(
+    samples: object,
+    measures: Iterable[str | Measure] | str = JUDGED,
+    *,
+    judge: str | Judge = "local",
+    gold: object = None,
+    queries: object = None,
+    corpus: object = None,
+    level: float | None = 0.95,
+    skip_bad: bool = False,
+    **options: Any,  # noqa: ANN401
+) -> Result:
+    """Let a judge assess what was retrieved, and measure its verdicts.
+
+    `samples` are records with a question, what was retrieved, and a reference answer, in any shape
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE` or an object that judges.
+    The options say how it is asked: base_url, votes, max_cost, … (docs/judging.md).
+
+    >>> sample = {
+    ...     "user_input": "What is the capital of Brazil?",
+    ...     "retrieved_contexts": ["Brasília is the capital of Brazil.", "Rio lies by the sea."],
+    ...     "reference": "The capital of Brazil is Brasília.",
+    ... }
+    >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
+    >>> result.values
+    {'AP(over=retrieved)/relevance': 1.0, 'recall/claims': 1.0}
+    """
+    return evaluate(
+        samples,
+        gold,
+        measures,
+        judge=judge,
+        judge_options=options,
+        queries=queries,
+        corpus=corpus,
+        level=level,
+        skip_bad=skip_bad,
+    )
