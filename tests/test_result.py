@@ -229,3 +229,26 @@ class TestIntervals:
         about = pl.DataFrame({"query": list(self.RUN), "half": ["one", "two"] * 20})
         by = karat.evaluate(self.RUN, self.GOLD, "RR", queries=about).by("half")
         assert by.filter(pl.col("low") < pl.col("high")).height == 2
+
+
+def test_lists_are_remembered_where_asked_for(tmp_path: Path) -> None:
+    records = [
+        {
+            "query": "q",
+            "question": "why?",
+            "retrieved": [
+                {"doc": d, "text": f"text {d}", "score": s} for d, s in (("a", 2), ("b", 1))
+            ],
+            "gold": [{"doc": "a", "text": "text a"}],
+        }
+    ]
+    plain = karat.evaluate(records, measures="RR")
+    assert dict(plain.listed) == {}
+    kept = karat.evaluate(records, measures=["RR", "recall/exact"], keep=1)
+    assert kept.listed["run"].to_dicts() == [
+        {"query": "q", "rank": 1, "doc": "a", "score": 2.0, "text": "text a"}
+    ]
+    again = karat.load(kept.save(tmp_path / "r"))
+    assert again.listed["run"].equals(kept.listed["run"])
+    found = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR", keep=5, corpus={"a": "A!"})
+    assert found.listed["run"]["text"].to_list() == ["A!"]

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from karat.engines.stream import relate
+import polars as pl
+
+from karat.engines.stream import TEXT, relate, top_of
 from karat.findings import Finding, merge_findings
-from karat.judges.assess import judge_run
+from karat.judges.assess import judge_run, verdict_rows
 from karat.match import Matcher, find_matcher
 from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
@@ -39,6 +41,7 @@ def assess(  # noqa: PLR0917
     judge: Judge | None = None,
     reading: ReadAhead | None = None,
     progress: Progress | None = None,
+    keep: int = 0,
 ) -> Result:
     """Draw every relation of every run, and return what can be measured over them."""
     if material.ids == "identity":
@@ -47,7 +50,7 @@ def assess(  # noqa: PLR0917
         gold = normalise_gold(gold, material.ids)
     default = str(find_matcher(by, speaks.relations))
     matchers = find_matchers(by, measures, speaks)
-    drawn = _Drawn(gold, measures, speaks.policy, default)
+    drawn = _Drawn(gold, measures, speaks.policy, default, keep=keep)
     for name, matcher in matchers.items():
         if not isinstance(matcher, Judged):
             drawn.by_rule(name, matcher, streams, material, reading, progress)
@@ -70,6 +73,8 @@ def assess(  # noqa: PLR0917
         drawn_by=default,
         settings={name: matcher.settings() for name, matcher in matchers.items()},
         lenient=drawn.lenient,
+        listed=drawn.listed,
+        verdicts=pl.concat(drawn.verdicts) if drawn.verdicts else None,
         judge={} if judge is None else {"name": judge.name, **judge.about()},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
         about={
@@ -89,6 +94,9 @@ class _Drawn:
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     lenient: dict[tuple[str, str], Relation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    keep: int = 0  # documents of each list that are remembered
+    listed: dict[str, pl.DataFrame] = field(default_factory=dict)
+    verdicts: list[pl.DataFrame] = field(default_factory=list)
 
     def by_rule(  # noqa: PLR0917
         self,
@@ -109,12 +117,15 @@ class _Drawn:
         news = [*drawing.gold.findings, *check_gold(drawing.gold, self.policy, levels)]
         news += matcher.findings()
         for stream in streams:
-            relation, found = relate(
-                stream, drawing, self.policy, reading=reading, progress=progress
+            keep = 0 if stream.name in self.listed else self.keep
+            related = relate(
+                stream, drawing, self.policy, reading=reading, progress=progress, keep=keep
             )
             reading = None
-            self.relations[stream.name, name] = relation
-            news += (replace(finding, run=stream.name) for finding in found)
+            self.relations[stream.name, name] = related.relation
+            if related.listed is not None:
+                self.listed[stream.name] = _with_texts(related.listed, material.corpus)
+            news += (replace(finding, run=stream.name) for finding in related.findings)
         self._tell(news)
 
     def by_judge(
@@ -137,6 +148,9 @@ class _Drawn:
             self.relations[stream.name, name] = pair.strict
             if pair.lenient is not None:
                 self.lenient[stream.name, name] = pair.lenient
+        if self.keep:
+            self.listed.setdefault(stream.name, top_of(seen.aligned, self.keep))
+            self.verdicts.append(verdict_rows(seen).with_columns(run=pl.lit(stream.name)))
         self._tell([replace(finding, run=stream.name) for finding in seen.findings])
 
     def _tell(self, news: list[Finding]) -> None:
@@ -147,6 +161,16 @@ class _Drawn:
             for found in merge_findings(news)
             if (found.run, found.kind, found.message) not in said
         )
+
+
+def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFrame:
+    """Add the texts of a corpus to lists that have none."""
+    if corpus is None or ("text" in listed.columns and not listed["text"].null_count()):
+        return listed
+    texts = corpus.select("doc", pl.col("text").str.head(TEXT).alias("__text"))
+    joined = listed.join(texts, on="doc", how="left", maintain_order="left")
+    own = [pl.col("text")] if "text" in listed.columns else []
+    return joined.with_columns(text=pl.coalesce(*own, "__text")).drop("__text")
 
 
 def find_matchers(

@@ -50,6 +50,7 @@ def evaluate(
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
+    keep: int = 0,
     progress: Progress | None = None,
 ) -> Result:
     """Measure how well one or several runs found the gold.
@@ -69,7 +70,8 @@ def evaluate(
     a `judge`: `relevance`, `claims`, `entities` and `statements`, over which context_precision,
     context_recall, context_entities_recall and context_relevancy are measured. The judge is
     `local`, `openai:MODEL` or another; `judge_options` say how it is asked, see docs/judging.md.
-    `progress` is called with the number of queries done and of all.
+    `progress` is called with the number of queries done and of all. `keep` is how many documents
+    of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and are resampled together; without it a
@@ -82,7 +84,7 @@ def evaluate(
     speaks = find_dialect(dialect)
     wanted = speak(measures, speaks, rel)
     matchers = find_matchers(by, wanted, speaks)
-    texts = any(matcher.reads_texts for matcher in matchers.values())
+    texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
     judges = _judge(judge, judge_options or {}) if judging else None
     streams, known, inputs, reading = load_inputs(
@@ -106,6 +108,7 @@ def evaluate(
         judge=judges,
         reading=reading,
         progress=progress,
+        keep=keep,
     )
     return replace(
         result,

@@ -183,7 +183,7 @@ class _Case:
             replace(self.material, ids=speaks.run_ids) if ids == "identity" else self.material
         )
         drawing = matcher.against(gold, material)
-        relation, _ = relate(run.stream(), drawing, speaks.policy)
+        relation = relate(run.stream(), drawing, speaks.policy).relation
         rows, _ = drawing.rows(run.rows)
         policy = replace(speaks.policy, blank="kept")
         aligned = align(replace(run, rows=rows), drawing.gold, policy)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then measures anew without the inputs."""
     manifest, tables = store.read_folder(folder)
-    rows, about = tables["relation"], tables.get("about")
+    rows = tables["relation"]
     return Result(
         relations=_relations(rows.filter(pl.col("lenient") == 0)),
         lenient=_relations(rows.filter(pl.col("lenient") == 1)),
@@ -42,9 +42,9 @@ def load(folder: str | os.PathLike[str]) -> Result:
         inputs=tuple(
             store.Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
         ),
-        about={}
-        if about is None
-        else {str(run): table for (run,), table in about.partition_by("run", as_dict=True).items()},
+        about=_by_run(tables.get("about")),
+        listed=_by_run(tables.get("listed")),
+        verdicts=tables.get("verdicts"),
     )
 
 
@@ -55,3 +55,11 @@ def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
         )
         for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
     }
+
+
+def _by_run(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Take a table of all runs apart."""
+    if table is None:
+        return {}
+    parts = table.partition_by("run", as_dict=True, include_key=False, maintain_order=True)
+    return {str(run): part for (run,), part in parts.items()}

@@ -53,6 +53,8 @@ class Result:
     # relations in which every verdict that a judge failed to give is a yes, where there are such
     lenient: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
     judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
+    listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
+    verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
 
     @property
     def runs(self) -> list[str]:

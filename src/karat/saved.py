@@ -34,6 +34,11 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     about = [table.with_columns(run=pl.lit(run)) for run, table in result.about.items()]
     if about:
         tables["about"] = pl.concat(about, how="diagonal_relaxed")
+    listed = [table.with_columns(run=pl.lit(run)) for run, table in result.listed.items()]
+    if listed:
+        tables["listed"] = pl.concat(listed, how="diagonal_relaxed")
+    if result.verdicts is not None:
+        tables["verdicts"] = result.verdicts
     return store.write_folder(folder, _manifest(result), result.summary.to_dicts(), tables)
 
 

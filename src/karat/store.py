@@ -23,7 +23,7 @@ from karat.relation import Relation
 
 MANIFEST = "manifest.json"
 LAYOUT = 2  # raised when the files change so that other versions cannot read them
-NEEDED, PERHAPS = ("queries", "relation"), ("about",)
+NEEDED, PERHAPS = ("queries", "relation"), ("about", "listed", "verdicts")
 
 
 @dataclass(frozen=True, slots=True)

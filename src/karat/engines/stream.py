@@ -7,7 +7,7 @@ batch, the run is first spread over temporary files by query, and each file is t
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,7 +33,7 @@ from karat.relation import Relation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karat.align import Policy
+    from karat.align import Aligned, Policy
     from karat.data import Bools, Ints
     from karat.match.matcher import Drawing, Edges
 
@@ -41,6 +41,17 @@ if TYPE_CHECKING:
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
+KEPT = 1_000_000  # rows of lists that are remembered at most
+TEXT = 20_000  # characters of a text that are remembered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Related:
+    """A run against a gold: the relation, what is odd, and the lists as far as they are kept."""
+
+    relation: Relation
+    findings: tuple[Finding, ...]
+    listed: pl.DataFrame | None = None  # query, rank, doc, and score and text where known
 
 
 class _ScatteredError(Exception):
@@ -54,31 +65,34 @@ def relate(
     *,
     reading: ReadAhead | None = None,
     progress: Progress | None = None,
-) -> tuple[Relation, tuple[Finding, ...]]:
+    keep: int = 0,
+) -> Related:
     """Draw the relation of a run and the gold of a drawing, with findings.
 
-    `reading` is the run where somebody has begun to read it already.
+    `reading` is the run where somebody has begun to read it already; `keep` says how many
+    documents of each list are remembered, for reports.
     """
     if drawing.blank_is_unit and policy.blank == "error":
         policy = replace(policy, blank="kept")
     batches = iter(reading or ReadAhead(stream.batches()))
     try:
-        return _relate(stream, _whole_queries(batches), drawing, policy, progress)
+        return _relate(stream, _whole_queries(batches), drawing, policy, progress, keep)
     except _ScatteredError:
         if stream.whole is not None:
-            return _relate(stream, iter((stream.whole,)), drawing, policy, progress)
+            return _relate(stream, iter((stream.whole,)), drawing, policy, progress, keep)
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             batches = _spread(stream.batches(), Path(folder))
-            return _relate(stream, batches, drawing, policy, progress)
+            return _relate(stream, batches, drawing, policy, progress, keep)
 
 
-def _relate(
+def _relate(  # noqa: PLR0917
     stream: RunStream,
     batches: Iterator[pl.DataFrame],
     drawing: Drawing,
     policy: Policy,
     progress: Progress | None,
-) -> tuple[Relation, tuple[Finding, ...]]:
+    keep: int,
+) -> Related:
     gold = drawing.gold
     retrieved = np.zeros(gold.queries.height, dtype=np.int64)
     asked, blank = np.zeros((2, len(retrieved)), dtype=bool)
@@ -86,6 +100,7 @@ def _relate(
     chunks: list[tuple[Ints, Ints]] = []  # where units are parts: query and rank of their chunks
     findings = list(stream.findings)
     sample: pl.DataFrame | None = None
+    listed: list[pl.DataFrame] = []
     documents = 0
     for given in batches:
         documents += given["doc"].count()
@@ -99,6 +114,8 @@ def _relate(
         if parts[-1].sizes is not None:
             chunks.append((aligned.query, aligned.rank))
         findings += (*found, *aligned.findings)
+        if keep:
+            listed.append(top_of(aligned, keep))
         if progress is not None:
             progress(int(np.count_nonzero(asked | (retrieved > 0))), len(retrieved))
     findings = require_texts(findings, documents, stream.name)
@@ -115,7 +132,20 @@ def _relate(
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
     if policy.missing == "skip":
         relation = relation.select(seen)
-    return relation, merge_findings(findings)
+    kept = pl.concat(listed, how="diagonal").head(KEPT) if listed else None
+    return Related(relation, merge_findings(findings), kept)
+
+
+def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
+    """Return the first documents of each list: query, rank, doc, score and text where known."""
+    first = aligned.rank <= keep
+    rows = aligned.rows.with_columns(
+        rank=pl.Series(aligned.rank), doc=pl.col("raw" if "raw" in aligned.rows.columns else "doc")
+    ).filter(first)
+    wanted = [name for name in ("query", "rank", "doc", "score", "text") if name in rows.columns]
+    return rows.select(wanted).with_columns(
+        pl.col(name).str.head(TEXT) for name in wanted if name == "text"
+    )
 
 
 def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:

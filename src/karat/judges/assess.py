@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import polars as pl
 
 from karat.findings import EXAMPLES, Finding
 from karat.judges.relations import Drawn, all_verdicts, draw_relation
@@ -14,14 +15,24 @@ from karat.judges.samples import sample_run
 from karat.preflight import missing_queries, nothing_retrieved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    import polars as pl
-
-    from karat.align import Policy
+    from karat.align import Aligned, Policy
     from karat.data import Gold, Run
-    from karat.judges.verdicts import Aspect, Judge, Judged, Progress, Sample
+    from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Progress, Sample, Verdict
     from karat.match.matcher import Matcher
+
+
+VERDICTS = {
+    "query": pl.String,
+    "aspect": pl.String,
+    "item": pl.String,
+    "chunk": pl.String,
+    "value": pl.Int64,
+    "reason": pl.String,
+    "quote": pl.String,
+    "unproven": pl.Boolean,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class Assessed:
     """What a judge made of one run: a relation for each aspect, and what is worth knowing."""
 
     relations: Mapping[str, Drawn]  # by the spelling of the relation
+    aligned: Aligned
     samples: list[Sample]
     verdicts: list[Judged]
     findings: list[Finding]
@@ -64,7 +76,36 @@ def judge_run(  # noqa: PLR0917
         name: draw_relation(sampled, verdicts, gold, cast("Aspect", matcher.name)).select(keep)
         for name, matcher in matchers.items()
     }
-    return Assessed(relations, sampled.samples, verdicts, findings)
+    return Assessed(relations, sampled.aligned, sampled.samples, verdicts, findings)
+
+
+def verdict_rows(assessed: Assessed) -> pl.DataFrame:
+    """Return every verdict as a row: query, aspect, item, chunk, value, reason, quote, unproven."""
+    rows: list[tuple[object, ...]] = []
+    for sample, judged in zip(assessed.samples, assessed.verdicts, strict=True):
+        matrices: list[tuple[str, Sequence[str], Matrix]] = [
+            ("relevance", [sample.question], (judged.relevance,) if judged.relevance else ()),
+            ("claims", judged.claim_texts, judged.claims),
+            ("entities", judged.entity_texts, judged.entities),
+        ]
+        rows += (
+            (sample.query, aspect, item, sample.chunks[chunk], *_cells(verdict))
+            for aspect, items, matrix in matrices
+            for item, row in zip(items, matrix, strict=False)
+            for chunk, verdict in enumerate(row)
+        )
+        rows += (
+            (sample.query, "statements", text, chunk, *_cells(verdict))
+            for chunk, texts, row in zip(
+                sample.chunks, judged.statement_texts, judged.statements, strict=False
+            )
+            for text, verdict in zip(texts, row, strict=False)
+        )
+    return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+
+
+def _cells(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.value, verdict.reason, verdict.quote, verdict.unproven
 
 
 def _findings(
