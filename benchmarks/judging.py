@@ -49,7 +49,7 @@ def judging(requests: int, rounds: int) -> tuple[Table, float]:
     ]
     header = ("client", "how", "seconds", "requests a second", "busy")
     remark = JUDGING.replace("Requests", f"{requests:,} requests", 1)
-    return Table("8. Judging", remark, header, rows, texts=2), shares["karat"]
+    return Table("11. Judging", remark, header, rows, texts=2), shares["karat"]
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def assess(  # noqa: PLR0917
         lenient=drawn.lenient,
         listed=drawn.listed,
         verdicts=pl.concat(drawn.verdicts) if drawn.verdicts else None,
-        judge={} if judge is None else {"name": judge.name, **judge.about()},
+        judge={} if judge is None else {"name": judge.name, **judge.about(), **_card(judge.name)},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
         about={
             name: about for name, about in abouts.items() if about is not None and about.width > 1
@@ -171,6 +171,14 @@ def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFra
     joined = listed.join(texts, on="doc", how="left", maintain_order="left")
     own = [pl.col("text")] if "text" in listed.columns else []
     return joined.with_columns(text=pl.coalesce(*own, "__text")).drop("__text")
+
+
+def _card(judge: str) -> dict[str, str]:
+    """Return how far a judge agrees with people, where somebody has measured it."""
+    from karat.judges.cards import find_card  # noqa: PLC0415 - few evaluations have a judge
+
+    card = find_card(judge)
+    return {} if card is None else {"card": card.cite()}
 
 
 def find_matchers(

@@ -5,7 +5,10 @@
     ├── MeasureError      a measure, parameter or cutoff that does not exist
     ├── OptionError       an option has a value karat does not know
     ├── AlignError        run and gold do not fit together
-    └── SaveError         a result could not be written
+    ├── SaveError         a result could not be written
+    ├── EmbeddingError    a model, function or endpoint gave no usable vectors
+    │   └── EndpointError the endpoint of embeddings gave none at all
+    └── JudgeError        a judge cannot be asked at all
 
 A message says what was found and where; `fix` says what to do about it.
 """
@@ -56,6 +59,22 @@ class AlignError(KaratError):
 
 class SaveError(KaratError):
     """A result could not be written."""
+
+
+class EmbeddingError(KaratError):
+    """A model, function or endpoint gave no usable vectors."""
+
+
+class EndpointError(EmbeddingError):
+    """The embedding endpoint could not be reached, refused, or answered with something else."""
+
+    def __init__(self, what: str, *, where: str, status: int | None = None, fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.status = status
+
+
+class JudgeError(KaratError):
+    """The judge cannot be asked at all: no server, no access, no such model."""
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:

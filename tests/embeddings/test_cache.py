@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import EmbeddingError, cache, cache_folder, cached, find_embedder
+from karat import database
+from karat.embeddings import EmbeddingError, cache_folder, cached, find_embedder
 from karat.embeddings.cache import BATCH, FILE, CachedEmbedder
 from karat.errors import InputError, SaveError
 from tests.embeddings.counting import Counting
@@ -272,7 +273,7 @@ def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
 def test_a_file_that_another_process_will_not_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "PATIENCE", 0.01)
+    monkeypatch.setattr(database, "PATIENCE", 0.01)
     cached(Counting(), tmp_path).embed(["a"])
     other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -14,8 +14,8 @@ import pytest
 
 from karat.embeddings import EmbeddingError, EndpointError, cached, find_embedder
 from karat.embeddings.endpoint import Manners, openai_embedder
-from karat.embeddings.patience import LONGEST, pause, seconds
 from karat.errors import OptionError
+from karat.patience import LONGEST, pause, seconds
 from tests.embeddings import server as answers
 from tests.embeddings.server import Server, status, vector
 

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
 
@@ -76,6 +76,23 @@ def error(status: int, message: str = "no", *, param: str | None = None, **more:
 def echo(call: Call) -> Reaction:
     """Answer well, with a JSON object that depends on the prompt only."""
     return chat(json.dumps({"heard": call.prompt}))
+
+
+class Barrier:
+    """Answers so many calls, then holds all others back until it is opened."""
+
+    def __init__(self, calls: int, script: Script = echo) -> None:
+        self.left = calls
+        self.script = script
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+
+    def __call__(self, call: Call) -> Reaction:
+        self.left -= 1
+        if self.left >= 0:
+            return self.script(call)
+        self.reached.set()
+        return replace(self.script(call), until=self.opened)
 
 
 class Server:

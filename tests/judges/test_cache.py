@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import KaratError, OptionError, SaveError
+from karat.database import cache_folder
+from karat.errors import InputError, KaratError, OptionError, SaveError
 from karat.judges.answers import Answer, Reason, Usage
 from karat.judges.cache import FILE, Cache
-from karat.judges.database import cache_folder
 from karat.judges.endpoint import Endpoint
 from karat.judges.request import Message, Request
 from tests.judges.asking import SCHEMA, ask, question
@@ -153,7 +153,7 @@ def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0garbage"])
 def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(SaveError, match=FILE) as error:
+    with pytest.raises(InputError, match=FILE) as error:
         Cache.open(tmp_path)
     assert "delete the file" in error.value.fix
 
@@ -163,7 +163,7 @@ def test_a_file_of_a_later_karat_is_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(SaveError, match="layout 99"):
+    with pytest.raises(InputError, match="layout 99"):
         Cache.open(tmp_path)
 
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from karat.errors import KaratError
+from karat.errors import JudgeError, KaratError
 from karat.judges.answers import Answer, Failure, Outcome, Reason
 from karat.judges.budget import Ledger
 from karat.judges.cache import Cache
 from karat.judges.client import Manners
-from karat.judges.errors import JudgeError
 from karat.judges.parse import Unreadable, extract_object
 from karat.judges.run import ask_all
 from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question

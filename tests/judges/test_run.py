@@ -23,7 +23,7 @@ from karat.judges.cache import FILE, Cache
 from karat.judges.prices import Prices
 from karat.judges.run import Progress, ask_all
 from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
-from tests.judges.server import Call, Reaction, chat, echo, error, serve
+from tests.judges.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
     from tests.judges.server import Server
@@ -78,22 +78,6 @@ def stored(folder: Path) -> int:
 
 def expected(count: int) -> list[str]:
     return [json.dumps({"heard": str(number)}) for number in range(count)]
-
-
-class Barrier:
-    """Answers so many calls, then holds all others back until it is opened."""
-
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-        self.reached = threading.Event()
-        self.opened = threading.Event()
-
-    def __call__(self, call: Call) -> Reaction:
-        self.left -= 1
-        if self.left >= 0:
-            return echo(call)
-        self.reached.set()
-        return replace(echo(call), until=self.opened)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill so")

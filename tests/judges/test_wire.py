@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.errors import KaratError, OptionError
+from karat.errors import JudgeError, KaratError, OptionError
 from karat.judges.answers import Answer, Failure, Reason
 from karat.judges.endpoint import Endpoint
-from karat.judges.errors import JudgeError
 from karat.judges.run import ask_all
 from tests.judges.asking import HASTE, KEY, ask, question
 from tests.judges.server import Call, Reaction, chat, echo, serve

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.embeddings.cache import cache_folder, cached
+from karat.database import cache_folder
+from karat.embeddings.cache import cached
 from karat.embeddings.embedder import (
     Embedder,
-    EmbeddingError,
     EmbedFunction,
     TextEmbedder,
     Vectors,
 )
-from karat.embeddings.endpoint import EndpointError, openai_embedder
+from karat.embeddings.endpoint import openai_embedder
 from karat.embeddings.minilm import minilm_embedder
 from karat.embeddings.onnx import onnx_embedder
 from karat.embeddings.similarity import cosine
 from karat.embeddings.static import static_embedder
 from karat.embeddings.transformers import transformers_embedder
-from karat.errors import OptionError, nearest
+from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

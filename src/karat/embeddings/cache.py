@@ -10,40 +10,25 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from karat.embeddings.embedder import Embedder, EmbeddingError, TextEmbedder, Vectors
-from karat.errors import InputError, KaratError, SaveError
+from karat.database import Database, cache_folder
+from karat.embeddings.embedder import Embedder, TextEmbedder, Vectors
+from karat.errors import EmbeddingError
 
 FILE = "vectors.sqlite"
 LAYOUT = 1
 BATCH = 256  # texts embedded, then written
 ASKED = 500  # keys in one query
-PATIENCE = 60.0  # seconds to wait for another process that writes
 TABLES = """
 CREATE TABLE IF NOT EXISTS embedder (id INTEGER PRIMARY KEY, name TEXT UNIQUE, width INTEGER);
 CREATE TABLE IF NOT EXISTS vector (
     embedder INTEGER NOT NULL, text BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (embedder, text)
 );
 """
-BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def cache_folder() -> Path:
-    """Return where karat keeps what it need not make twice: `$KARAT_CACHE_DIR` or the system's."""
-    if chosen := os.environ.get("KARAT_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local or Path.home() / "AppData" / "Local") / "karat" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "karat"
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache") / "karat"
 
 
 def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
@@ -95,62 +80,17 @@ class VectorStore:
     """The vectors of one embedder in a file; the file is open only inside `open`."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._path = path
+        self._file = Database(path, "vectors", TABLES, LAYOUT)
         self._name = name
 
     @contextlib.contextmanager
     def open(self) -> Iterator[OpenStore]:
         """Open the file, make it where there is none, and turn its failures into ours."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unusable(str(error.strerror)) from None
-        try:
-            opened = sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)
-            with contextlib.closing(opened) as connection:
-                self._prepare(connection)
+            with contextlib.closing(self._file.open()) as connection:
                 yield OpenStore(connection, self._name)
         except sqlite3.Error as error:
-            raise self._failure(error) from None
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        layout = connection.execute("PRAGMA user_version").fetchone()[0]
-        if layout not in (0, LAYOUT):
-            raise InputError(
-                f"the cache has layout {layout}, this karat knows {LAYOUT}",
-                where=str(self._path),
-                fix="delete the file, or name another folder with KARAT_CACHE_DIR",
-            )
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise  # else another process has the file, and the mode stays for the next to set
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if layout == LAYOUT:
-            return
-        connection.execute("BEGIN EXCLUSIVE")  # one process at a time makes the tables
-        for statement in TABLES.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {LAYOUT}")
-        connection.execute("COMMIT")
-
-    def _failure(self, error: sqlite3.Error) -> KaratError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in BROKEN:
-            return InputError(
-                f"the cache of vectors is damaged: {error}",
-                where=str(self._path),
-                fix="delete the file; its vectors are made again",
-            )
-        return self._unusable(str(error))
-
-    def _unusable(self, reason: str) -> SaveError:
-        return SaveError(
-            f"the cache of vectors cannot be used: {reason}",
-            where=str(self._path),
-            fix="set KARAT_CACHE_DIR to a folder on a local disk that you may write to",
-        )
+            raise self._file.failure(error) from None
 
 
 class OpenStore:

@@ -9,16 +9,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.errors import InputError, KaratError, OptionError
+from karat.errors import EmbeddingError, InputError, KaratError, OptionError
 
 Vectors: TypeAlias = NDArray[np.float32]
 EmbedFunction: TypeAlias = Callable[[list[str]], Any]
 
 UNIT = 1e-6  # a row this close to length 1 is left as it is, so that checking twice changes nothing
-
-
-class EmbeddingError(KaratError):
-    """A model, function or endpoint gave no usable vectors."""
 
 
 @runtime_checkable

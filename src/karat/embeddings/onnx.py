@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.embeddings.embedder import EmbeddingError, TextEmbedder, Vectors, need
+from karat.embeddings.embedder import TextEmbedder, Vectors, need
 from karat.embeddings.files import (
     fingerprint,
     load_tokenizer,
@@ -24,6 +24,7 @@ from karat.embeddings.files import (
     read_json,
     unreadable,
 )
+from karat.errors import EmbeddingError
 
 POOLED = "sentence_embedding"  # the output of a model that pools itself
 POOLINGS = ("mean", "cls", "max", "lasttoken")

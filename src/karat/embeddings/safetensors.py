@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.embeddings.embedder import EmbeddingError
 from karat.embeddings.files import unreadable
+from karat.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.embeddings.embedder import EmbeddingError, TextEmbedder, Vectors, need
+from karat.embeddings.embedder import TextEmbedder, Vectors, need
 from karat.embeddings.files import fingerprint, load_tokenizer, model_folder, unreadable
 from karat.embeddings.safetensors import read_tensors
+from karat.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

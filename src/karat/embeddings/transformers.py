@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.embeddings.embedder import EmbeddingError, TextEmbedder, need
+from karat.embeddings.embedder import TextEmbedder, need
 from karat.embeddings.files import fingerprint
+from karat.errors import EmbeddingError
 
 
 def transformers_embedder(model: str) -> TextEmbedder:

@@ -71,6 +71,7 @@ def judge_run(  # noqa: PLR0917
     findings += nothing_retrieved(asked, gold, policy)
     verdicts = judge.judge(sampled.samples, aspects, progress)
     findings += _findings(sampled.samples, verdicts, aspects)
+    findings += getattr(judge, "findings", list)()  # what only the judge can know
     keep = seen if policy.missing == "skip" else np.ones(len(seen), dtype=bool)
     relations = {
         name: draw_relation(sampled, verdicts, gold, cast("Aspect", matcher.name)).select(keep)

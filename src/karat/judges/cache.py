@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from karat.database import Database, cache_folder
 from karat.errors import choose
 from karat.judges.answers import Answer, Usage
-from karat.judges.database import cache_folder, failure, open_database, open_in_memory
 
 FILE = "answers.sqlite"
 LAYOUT = 1
@@ -39,10 +39,11 @@ class Cache:
     was opened, `off` remembers answers no longer than the object lives.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None, since: float) -> None:
+    def __init__(self, path: Path | None, since: float = 0.0) -> None:
         self.path = path
         self.broken = ""  # why answers are no longer stored, if so
-        self._connection = connection
+        self._file = Database(path, "answers", TABLE, LAYOUT)
+        self._connection = self._file.open()
         self._since = since
 
     @classmethod
@@ -50,10 +51,9 @@ class Cache:
         """Open the cache of a folder, by default the user's."""
         choose("cache mode", mode, MODES)
         if mode == "off":
-            return cls(open_in_memory(TABLE), None, 0.0)
+            return cls(None)
         path = (cache_folder() if folder is None else Path(folder)) / FILE
-        connection = open_database(path, TABLE, LAYOUT)
-        return cls(connection, path, time.time() if mode == "refresh" else 0.0)
+        return cls(path, time.time() if mode == "refresh" else 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +78,7 @@ class Cache:
             try:
                 rows = self._connection.execute(query, (self._since, *asked)).fetchall()
             except sqlite3.Error as error:
-                raise failure(self.path or Path(":memory:"), error) from None
+                raise self._file.failure(error) from None
             found |= {row[0]: _answer(*row[1:]) for row in rows}
         return found
 

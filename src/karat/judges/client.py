@@ -11,12 +11,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from karat.errors import OptionError
+from karat.errors import JudgeError, OptionError
 from karat.judges.answers import PASSING, Answer, Failure, Outcome, Reason, Reply, read_reply
 from karat.judges.budget import Ledger, guess_usage
 from karat.judges.complaint import Complaint
 from karat.judges.endpoint import KEY_VARIABLES, Endpoint
-from karat.judges.errors import JudgeError
 from karat.judges.pacing import Pacer
 from karat.judges.wire import Wire
 

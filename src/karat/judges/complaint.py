@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+
+from karat.patience import seconds
 
 if TYPE_CHECKING:
     from karat.judges.request import Json
@@ -120,27 +120,12 @@ def _place(error: Json) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds the server asks to wait: a number, or a date.
+    """Return how many seconds the server asks to wait, None if it does not say.
 
-    >>> retry_after({"retry-after": "2.5"})
-    2.5
-    >>> date = {"date": "Wed, 21 Oct 2015 07:28:00 GMT"}
-    >>> retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:30 GMT"} | date)
-    30.0
+    >>> retry_after({"retry-after": "2.5"}), retry_after({"retry-after-ms": "20"})
+    (2.5, 0.02)
     """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "").strip()
-        if re.fullmatch(r"\d{1,12}(\.\d*)?", said):
-            return float(said) / unit
-    then = _seconds(headers.get("retry-after", ""))
-    if then is None:
-        return None
-    now = _seconds(headers.get("date", ""))  # the server's clock, if it shows it
-    return max(then - (time.time() if now is None else now), 0.0)
-
-
-def _seconds(date: str) -> float | None:
-    try:
-        return parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None
+    wait = seconds(headers.get("retry-after-ms"))
+    if wait is not None:
+        return wait / 1000.0
+    return seconds(headers.get("retry-after"), headers.get("date"))

@@ -1,0 +1,123 @@
+"""Options for judges, and what a command makes of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from karat.judges.forecast import Forecast
+    from karat.judges.verdicts import Aspect, Judge, Judged, Progress, Sample
+
+# options that only a language model understands, by the name that `find_judge` takes
+FOR_MODELS = (
+    "base_url",
+    "votes",
+    "decompose",
+    "prompts",
+    "concurrency",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "prices",
+)
+
+
+def judging(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say who judges, and how."""
+    for option in (
+        click.option("--prices", metavar="FILE", help="Prices of models, as TOML or JSON."),
+        click.option("--max-cost", type=float, metavar="MONEY", help="Stop before it costs more."),
+        click.option("--max-tokens", type=int, metavar="N", help="Stop before it takes more."),
+        click.option("--max-calls", type=int, metavar="N", help="Stop before it asks more often."),
+        click.option("--dry-run", is_flag=True, help="Only say what a model would be asked."),
+        click.option("--refresh", is_flag=True, help="Ask again what is in the cache."),
+        click.option("--no-cache", is_flag=True, help="Neither read nor write the cache."),
+        click.option("--concurrency", type=int, metavar="N", help="Requests at a time, at most."),
+        click.option("--prompts", metavar="DIR", help="Prompts in the place of karat's."),
+        click.option("--decompose", is_flag=True, default=None, help="Let the model list claims."),
+        click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
+        click.option("--base-url", metavar="URL", help="Where an OpenAI-compatible server is."),
+        click.option(
+            "--judge",
+            default="local",
+            show_default=True,
+            metavar="JUDGE",
+            help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
+            "replay:FILE.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def take(choices: dict[str, Any]) -> dict[str, Any]:
+    """Take the options about judges out of all, and return what `evaluate` needs."""
+    from karat.judges.find import find_judge  # noqa: PLC0415
+
+    spec = choices.pop("judge")
+    asked = {name: choices.pop(name) for name in FOR_MODELS}
+    given = {name: value for name, value in asked.items() if value is not None}
+    refresh, off = choices.pop("refresh"), choices.pop("no_cache")
+    if refresh and off:
+        raise click.UsageError("--refresh and --no-cache exclude each other")
+    if refresh or off:
+        given["cache"] = "refresh" if refresh else "off"
+    if choices.pop("dry_run"):
+        return {"judge": Rehearsal(find_judge(spec, **given))}
+    return {"judge": spec, "judge_options": given}
+
+
+class Rehearsed(Exception):  # noqa: N818 - it is the answer, not an error
+    """What a judge would have asked."""
+
+    def __init__(self, forecast: Forecast) -> None:
+        super().__init__("a dry run")
+        self.forecast = forecast
+
+    def render(self, how: str) -> str:
+        """Return the forecast as text, or as JSON."""
+        guess = self.forecast
+        if how == "json":
+            names = ("requests", "calls", "stored", "prompt_tokens", "completion_tokens", "cost")
+            found = {name: getattr(guess, name) for name in names}
+            return json.dumps({"forecast": found}, indent=1) + "\n"
+        cost = "unknown, give --prices" if guess.cost is None else f"{guess.cost:.4f}"
+        return (
+            f"calls: {guess.calls} ({guess.stored} more are in the cache)\n"
+            f"prompt tokens: about {guess.prompt_tokens}\n"
+            f"answer tokens: about {guess.completion_tokens}\n"
+            f"cost: {cost}\n"
+            "nothing was asked\n"
+        )
+
+
+class Rehearsal:
+    """In the place of a judge: says what it would ask instead of asking."""
+
+    def __init__(self, judge: Judge) -> None:
+        if not hasattr(judge, "dry_run"):
+            raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
+        self._judge = judge
+        self.name = judge.name
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[Judged]:
+        """Raise the forecast."""
+        del progress
+        raise Rehearsed(self._judge.dry_run(samples, aspects))
+
+    def about(self) -> dict[str, Any]:
+        """Return nothing: nobody was asked."""
+        return {}
+
+
+__all__ = ["Rehearsed", "judging", "take"]

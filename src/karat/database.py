@@ -1,0 +1,106 @@
+"""SQLite files that processes share, in the folder for what need not be made twice."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from karat.errors import InputError, KaratError, SaveError
+
+PATIENCE = 60.0  # seconds to wait for another process that writes
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def cache_folder() -> Path:
+    """Return `$KARAT_CACHE_DIR`, or a folder where the system keeps such things."""
+    if chosen := os.environ.get("KARAT_CACHE_DIR", ""):
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        roaming = os.environ.get("LOCALAPPDATA", "") or Path.home() / "AppData" / "Local"
+        return Path(roaming) / "karat" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "karat"
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (shared if shared.is_absolute() else Path.home() / ".cache") / "karat"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A file of tables, or without a path the same in memory; its errors are ours."""
+
+    path: Path | None
+    holds: str  # what is in it, for messages: "vectors"
+    tables: str  # the statements that make them
+    layout: int  # raised when the tables change
+
+    def open(self) -> sqlite3.Connection:
+        """Open the file, make it where there is none; each statement is committed by itself.
+
+        With a write-ahead log, what was committed survives the death of the process, and readers
+        do not wait for writers.
+        """
+        connection = None
+        try:
+            if self.path is not None:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            connection = self._connect()
+            self._prepare(connection)
+        except (OSError, sqlite3.Error, KaratError) as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, OSError):
+                raise self._unusable(str(error.strerror)) from None
+            raise error if isinstance(error, KaratError) else self.failure(error) from None
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        # one thread at a time uses it, but not always the one that opened it
+        return sqlite3.connect(
+            self.path or ":memory:",
+            timeout=PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, self.layout):
+            raise InputError(
+                f"the cache of {self.holds} has layout {found}, this karat knows {self.layout}",
+                where=str(self.path),
+                fix="delete the file, or name another folder with KARAT_CACHE_DIR",
+            )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise  # else another process has the file, and the mode stays for the next to set
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if found == self.layout:
+            return
+        connection.execute("BEGIN EXCLUSIVE")  # one process at a time makes the tables
+        for statement in self.tables.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {self.layout}")
+        connection.execute("COMMIT")
+
+    def failure(self, error: sqlite3.Error) -> KaratError:
+        """Say what is wrong with the file, and what to do about it."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in DAMAGED:
+            return InputError(
+                f"the cache of {self.holds} is damaged: {error}",
+                where=str(self.path),
+                fix="delete the file; what it held is made again",
+            )
+        return self._unusable(str(error))
+
+    def _unusable(self, reason: str) -> SaveError:
+        return SaveError(
+            f"the cache of {self.holds} cannot be used: {reason}",
+            where=str(self.path or "memory"),
+            fix="set KARAT_CACHE_DIR to a folder on a local disk that you may write to",
+        )

@@ -1,0 +1,79 @@
+"""A judge made of a Python function: it sees a sample and returns verdicts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from karat.errors import KaratError, OptionError
+from karat.judges.recorded import as_judged, as_record
+from karat.judges.verdicts import Aspect, Judged, Progress, Sample
+
+
+class FunctionJudge:
+    """Asks a function from a `Sample` to a dict with the fields of `Judged`, or to a `Judged`.
+
+    What it returns is checked against the sample. What does not fit, and what the function raises,
+    is a failure with a reason; other samples are not touched by it.
+
+    >>> def first_is_best(sample):
+    ...     return {"relevance": [3] + [0] * (len(sample.chunks) - 1)}
+    >>> judge = FunctionJudge(first_is_best)
+    >>> judged = judge.judge([Sample("q1", "Why?", ("a", "b"))], frozenset({"relevance"}))
+    >>> [verdict.value for verdict in judged[0].relevance]
+    [3, 0]
+    """
+
+    def __init__(self, function: Callable[[Sample], Any], *, name: str = "") -> None:
+        if inspect.iscoroutinefunction(function):
+            raise OptionError(
+                "a judge's function cannot be async", fix="call asyncio.run(...) inside of it"
+            )
+        own = getattr(function, "__qualname__", type(function).__qualname__)
+        self._name = name or f"function:{own}"
+        self._function = function
+        self._asked = self._failed = 0
+
+    @property
+    def name(self) -> str:
+        """The name that was given, or that of the function."""
+        return self._name
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says."""
+        return {"judge": self._name, "calls": self._asked, "failed": self._failed}
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order."""
+        judged = []
+        for sample in samples:
+            judged.append(self._ask(sample, aspects))
+            if progress is not None:
+                progress(Progress(len(judged), len(samples)))
+        return judged
+
+    def _ask(self, sample: Sample, aspects: frozenset[Aspect]) -> Judged:
+        self._asked += 1
+        try:
+            found = self._function(sample)
+        except KaratError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the function does wrong
+            return self._failure(aspects, f"the function raised {type(error).__name__}: {error}")
+        if isinstance(found, Judged):
+            found = as_record(found)
+        if not isinstance(found, Mapping):
+            return self._failure(
+                aspects, f"the function returned a {type(found).__name__}, no dict"
+            )
+        return as_judged(found, sample, aspects)
+
+    def _failure(self, aspects: frozenset[Aspect], reason: str) -> Judged:
+        self._failed += 1
+        return Judged(failures=dict.fromkeys(sorted(aspects), reason))

@@ -1,0 +1,231 @@
+"""What people said: pairs of a question and a chunk with a label, from records or from a gold.
+
+Records (JSON lines, CSV, TSV, Parquet, a frame, a list of dicts) have a `question`, a `chunk` and a
+`label`; every other column can slice the results. A gold (qrels or any other that karat reads) has
+ids only, so the texts of the chunks and of the questions come from files of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import InputError, nearest
+from karat.read import load_gold
+from karat.read.corpus import load_corpus
+from karat.read.jsonl import all_entries
+from karat.read.record import Entry, entries
+from karat.read.source import Source
+from karat.read.table import frame
+from karat.read.tabular import Csv, Parquet, Tsv
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# what people call the columns, karat's own name first
+COLUMNS = {
+    "question": "question claim user_input input query_text query",
+    "chunk": "chunk text passage context contents content page_content document statement",
+    "label": "label grade relevance relevant verdict rating rel",
+}
+IDS = ("query", "query_id", "qid", "doc", "doc_id", "docid", "chunk_id", "id", "_id")
+WORDS = {
+    "yes": 1,
+    "true": 1,
+    "relevant": 1,
+    "no": 0,
+    "false": 0,
+    "irrelevant": 0,
+    "not relevant": 0,
+}
+HIGHEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labelled pairs, one after the other; negative labels count as 0."""
+
+    name: str  # the file, or what was given
+    questions: tuple[str, ...]  # or claims
+    chunks: tuple[str, ...]
+    labels: tuple[int, ...]  # 0 to 3
+    queries: tuple[str, ...]  # the id of each question
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # to slice by
+    blank: int = 0  # pairs without a label, left out
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def load_labels(data: object, *, corpus: object = None, questions: object = None) -> Labels:
+    """Read labels; with `corpus` and `questions`, the texts by id, `data` is a gold.
+
+    >>> found = load_labels([{"question": "Why?", "chunk": "Because.", "label": 1, "by": "Ann"}])
+    >>> found.labels, found.columns["by"]
+    ((1,), ('Ann',))
+    """
+    if isinstance(data, Labels):
+        return data
+    name = os.path.basename(data) if isinstance(data, str | os.PathLike) else "labels"  # noqa: PTH119
+    if corpus is not None:
+        return _from_gold(str(name), data, corpus, questions)
+    return _from_records(str(name), _records(data))
+
+
+def _from_gold(name: str, data: object, corpus: object, questions: object) -> Labels:
+    gold = load_gold(data)
+    texts = dict(load_corpus(corpus).select("doc", "text").rows())
+    asked = _asked(gold.queries, questions)
+    rows = gold.rows().select("query", "doc", "grade").rows()
+    for query, doc, _ in rows:
+        if query not in asked or doc not in texts:
+            what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
+            raise InputError(f"{what} has no text", where=name, fix="add it to the file of texts")
+    labels = (_label(grade, f"{name}, query {query}, {doc}") for query, doc, grade in rows)
+    return Labels(
+        name,
+        tuple(asked[query] for query, _, _ in rows),
+        tuple(texts[doc] for _, doc, _ in rows),
+        tuple(label or 0 for label in labels),
+        tuple(query for query, _, _ in rows),
+        {
+            column: tuple(str(gold.queries[column][int(at)]) for at in gold.member_query)
+            for column in gold.queries.columns
+            if column not in ("query", "question", "reference")
+        },
+    )
+
+
+def _asked(queries: pl.DataFrame, questions: object) -> dict[str, str]:
+    """Return the text of each question by id."""
+    if questions is not None:
+        return dict(load_corpus(questions).select("doc", "text").rows())
+    if "question" in queries.columns:
+        return dict(queries.select("query", "question").rows())
+    raise InputError(
+        "the labels name queries by id, and nothing says what was asked",
+        fix="give the texts of the questions: questions=… or --questions FILE",
+    )
+
+
+def _records(data: object) -> Iterator[Entry]:
+    """Go through records, whatever they are in."""
+    if isinstance(data, str | os.PathLike):
+        yield from _from_file(Source.of(data))
+        return
+    table = frame(data)
+    if table is not None:
+        data = table.iter_rows(named=True)
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
+        raise InputError(
+            f"a {type(data).__name__} holds no labels",
+            fix="pass a path, a data frame, or a list of dicts with question, chunk and label",
+        )
+    yield from entries(data, "labels")
+
+
+def _from_file(source: Source) -> Iterator[Entry]:
+    head = source.head()
+    if head.startswith(b"PAR1"):
+        table = Parquet().whole(source)
+    elif head.lstrip()[:1] == b"{":
+        yield from all_entries(source)
+        return
+    else:
+        first = head.partition(b"\n")[0]
+        table = (Tsv() if b"\t" in first else Csv()).whole(source)
+        known = set(table.columns)
+        if not any(name in known for name in COLUMNS["label"].split()):
+            raise InputError(
+                f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
+                where=source.where,
+                fix="name the columns question, chunk and label; judgements by id (qrels) need the "
+                "texts: --corpus and --questions",
+            )
+    yield from entries(table.iter_rows(named=True), source.where, "row")
+
+
+def _from_records(name: str, listed: Iterable[Entry]) -> Labels:
+    rows: list[tuple[str, str, int, str]] = []
+    about: list[dict[str, str]] = []
+    blank = 0
+    for entry in listed:
+        record = entry.value
+        if not isinstance(record, Mapping):
+            raise InputError(f"a {type(record).__name__}, not an object", where=entry.where())
+        names = _names(tuple(record), entry)
+        question, chunk = (_text(record[names[it]], it, entry) for it in ("question", "chunk"))
+        label = _label(record[names["label"]], entry.where)
+        if label is None:
+            blank += 1
+            continue
+        query = next((record[it] for it in IDS[:3] if record.get(it) is not None), question)
+        rows.append((question, chunk, label, str(query)))
+        about.append(_slices(record, names))
+    if not rows:
+        raise InputError("there is no label", where=name, fix="give at least one labelled pair")
+    columns = dict.fromkeys(column for each in about for column in each)
+    return Labels(
+        name=name,
+        questions=tuple(row[0] for row in rows),
+        chunks=tuple(row[1] for row in rows),
+        labels=tuple(row[2] for row in rows),
+        queries=tuple(row[3] for row in rows),
+        columns={column: tuple(each.get(column, "") for each in about) for column in columns},
+        blank=blank,
+    )
+
+
+def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:
+    """Map karat's names to the columns that hold them."""
+    found = {}
+    for name, spellings in COLUMNS.items():
+        present = [word for word in spellings.split() if word in columns]
+        if not present:
+            close = next(filter(None, (nearest(it, spellings.split()) for it in columns)), "")
+            also = ", ".join(spellings.split()[1:])
+            raise InputError(
+                f"no {name}, only {', '.join(map(repr, columns[:8]))}",
+                where=entry.where(),
+                fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
+            )
+        found[name] = present[0]
+    return found
+
+
+def _text(value: object, name: str, entry: Entry) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise InputError(f"the {name} is {str(value)[:40]!r}, not a text", where=entry.where())
+
+
+def _label(value: object, where: Any) -> int | None:  # noqa: ANN401
+    """Return a label as a number from 0 to 3, None if there is none."""
+    text = str(value).strip().casefold() if isinstance(value, str) else value
+    if text is None or text == "" or text != text:  # noqa: PLR0124  NaN differs from itself
+        return None
+    number = WORDS.get(text, text) if isinstance(text, str) else text
+    try:
+        grade = float(number)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        grade = HIGHEST + 1.0
+    if not grade.is_integer() or grade > HIGHEST:
+        raise InputError(
+            f"the label is {str(value)[:40]!r}",
+            where=where() if callable(where) else where,
+            fix=f"labels are whole numbers from 0 to {HIGHEST}, or yes and no",
+        )
+    return max(0, int(grade))
+
+
+def _slices(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of a record that slices can be cut by."""
+    return {
+        str(column): str(value)
+        for column, value in record.items()
+        if column not in names.values()
+        and column not in IDS
+        and isinstance(value, str | int | float | bool)
+    }

@@ -1,0 +1,178 @@
+"""Several judges at once: what most of them say, or their mean, and how far they agree.
+
+A judge that failed has no vote; where all failed, so did the panel. Of equally many votes the
+lower value wins, and a mean halfway between two values is the lower one: a tie is no yes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+from karat.errors import OptionError, choose
+from karat.judges.agreeing import agreement
+from karat.judges.entities import plain_form
+from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Progress, Sample, Verdict
+
+How: TypeAlias = Literal["majority", "mean"]
+Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
+
+ONE = 2  # judges make a panel
+
+
+class PanelJudge:
+    """Asks several judges and gives the verdict of the majority, or the mean.
+
+    >>> from karat.judges.function import FunctionJudge
+    >>> strict = FunctionJudge(lambda sample: {"relevance": [0, 0]}, name="strict")
+    >>> kind = FunctionJudge(lambda sample: {"relevance": [3, 1]}, name="kind")
+    >>> fair = FunctionJudge(lambda sample: {"relevance": [2, 0]}, name="fair")
+    >>> panel = PanelJudge([strict, kind, fair], how="mean")
+    >>> judged = panel.judge([Sample("q", "Why?", ("a", "b"))], frozenset({"relevance"}))
+    >>> [(verdict.value, verdict.reason) for verdict in judged[0].relevance]
+    [(2, 'strict 0, kind 3, fair 2'), (0, 'strict 0, kind 1, fair 0')]
+    """
+
+    def __init__(self, judges: Sequence[Judge], *, how: How = "majority") -> None:
+        if len(judges) < ONE:
+            raise OptionError("a panel of one judge", fix="give two judges or more")
+        choose("way to decide", how, ("majority", "mean"))
+        self._judges = list(judges)
+        self._decide = partial(_decided, [judge.name for judge in judges], how)
+        self._how = how
+        self._votes: dict[str, list[Votes]] = {}
+
+    @property
+    def name(self) -> str:
+        """The judges and how they decide."""
+        return f"panel({'+'.join(judge.name for judge in self._judges)},{self._how})"
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says: each judge, and how far they agree, by aspect."""
+        names = [judge.name for judge in self._judges]
+        return {
+            "judge": self.name,
+            "judges": [judge.about() for judge in self._judges],
+            "agreement": {
+                aspect: [
+                    {"judges": [names[one], names[other]], **agreement(votes, one, other)}
+                    for one, other in combinations(range(len(names)), 2)
+                ]
+                for aspect, votes in self._votes.items()
+            },
+        }
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order."""
+        opinions = []
+        for number, judge in enumerate(self._judges):
+            tell = progress and partial(_tell, progress, number, len(self._judges), judge.name)
+            opinions.append(judge.judge(samples, aspects, tell))
+        return [self._one(list(given), aspects) for given in zip(*opinions, strict=True)]
+
+    def _one(self, given: list[Judged], aspects: frozenset[Aspect]) -> Judged:
+        found: dict[str, Any] = {}
+        failures: dict[str, str] = {}
+        for aspect in sorted(aspects):
+            able = [one if aspect not in one.failures else None for one in given]
+            if not any(able):
+                failures[aspect] = "; ".join(dict.fromkeys(one.failures[aspect] for one in given))
+                continue
+            result = self._aspect(aspect, able)
+            if isinstance(result, str):
+                failures[aspect] = result
+            else:
+                found |= result
+        return Judged(**found, failures=failures)
+
+    def _aspect(self, aspect: Aspect, given: list[Judged | None]) -> dict[str, Any] | str:
+        """Return the fields of an aspect, or why the judges cannot be brought together."""
+        if aspect == "relevance":
+            rows = [None if one is None else one.relevance for one in given]
+            return {"relevance": self._row(aspect, rows)}
+        if aspect == "entities":
+            return self._entities(given)
+        texts = f"{aspect.removesuffix('s')}_texts"
+        listed = {getattr(one, texts) for one in given if one}
+        if len(listed) > 1:
+            return f"the judges speak of different {aspect}"
+        shared = listed.pop()
+        matrices: list[Matrix | None] = [
+            None if one is None else getattr(one, aspect) for one in given
+        ]
+        decided = (
+            self._row(aspect, [matrix[number] if matrix else None for matrix in matrices])
+            for number in range(len(shared))
+        )
+        return {texts: shared, aspect: tuple(decided)}
+
+    def _entities(self, given: list[Judged | None]) -> dict[str, Any]:
+        """Let those vote who listed an entity; what half of the judges or fewer listed is none."""
+        listed: dict[str, list[tuple[Verdict, ...] | None]] = {}
+        texts: dict[str, str] = {}
+        for number, one in enumerate(given):
+            for text, row in zip(one.entity_texts, one.entities, strict=True) if one else ():
+                form = plain_form(text) or text
+                texts.setdefault(form, text)
+                listed.setdefault(form, [None] * len(given))[number] = row
+        able = sum(one is not None for one in given)
+        kept = [
+            form for form, rows in listed.items() if 2 * sum(row is not None for row in rows) > able
+        ]
+        matrix: Matrix = tuple(self._row("entities", listed[form]) for form in kept)
+        return {"entity_texts": tuple(texts[form] for form in kept), "entities": matrix}
+
+    def _row(
+        self, aspect: Aspect, rows: Sequence[tuple[Verdict, ...] | None]
+    ) -> tuple[Verdict, ...]:
+        length = max((len(row) for row in rows if row is not None), default=0)
+        votes: list[Votes] = [
+            [row[place] if row and place < len(row) else None for row in rows]
+            for place in range(length)
+        ]
+        self._votes.setdefault(aspect, []).extend(votes)
+        return tuple(map(self._decide, votes))
+
+
+def _decided(names: Sequence[str], how: How, votes: Votes) -> Verdict:
+    """Return the verdict of a panel, with the quote of the first who said the same."""
+    cast = [(name, vote) for name, vote in zip(names, votes, strict=True) if vote is not None]
+    values = [vote.value for _, vote in cast if vote.value is not None]
+    if not values:
+        return Verdict(None, "; ".join(dict.fromkeys(vote.reason for _, vote in cast)))
+    value = _majority(values) if how == "majority" else _mean(values)
+    said = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
+    agreeing = [vote for _, vote in cast if vote.value == value]
+    proof = next((vote for vote in agreeing if vote.quote), None)
+    unproven = bool(value) and bool(agreeing) and all(vote.unproven for vote in agreeing)
+    return Verdict(value, ", ".join(said), proof.quote if proof else "", unproven)
+
+
+def _majority(values: Iterable[int]) -> int:
+    """Return the commonest value, of equally common ones the lowest."""
+    return min(Counter(values).items(), key=lambda entry: (-entry[1], entry[0]))[0]
+
+
+def _mean(values: Sequence[int]) -> int:
+    """Return the rounded mean; halves are rounded down.
+
+    >>> _mean([0, 1]), _mean([0, 1, 1]), _mean([3, 0])
+    (0, 1, 1)
+    """
+    return -(-(2 * sum(values) - len(values)) // (2 * len(values)))
+
+
+def _tell(
+    progress: Callable[[Progress], None], number: int, judges: int, name: str, step: Progress
+) -> None:
+    """Tell the progress of one judge as part of the whole."""
+    done = number * step.total + step.done
+    progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))

@@ -1,0 +1,146 @@
+"""Verdicts in a file: written once, read again and again, for tests and for audits.
+
+The file is JSON lines. The first says which judge it was and what its manifest said; each other
+line is one query: its id, a hash of question, chunks and reference, and the verdicts. So verdicts
+are never replayed for texts that the judge did not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError
+from karat.judges.recorded import as_judged, as_record
+from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Progress, Sample
+from karat.store import write_text
+
+LAYOUT = 1
+FIX = "record the verdicts again with karat.judges.replay.record"
+
+
+def record(
+    samples: Sequence[Sample],
+    judged: Sequence[Judged],
+    path: str | os.PathLike[str],
+    *,
+    judge: Judge | None = None,
+) -> None:
+    """Write verdicts to a file, whole or not at all."""
+    aspects = sorted({aspect for each in judged for aspect in _recorded(each)})
+    about = {} if judge is None else {"judge": judge.name, "about": judge.about()}
+    lines = [{"karat": "verdicts", "layout": LAYOUT, "aspects": aspects, **about}]
+    lines += (
+        {"query": sample.query, "texts": fingerprint(sample), **as_record(each)}
+        for sample, each in zip(samples, judged, strict=True)
+    )
+    write_text(path, "".join(f"{_line(line)}\n" for line in lines))
+
+
+def _line(value: dict[str, Any]) -> str:
+    """Write an object as people can read it, or with escapes where UTF-8 cannot write a letter."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+
+
+def _recorded(judged: Judged) -> Iterator[Aspect]:
+    """Go through the aspects of which there is something."""
+    for aspect in ASPECTS:
+        if getattr(judged, aspect) or aspect in judged.failures:
+            yield aspect
+
+
+def fingerprint(sample: Sample) -> str:
+    """Return a hash of what a judge sees of a query."""
+    seen = json.dumps([sample.question, sample.reference, *sample.chunks])
+    return hashlib.sha256(seen.encode()).hexdigest()[:32]
+
+
+class ReplayJudge:
+    """Gives the verdicts of a file; what is not in it, or was about other texts, is a failure."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._header, self._lines = _read(self._path)
+        self._found = self._missing = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the judge whose verdicts these are, and that they are replayed."""
+        return f"replay:{self._header.get('judge') or self._path.name}"
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says."""
+        counted = {"replayed": self._found, "missing": self._missing, "calls": 0}
+        recorded = {"recorded": self._header.get("about"), "file": self._path.name}
+        return {"judge": self.name, **recorded, **counted}
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order."""
+        judged = [self._one(sample, aspects) for sample in samples]
+        if progress is not None:
+            progress(Progress(len(judged), len(samples)))
+        return judged
+
+    def _one(self, sample: Sample, aspects: frozenset[Aspect]) -> Judged:
+        line = self._lines.get(sample.query)
+        if line is None or line.get("texts") != fingerprint(sample):
+            self._missing += 1
+            reason = (
+                "no verdicts recorded for this query"
+                if line is None
+                else "the recorded verdicts are about other texts"
+            )
+            return Judged(failures=dict.fromkeys(sorted(aspects), reason))
+        self._found += 1
+        lacking = aspects - set(self._header["aspects"])
+        failures = dict.fromkeys(sorted(lacking), "this aspect was not recorded")
+        kept = {**line, "failures": {**line.get("failures", {}), **failures}}
+        return as_judged(kept, sample, aspects)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the first line of a file of verdicts, and the others by query."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"the verdicts cannot be read: {reason}", where=str(path)) from None
+    lines = [
+        (number, _object(line, f"{path}, line {number}"))
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip()
+    ]
+    header = lines[0][1] if lines else {}
+    if header.get("karat") != "verdicts" or not isinstance(header.get("aspects"), list):
+        raise InputError("this is no file of verdicts", where=str(path), fix=FIX)
+    if header.get("layout") != LAYOUT:
+        what = f"the verdicts have layout {header.get('layout')}, this karat reads {LAYOUT}"
+        raise InputError(what, where=str(path), fix=FIX)
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in lines[1:]:
+        query = line.get("query")
+        if not isinstance(query, str) or query in found:
+            what = "no query" if not isinstance(query, str) else f"query {query!r} a second time"
+            raise InputError(what, where=f"{path}, line {number}", fix=FIX)
+        found[query] = line
+    return header, found
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError("this is not JSON", where=where, fix=FIX) from None
+    if not isinstance(found, dict):
+        raise InputError(f"a {type(found).__name__}, not an object", where=where, fix=FIX)
+    return found

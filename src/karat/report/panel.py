@@ -1,0 +1,152 @@
+"""What reports show: systems side by side on the same queries, and what came of comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.comparison import Comparison, compare
+from karat.errors import InputError, choose
+from karat.pairing import Pairing, pair
+from karat.systems import System, gather
+
+if TYPE_CHECKING:
+    from karat.findings import Finding
+    from karat.measures import Measure
+    from karat.result import Result
+
+FACETS = 40  # values of a column that are still slices
+NOT_SLICES = ("query", "question", "reference", "answer")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Systems side by side; the first is the baseline."""
+
+    systems: tuple[System, ...]
+    pairing: Pairing
+    comparison: Comparison | None  # None for one system
+    only: tuple[str, str] | None = None  # the slice that the queries were picked by
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems."""
+        return [system.name for system in self.systems]
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What was measured."""
+        return self.pairing.measures
+
+    @property
+    def queries(self) -> pl.DataFrame:
+        """The queries, in the order of the baseline, with the columns about them."""
+        return self.pairing.queries
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is odd about the inputs."""
+        return self.pairing.findings
+
+    @cached_property
+    def lead(self) -> int:
+        """The measure that failures are told by: the first recall, or else the first measure."""
+        recalls = [at for at, each in enumerate(self.measures) if each.name == "recall"]
+        return recalls[0] if recalls else 0
+
+    @cached_property
+    def summary(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The aggregated values by system and measure."""
+        return {
+            (system.name, row["measure"]): row
+            for system in self.systems
+            for row in system.result.summary.iter_rows(named=True)
+            if row["run"] == system.run
+        }
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """The columns that slice the queries, and their values."""
+        found = {}
+        for name in self.queries.columns:
+            column = self.queries[name]
+            if name in NOT_SLICES or column.dtype.is_nested() or column.dtype.is_float():
+                continue
+            values = column.cast(pl.String).fill_null("(none)").unique().sort().to_list()
+            if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
+                found[name] = values
+        return found
+
+    def zero(self, system: int) -> int:
+        """Count the queries for which a system found nothing."""
+        return int((self.pairing.values[:, system, self.lead] == 0).sum())
+
+
+def lay_side_by_side(
+    results: Sequence[object],
+    *,
+    baseline: str | None = None,
+    only: tuple[str, str] | None = None,
+) -> Panel:
+    """Lay results, or the folders of results, side by side; `only` picks a slice of the queries."""
+    systems = [_alone(system) for system in gather(results)]
+    if not systems:
+        raise InputError("there is no result to report", fix="name the folder of a result")
+    if baseline is not None:
+        choose("baseline", baseline, [system.name for system in systems])
+        systems.sort(key=lambda system: system.name != baseline)
+    if only is not None:
+        systems = [_within(system, *only) for system in systems]
+    return Panel(tuple(systems), pair(systems), _compared(systems), only)
+
+
+def _compared(systems: Sequence[System]) -> Comparison | None:
+    if len(systems) < 2:
+        return None
+    level = systems[0].result.level or 0.95
+    return compare({system.name: system.result for system in systems}, level=level)
+
+
+def _alone(system: System) -> System:
+    """Return the system with the result of its own run only."""
+    result = system.result
+    mine = replace(
+        result,
+        relations={key: each for key, each in result.relations.items() if key[0] == system.run},
+        lenient={key: each for key, each in result.lenient.items() if key[0] == system.run},
+        listed={run: each for run, each in result.listed.items() if run == system.run},
+        about={run: each for run, each in result.about.items() if run == system.run},
+        findings=tuple(found for found in result.findings if found.run in ("", system.run)),
+    )
+    return replace(system, result=mine)
+
+
+def _within(system: System, column: str, value: str) -> System:
+    """Return the system on the queries of one slice."""
+    result = system.result
+    known = [name for name in result.queries.columns if name != "query"]
+    choose("slice column", column, known)
+    label = pl.col(column).cast(pl.String).fill_null("(none)")
+    inside = result.queries.filter(label == value)
+    if not inside.height:
+        values = result.queries.select(label.unique()).to_series().to_list()
+        choose(f"value of {column}", value, values)
+    wanted = inside["query"]
+    some: Result = replace(
+        result,
+        queries=inside,
+        relations={
+            key: each.select(np.asarray(each.queries.is_in(wanted.implode())))
+            for key, each in result.relations.items()
+        },
+        lenient={
+            key: each.select(np.asarray(each.queries.is_in(wanted.implode())))
+            for key, each in result.lenient.items()
+        },
+    )
+    return replace(system, result=some)

@@ -1,0 +1,138 @@
+"""`karat judge-card` on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karat.judges.cards import find_card, load_card
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Karat, Save
+
+ROWS = [
+    {
+        "question": f"Where is city{n}?",
+        "chunk": chunk,
+        "label": label,
+        "region": "north" if n % 2 else "south",
+    }
+    for n in range(12)
+    for chunk, label in ((f"It is city{n}, where the river ends.", 1), ("Tea is brown.", 0))
+]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def labels(save: Save) -> Path:
+    return save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+def test_a_card_is_printed_and_kept(cli: Karat, labels: Path) -> None:
+    done = cli("judge-card", labels, "--judge", "local:text")
+    assert done.code == 0
+    assert "local:text · relevance · 24 labels of labels.jsonl, 12 questions" in done.out
+    for line in ("kappa", "accuracy", "precision", "recall", "bias", "judge 0", "people 1"):
+        assert line in done.out
+    assert "note: card kept in" in done.err
+    card = find_card("local:text")
+    assert card is not None
+    assert card["kappa"].value == 1.0
+
+
+def test_json_markdown_and_files(cli: Karat, labels: Path, tmp_path: Path) -> None:
+    output, kept = tmp_path / "card.md", tmp_path / "kept.json"
+    done = cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json")
+    shown = json.loads(done.out)
+    assert shown["pairs"] == 24
+    assert shown["figures"][0]["statistic"] == "kappa"
+    assert find_card("local:text") is None
+    arguments = ("--format", "markdown", "-o", output, "--save", kept)
+    done = cli("judge-card", labels, "--judge", "local:text", *arguments)
+    assert (done.code, done.out) == (0, "")
+    assert "| kappa" in output.read_text()
+    assert load_card(kept).judge == "local:text"
+    assert find_card("local:text") is None
+
+
+def test_slices_and_a_new_threshold(cli: Karat, labels: Path) -> None:
+    done = cli("judge-card", labels, "--judge", "local:text", "--by", "region", "--recalibrate")
+    assert done.code == 0
+    assert "by region" in done.out
+    assert "north" in done.out
+    assert "--judge 'local:text(relevance=" in done.out
+    shown = cli(
+        "judge-card", labels, "--judge", "local:text", "--recalibrate", "--format", "json"
+    ).out
+    again = json.loads(shown)["recalibration"]
+    assert again["questions"] == 12
+    assert again["kappa"] == 1.0
+
+
+def test_judgements_by_id(cli: Karat, save: Save) -> None:
+    done = cli(
+        "judge-card",
+        save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"),
+        "--corpus",
+        save("corpus.tsv", "d1\tRome is in Italy.\nd2\tTea is brown.\n"),
+        "--questions",
+        save("queries.tsv", "q1\tWhere is Rome?\nq2\tWho?\n"),
+        "--judge",
+        "local:text",
+    )
+    assert done.code == 0
+    assert "2 labels of qrels.txt, 1 questions" in done.out
+
+
+def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:
+    rows = [*ROWS, {**ROWS[0], "label": None}]
+    path = save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = cli("judge-card", path, "--judge", "local:text", "--no-save")
+    assert "1 pairs have no label" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--judge", "locl"], "did you mean local"),
+        (["--judge", "local:text", "--by", "regoin"], "did you mean region"),
+        (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
+        (["--aspect", "entities"], "Invalid value for '--aspect'"),
+        (["--judge", "local:text", "--level", "3"], "the level is 3"),
+    ],
+)
+def test_mistakes_are_named(cli: Karat, labels: Path, arguments: list[str], message: str) -> None:
+    done = cli("judge-card", labels, *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_only_local_judges_have_a_threshold(cli: Karat, labels: Path, tmp_path: Path) -> None:
+    from karat.judges.replay import record
+    from karat.judges.verdicts import Judged, Sample, Verdict
+
+    samples = [
+        Sample(row["question"], row["question"], (row["chunk"], other["chunk"]))  # type: ignore[arg-type]
+        for row, other in zip(ROWS[::2], ROWS[1::2], strict=True)
+    ]
+    record(samples, [Judged((Verdict(1), Verdict(0)))] * 12, tmp_path / "v.jsonl")
+    judge = f"replay:{tmp_path / 'v.jsonl'}"
+    assert cli("judge-card", labels, "--judge", judge, "--no-save").code == 0
+    done = cli("judge-card", labels, "--judge", judge, "--recalibrate", "--no-save")
+    assert done.code == 2
+    assert "only the judges local and local:text" in done.err
+
+
+def test_a_file_that_is_not_there(cli: Karat, tmp_path: Path) -> None:
+    done = cli("judge-card", tmp_path / "none.jsonl")
+    assert done.code == 2
+    assert "none.jsonl" in done.err

@@ -1,0 +1,463 @@
+"""Judge cards: labels of every kind, figures by hand, cards on disk, thresholds from labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.errors import InputError, KaratError, OptionError, SaveError
+from karat.judges.card import JudgeCard, judge_card, verdicts
+from karat.judges.cards import find_card, load_card, save_card
+from karat.judges.figures import Figure, figures, kappas
+from karat.judges.function import FunctionJudge
+from karat.judges.labels import load_labels
+from karat.judges.local import LocalJudge
+from karat.judges.recalibrate import recalibrate
+from karat.statistics.agreement import kappa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karat.judges.verdicts import Aspect, Progress, Sample
+    from tests.conftest import Save
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+ROWS: list[dict[str, Any]] = [
+    {"question": "Where is Rome?", "chunk": "Rome is in Italy.", "label": 3, "topic": "cities"},
+    {"question": "Where is Rome?", "chunk": "Paris is in France.", "label": 0, "topic": "cities"},
+    {"question": "Who was Bach?", "chunk": "Bach was a composer.", "label": 2, "topic": "people"},
+    {"question": "Who was Bach?", "chunk": "He lived in Leipzig.", "label": 1, "topic": "people"},
+]
+LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
+
+
+def says(*grades: int | None) -> FunctionJudge:
+    """Give these grades to chunks one after the other, question by question."""
+    left = list(grades)
+
+    def judge(sample: Sample) -> dict[str, Any]:
+        return {"relevance": [left.pop(0) for _ in sample.chunks]}
+
+    return FunctionJudge(judge, name="fixed")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_labels_from_every_kind_of_table(save: Save, tmp_path: Path) -> None:
+    table = pl.DataFrame(ROWS)
+    table.write_parquet(tmp_path / "l.parquet")
+    sources: list[object] = [
+        ROWS,
+        table,
+        table.to_pandas() if hasattr(table, "to_pandas") else table,
+        save("l.jsonl", LINES),
+        save("l.csv", table.write_csv()),
+        save("l.tsv", table.write_csv(separator="\t")),
+        tmp_path / "l.parquet",
+    ]
+    expected = load_labels(ROWS)
+    assert expected.labels == (3, 0, 2, 1)
+    assert expected.columns == {"topic": ("cities", "cities", "people", "people")}
+    for source in sources:
+        found = load_labels(source)
+        assert found.labels == expected.labels
+        assert found.questions == expected.questions
+        assert found.chunks == expected.chunks
+        assert found.columns == expected.columns
+    assert load_labels(expected) is expected
+
+
+def test_labels_from_judgements_and_texts(save: Save) -> None:
+    found = load_labels(
+        save("qrels.txt", "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 -1\n"),
+        corpus=save("corpus.jsonl", '{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n'),
+        questions=save("queries.tsv", "q1\tWhat?\nq2\tWho?\n"),
+    )
+    assert found.name == "qrels.txt"
+    assert found.questions == ("What?", "What?", "Who?")
+    assert found.chunks == ("one", "two", "one")
+    assert found.labels == (2, 0, 0)
+    assert found.queries == ("q1", "q1", "q2")
+
+
+def test_judgements_that_say_what_was_asked_need_no_questions() -> None:
+    gold = [{"query": "q1", "question": "What?", "gold": ["d1"], "topic": "x"}]
+    found = load_labels(gold, corpus={"d1": "one"})
+    assert (found.questions, found.labels) == (("What?",), (1,))
+    assert found.columns == {"topic": ("x",)}
+
+
+@pytest.mark.parametrize(
+    ("label", "number"),
+    [(0, 0), ("1", 1), (" 2 ", 2), (3.0, 3), (True, 1), ("Yes", 1), ("no", 0), (-2, 0), ("1.0", 1)],
+)
+def test_labels_as_people_write_them(label: object, number: int) -> None:
+    assert load_labels([{"question": "q", "chunk": "c", "label": label}]).labels == (number,)
+
+
+@pytest.mark.parametrize("label", [4, "maybe", 1.5, [1], "inf"])
+def test_labels_that_are_none(label: object) -> None:
+    with pytest.raises(InputError, match="the label is") as error:
+        load_labels([{"question": "q", "chunk": "c", "label": label}])
+    assert "record 1" in str(error.value)
+
+
+def test_pairs_without_a_label_are_left_out_and_counted() -> None:
+    rows = [{**ROWS[0], "label": label} for label in (1, None, "", float("nan"))]
+    found = load_labels(rows)
+    assert (len(found), found.blank) == (1, 3)
+
+
+def test_other_names_for_the_columns() -> None:
+    row = {"user_input": "q", "passage": "c", "relevance": 1, "qid": 7, "note": [1, 2]}
+    found = load_labels([row])
+    assert (found.questions, found.chunks, found.labels, found.queries) == (
+        ("q",),
+        ("c",),
+        (1,),
+        ("7",),
+    )
+    assert not found.columns
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([{"qestion": "q", "chunk": "c", "label": 1}], "no question, only 'qestion'"),
+        ([{"question": "q", "chunk": "c"}], "no label"),
+        ([{"question": " ", "chunk": "c", "label": 1}], "the question is ' ', not a text"),
+        ([{"question": "q", "chunk": None, "label": 1}], "the chunk is 'None', not a text"),
+        ([7], "a int, not an object"),
+        ([], "there is no label"),
+        ({"question": "q"}, "a dict holds no labels"),
+        (7, "a int holds no labels"),
+    ],
+)
+def test_what_holds_no_labels(data: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_labels(data)
+
+
+def test_files_that_hold_no_labels(save: Save) -> None:
+    with pytest.raises(InputError, match="line 2"):
+        load_labels(save("a.jsonl", '{"question": "q", "chunk": "c", "label": 1}\n{"label": 1}\n'))
+    with pytest.raises(InputError, match="no column of labels"):
+        load_labels(save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"))
+    with pytest.raises(InputError, match="nothing says what was asked"):
+        load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d1": "one"})
+    with pytest.raises(InputError, match="the chunk 'd1' has no text"):
+        load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d2": "x"}, questions={"q1": "?"})
+    with pytest.raises(InputError, match="the question of query 'q1' has no text"):
+        load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d1": "x"}, questions={"q2": "?"})
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def named(found: Sequence[Figure]) -> dict[str, Figure]:
+    return {figure.statistic: figure for figure in found}
+
+
+def test_figures_by_hand() -> None:
+    said = np.array([1, 1, 1, 0, 0, 0, 0, 0])
+    true = np.array([1, 1, 0, 1, 0, 0, 0, 0])
+    found = named(figures(said, true, "abcdefgh", rel=1, level=0.95, seed=0))
+    assert found["accuracy"].value == 6 / 8
+    assert found["precision"].value == pytest.approx(2 / 3)
+    assert found["recall"].value == pytest.approx(2 / 3)
+    assert found["bias"].value == 0
+    chance = 3 / 8 * 3 / 8 + 5 / 8 * 5 / 8
+    assert found["kappa"].value == pytest.approx((6 / 8 - chance) / (1 - chance))
+    assert "weighted kappa" not in found
+    for figure in found.values():
+        assert figure.low is not None
+        assert figure.high is not None
+        assert figure.value is not None
+        assert figure.low <= figure.value <= figure.high
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40))
+def test_kappa_is_that_of_statsmodels(pairs: list[tuple[int, int]]) -> None:
+    said, true = (np.array(side) for side in zip(*pairs, strict=True))
+    cells = np.bincount(said * 4 + true, minlength=16)[np.newaxis].astype(float)
+    for squared, weights in ((False, "none"), (True, "quadratic")):
+        found = float(kappas(cells, squared=squared)[0])
+        expected = kappa(said.tolist(), true.tolist(), weights=weights).value
+        assert np.isnan(found) if expected is None else found == pytest.approx(expected)
+
+
+def test_the_weighted_kappa_forgives_near_misses() -> None:
+    true = np.array([0, 1, 2, 3] * 5)
+    near, far = true.copy(), true.copy()
+    near[true == 2] = 3
+    far[true == 0] = 3
+    names = [str(number) for number in range(20)]
+    weighted = [
+        named(figures(said, true, names, rel=1, level=0.9, seed=0))["weighted kappa"].value
+        for said in (near, far)
+    ]
+    assert weighted[0] is not None
+    assert weighted[1] is not None
+    assert weighted[0] > weighted[1]
+
+
+def test_pairs_of_one_question_count_as_one() -> None:
+    rng = np.random.default_rng(3)
+    true = rng.integers(0, 2, 200)
+    said = np.where(rng.random(200) < 0.8, true, 1 - true)
+    apart = named(figures(said, true, [str(n) for n in range(200)], rel=1, level=0.95, seed=0))
+    blocks = np.sort(np.where(said == true, 1, 0) * 1000 + np.arange(200))
+    order = blocks % 1000  # right and wrong ones in questions of their own
+    questions = [str(n // 20) for n in range(200)]
+    together = named(figures(said[order], true[order], questions, rel=1, level=0.95, seed=0))
+    assert together["kappa"].value == pytest.approx(apart["kappa"].value)
+    widths = [
+        float(each["accuracy"].high or 0) - float(each["accuracy"].low or 0)
+        for each in (apart, together)
+    ]
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_figures_that_are_undefined_say_why() -> None:
+    none = named(figures(np.zeros(3, int), np.zeros(3, int), "abc", rel=1, level=0.9, seed=0))
+    assert none["kappa"].value is None
+    assert none["kappa"].reason == "all verdicts and labels are the same one"
+    assert (none["precision"].value, none["precision"].reason) == (None, "the judge never says yes")
+    assert (none["recall"].value, none["recall"].reason) == (None, "people never say yes")
+    lone = named(figures(np.array([1, 0]), np.array([1, 0]), "aa", rel=1, level=0.9, seed=0))
+    assert (lone["kappa"].value, lone["kappa"].low) == (1.0, None)
+    assert lone["kappa"].reason == "one question says nothing about the spread"
+
+
+def test_the_label_from_which_people_say_yes() -> None:
+    said, true = np.array([3, 1, 0, 0]), np.array([2, 1, 1, 0])
+    loose = named(figures(said, true, "abcd", rel=1, level=0.9, seed=0))
+    strict = named(figures(said, true, "abcd", rel=2, level=0.9, seed=0))
+    assert loose["recall"].value == pytest.approx(2 / 3)
+    assert strict["recall"].value == 1.0
+    assert (loose["bias"].value, strict["bias"].value) == (-0.25, 0.25)
+
+
+# --- cards ----------------------------------------------------------------------------------------
+
+
+def test_a_card() -> None:
+    card = judge_card(says(3, 0, 0, 1), ROWS, by=["topic"])
+    assert (card.judge, card.labels, card.aspect) == ("fixed", "labels", "relevance")
+    assert (card.pairs, card.questions, card.failed, card.blank) == (4, 2, 0, 0)
+    assert card["accuracy"].value == 0.75
+    assert card["bias"].value == -0.25
+    assert card.confusion.labels == (0, 1, 2, 3)
+    assert card.confusion.counts[0] == (1, 0, 1, 0)
+    assert [(part.value, part.pairs) for part in card.slices] == [("cities", 2), ("people", 2)]
+    assert named(card.slices[0].figures)["accuracy"].value == 1.0
+    assert named(card.slices[1].figures)["accuracy"].value == 0.5
+    assert card.cite().startswith("fixed: κ 0.50")
+    assert "on 4 labels of labels" in card.cite()
+
+
+def test_failed_verdicts_are_counted_and_left_out() -> None:
+    card = judge_card(says(3, 0, None, 1), ROWS, by=["topic"])
+    assert (card.pairs, card.failed) == (3, 1)
+    assert card["accuracy"].value == 1.0
+    assert [part.pairs for part in card.slices] == [2, 1]
+    with pytest.raises(InputError, match="no verdict at all"):
+        judge_card(FunctionJudge(lambda _: None), ROWS)
+
+
+def test_all_chunks_of_a_question_are_judged_together_and_once() -> None:
+    seen: list[Sample] = []
+
+    def judge(sample: Sample) -> dict[str, Any]:
+        seen.append(sample)
+        return {"relevance": [len(chunk) % 4 for chunk in sample.chunks]}
+
+    labels = load_labels([*ROWS, ROWS[0]])  # a second person's label
+    found = verdicts(FunctionJudge(judge), labels, "relevance")
+    assert [len(sample.chunks) for sample in seen] == [2, 2]
+    assert found == [len(row["chunk"]) % 4 for row in [*ROWS, ROWS[0]]]
+
+
+@pytest.mark.parametrize("aspect", ["relevance", "claims", "statements"])
+def test_every_aspect_with_labels(aspect: Aspect) -> None:
+    rows = [
+        {"question": "Rome is in Italy.", "chunk": "Rome is in Italy.", "label": 1},
+        {"question": "Rome is in Italy.", "chunk": "Tea is brown.", "label": 0},
+    ]
+    card = judge_card("local:text", rows, aspect=aspect)
+    assert card.aspect == aspect
+    assert card["accuracy"].value == 1.0
+
+
+def test_the_order_of_labels_changes_nothing() -> None:
+    forth, back = (judge_card("local:text", rows) for rows in (ROWS, ROWS[::-1]))
+    assert {figure.statistic: figure.value for figure in forth.figures} == {
+        figure.statistic: figure.value for figure in back.figures
+    }
+    assert forth.confusion == back.confusion
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"aspect": "entities"}, "unknown aspect with labels 'entities'"),
+        ({"by": ["topik"]}, "did you mean topic"),
+        ({"level": 2}, "the level is 2"),
+    ],
+)
+def test_choices_that_cannot_be(choices: dict[str, Any], message: str) -> None:
+    with pytest.raises(KaratError, match=message):
+        judge_card("local:text", ROWS, **choices)
+
+
+def test_progress_is_passed_on() -> None:
+    steps: list[Progress] = []
+    judge_card(says(3, 0, 0, 1), ROWS, progress=steps.append)
+    assert [step.done for step in steps] == [1, 2]
+
+
+# --- on disk --------------------------------------------------------------------------------------
+
+
+def test_a_card_is_found_under_the_name_of_its_judge(tmp_path: Path) -> None:
+    card = judge_card("local:text(relevance=0.6)", ROWS, by=["topic"])
+    path = save_card(card)
+    assert path.parent == tmp_path / "cache" / "judge-cards"
+    assert load_card(path) == card
+    assert find_card("local:text(relevance=0.6)") == card
+    assert find_card("local:text") is None
+    assert find_card("local:text(relevance=0.6)", tmp_path) is None
+
+
+def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> None:
+    old = judge_card(says(3, 0, 0, 1), ROWS)
+    save_card(old)
+    save_card(judge_card(says(3, 0), ROWS[:2]))
+    again = judge_card(says(0, 0, 0, 1), ROWS)
+    newer = JudgeCard(**{**_fields(again), "created": "2999-01-01T00:00:00+00:00"})
+    assert save_card(newer) == save_card(newer)
+    assert find_card("fixed") == newer
+    assert len(list(save_card(newer).parent.iterdir())) == 2
+
+
+def _fields(card: JudgeCard) -> dict[str, Any]:
+    return {name: getattr(card, name) for name in JudgeCard.__slots__}
+
+
+def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
+    card = judge_card("local:text", ROWS)
+    assert load_card(save_card(card, tmp_path / "new" / "card.json")) == card
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(SaveError, match="could not be written"):
+        save_card(card, tmp_path / "file" / "card.json")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '{"karat": "judge-card", "layout": 1}', '{"karat": 1, "layout": 1}']
+)
+def test_files_that_are_no_cards(save: Save, content: str) -> None:
+    with pytest.raises(InputError, match="this is no judge card"):
+        load_card(save("card.json", content))
+
+
+def test_cards_of_another_layout_and_damaged_ones_are_passed_over() -> None:
+    card = judge_card("local:text", ROWS)
+    path = save_card(card)
+    path.with_name(path.name.replace(".json", "x.json")).write_text("{}")
+    assert find_card("local:text") == card
+    path.write_text(path.read_text().replace('"layout": 1', '"layout": 99'))
+    with pytest.raises(InputError, match="judge-card 99"):
+        load_card(path)
+    assert find_card("local:text") is None
+
+
+# --- a threshold from labels ----------------------------------------------------------------------
+
+
+def graded(count: int = 40) -> list[dict[str, Any]]:
+    """Label chunks relevant only if they hold all four words of the question."""
+    words = ["zebra", "okapi", "walrus", "gnu"]
+    return [
+        {
+            "question": f"{' '.join(words)} {number}?",
+            "chunk": f"{number} {' '.join(words[:held])} were seen.",
+            "label": int(held == 4),
+        }
+        for number in range(count)
+        for held in (1, 2, 3, 4)
+    ]
+
+
+def test_a_threshold_is_chosen_on_labels() -> None:
+    judge = LocalJudge(None)
+    found = recalibrate(judge, graded())
+    assert found.threshold > found.before == judge.threshold("relevance")
+    assert found.kappa == pytest.approx(1.0)
+    assert found.kappa_before is not None
+    assert found.kappa_before < 0.6
+    assert (found.pairs, found.questions) == (160, 40)
+    assert found.judge == f"local:text(relevance={found.threshold:g})"
+    card = judge_card(found.judge, graded())
+    assert card["kappa"].value == pytest.approx(1.0)
+    assert found == recalibrate(judge, graded())
+
+
+def test_labels_that_fit_already_keep_the_threshold() -> None:
+    rows = [
+        {"question": f"Where is city{n}?", "chunk": text, "label": label}
+        for n in range(12)
+        for text, label in ((f"It is city{n} where it is.", 1), ("Tea is brown.", 0))
+    ]
+    judge = LocalJudge(None)
+    found = recalibrate(judge, rows)
+    assert found.threshold == judge.threshold("relevance")
+    assert found.kappa == found.kappa_before == pytest.approx(1.0)
+
+
+def test_labels_without_a_pattern_promise_nothing() -> None:
+    rng = np.random.default_rng(5)
+    rows = [{**row, "label": int(rng.integers(0, 2))} for row in graded(60)]
+    found = recalibrate(LocalJudge(None), rows)
+    assert found.kappa is not None
+    assert abs(found.kappa) < 0.15
+
+
+def test_too_little_to_choose_a_threshold_on() -> None:
+    with pytest.raises(InputError, match="labels of 2 questions"):
+        recalibrate(LocalJudge(None), ROWS)
+    with pytest.raises(InputError, match="all labels are the same"):
+        recalibrate(LocalJudge(None), [{**row, "label": 1} for row in ROWS])
+    with pytest.raises(OptionError, match="unknown aspect"):
+        recalibrate(LocalJudge(None), graded(12), aspect="entities")
+
+
+# --- real labels ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("judge", "least"), [("local:text", 0.2), ("local", 0.3)])
+def test_the_local_judge_on_labels_of_people(judge: str, least: float) -> None:
+    folder = DATA / "noveleval"
+    if not folder.is_dir():
+        pytest.skip("the public labels are not here")
+    labels = load_labels(
+        folder / "qrels.txt", corpus=folder / "corpus.tsv", questions=folder / "queries.tsv"
+    )
+    card = judge_card(judge, labels)
+    assert (card.pairs, card.questions) == (420, 21)
+    assert card["kappa"].value is not None
+    assert card["kappa"].value >= least

@@ -1,0 +1,283 @@
+"""The contract of verdicts: by id, exactly once, of the right type, proven by a quote."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.judges.contract import (
+    LEFT_OUT,
+    NO_FIELD,
+    NO_ID,
+    NOT_JSON,
+    OUT_OF_RANGE,
+    TWICE,
+    UNKNOWN,
+    WRONG_TYPE,
+    Reading,
+    is_quoted,
+    read_answer,
+    schema,
+)
+from karat.judges.dossier import open_dossier
+from karat.judges.verdicts import ASPECTS, Sample, Verdict
+
+CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")
+DOSSIER = open_dossier(
+    Sample("q", "How long does the battery last?", CHUNKS),
+    1000,
+    claims=["The battery lasts six hours.", "It charges overnight."],
+    entities=["winter"],
+    statements=[["The battery lasts six hours in winter."], ["Charge it “overnight”."], []],
+)
+WANTED: dict[Any, tuple[str, ...]] = {
+    "relevance": ("c1", "c2", "c3"),
+    "claims": ("k1", "k2"),
+    "entities": ("e1",),
+}
+GOOD: dict[str, Any] = {
+    "relevance": [
+        {"chunk": "c1", "quote": "lasts six hours", "grade": 3},
+        {"chunk": "c2", "quote": 'charge it "overnight"', "grade": 1},
+        {"chunk": "c3", "quote": "", "grade": 0},
+    ],
+    "claims": [
+        {"claim": "k1", "found": [{"chunk": "c1", "quote": "The battery\nlasts  six hours"}]},
+        {"claim": "k2", "found": []},
+    ],
+    "entities": [{"entity": "e1", "found": [{"chunk": "c1", "quote": "winter"}]}],
+}
+
+
+def read(said: Any, wanted: Any = None, shown: Any = ("c1", "c2", "c3")) -> Reading:
+    content = said if isinstance(said, str) else json.dumps(said)
+    return read_answer(content, WANTED if wanted is None else wanted, shown, DOSSIER)
+
+
+def changed(aspect: str, number: int, **fields: Any) -> dict[str, Any]:
+    """Return the good answer with one entry changed; a field of None is taken out."""
+    said = json.loads(json.dumps(GOOD))
+    entry = said[aspect][number] | fields
+    said[aspect][number] = {name: value for name, value in entry.items() if value is not None}
+    return dict(said)
+
+
+def test_a_good_answer_is_read() -> None:
+    reading = read(GOOD)
+    assert not reading.wrong
+    assert not reading.extra
+    assert reading.verdicts == {
+        ("relevance", "c1", "c1"): Verdict(3, quote="lasts six hours"),
+        ("relevance", "c2", "c2"): Verdict(1, quote='charge it "overnight"'),
+        ("relevance", "c3", "c3"): Verdict(0),
+        ("claims", "k1", "c1"): Verdict(1, quote="The battery\nlasts  six hours"),
+        ("claims", "k1", "c2"): Verdict(0),
+        ("claims", "k1", "c3"): Verdict(0),
+        **{("claims", "k2", chunk): Verdict(0) for chunk in ("c1", "c2", "c3")},
+        ("entities", "e1", "c1"): Verdict(1, quote="winter"),
+        ("entities", "e1", "c2"): Verdict(0),
+        ("entities", "e1", "c3"): Verdict(0),
+    }
+
+
+def test_statements_are_their_own_proof() -> None:
+    said = [{"statement": "c1.s1", "relevant": True}, {"statement": "c2.s1", "relevant": False}]
+    reading = read({"statements": said}, {"statements": ("c1.s1", "c2.s1")})
+    assert reading.verdicts == {
+        ("statements", "c1.s1", "c1"): Verdict(1, quote=CHUNKS[0]),
+        ("statements", "c2.s1", "c2"): Verdict(0),
+    }
+
+
+@pytest.mark.parametrize("relevant", [1, 0, "true", None, [], {}])
+def test_a_statement_is_true_or_false(relevant: Any) -> None:
+    said = {"statements": [{"statement": "c1.s1", "relevant": relevant}]}
+    reading = read(said, {"statements": ("c1.s1",)})
+    assert reading.wrong == {("statements", "c1.s1"): WRONG_TYPE}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_does_not_matter(seed: int) -> None:
+    said = json.loads(json.dumps(GOOD))
+    for listed in said.values():
+        random.Random(seed).shuffle(listed)
+    assert read(said).verdicts == read(GOOD).verdicts
+    assert read(dict(reversed(said.items()))).verdicts == read(GOOD).verdicts
+
+
+@pytest.mark.parametrize("wrapped", ["Sure!\n```json\n%s\n```\nDone.", "<think>c1?</think>%s"])
+def test_prose_around_it_does_not_matter(wrapped: str) -> None:
+    assert read(wrapped % json.dumps(GOOD)).verdicts == read(GOOD).verdicts
+
+
+BAD_ENTRIES = [
+    ("relevance", 1, {"grade": 4}, OUT_OF_RANGE),
+    ("relevance", 1, {"grade": -1}, OUT_OF_RANGE),
+    ("relevance", 1, {"grade": 1e30}, WRONG_TYPE),
+    ("relevance", 1, {"grade": 2.0}, WRONG_TYPE),
+    ("relevance", 1, {"grade": "2"}, WRONG_TYPE),
+    ("relevance", 1, {"grade": True}, WRONG_TYPE),
+    ("relevance", 1, {"grade": None}, WRONG_TYPE),
+    ("relevance", 1, {"quote": 7}, WRONG_TYPE),
+    ("relevance", 1, {"quote": ["charge"]}, WRONG_TYPE),
+    ("relevance", 1, {"chunk": "c1"}, LEFT_OUT),
+    ("relevance", 1, {"chunk": "c9"}, LEFT_OUT),
+    ("relevance", 1, {"chunk": "C2"}, LEFT_OUT),
+    ("relevance", 1, {"chunk": 2}, LEFT_OUT),
+    ("claims", 1, {"found": None}, WRONG_TYPE),
+    ("claims", 1, {"found": {}}, WRONG_TYPE),
+    ("claims", 1, {"found": "c1"}, WRONG_TYPE),
+    ("claims", 1, {"found": ["c1"]}, WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": 1, "quote": ""}]}, WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": "c1", "quote": 1}]}, WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": "c4", "quote": "a"}]}, UNKNOWN),
+    ("claims", 1, {"claim": "k7"}, LEFT_OUT),
+    ("entities", 0, {"found": [{"chunk": "k1", "quote": "a"}]}, UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("aspect", "number", "fields", "fault"), BAD_ENTRIES)
+def test_a_bad_entry_costs_itself_and_nothing_else(
+    aspect: str, number: int, fields: dict[str, Any], fault: str
+) -> None:
+    each = WANTED[aspect][number]
+    reading = read(changed(aspect, number, **fields))
+    wrong = dict(reading.wrong)
+    assert wrong.pop((aspect, each)) == fault  # type: ignore[arg-type]
+    assert set(wrong.values()) <= {TWICE}  # if it took the id of another
+    lost = {(aspect, each), *wrong}
+    assert reading.verdicts == {
+        cell: verdict for cell, verdict in read(GOOD).verdicts.items() if cell[:2] not in lost
+    }
+
+
+def test_an_id_answered_twice_has_no_verdict() -> None:
+    said = {**GOOD, "relevance": [*GOOD["relevance"], GOOD["relevance"][0]]}
+    reading = read(said)
+    assert reading.wrong == {("relevance", "c1"): TWICE}
+    assert ("relevance", "c2", "c2") in reading.verdicts
+
+
+def test_what_nobody_asked_for_is_passed_over_and_counted() -> None:
+    more = [{"chunk": "c4", "quote": "", "grade": 3}, {"grade": 3}, "c1", None, 7]
+    reading = read({**GOOD, "relevance": [*more, *GOOD["relevance"]], "notes": "a field"})
+    assert reading.verdicts == read(GOOD).verdicts
+    assert reading.extra == {UNKNOWN: 1, NO_ID: 4}
+    partly = read(GOOD, {"relevance": ("c2",)}, ("c2",))
+    assert set(partly.verdicts) == {("relevance", "c2", "c2")}
+    assert partly.extra == {UNKNOWN: 2}
+
+
+def test_more_fields_in_an_entry_do_not_matter() -> None:
+    assert read(changed("relevance", 0, why="because")).verdicts == read(GOOD).verdicts
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ("I cannot judge this.", NOT_JSON),
+        ('{"relevance": [{"chunk": "c1"', NOT_JSON),
+        ("[]", NOT_JSON),
+        ("{}", NO_FIELD),
+        ('{"relevance": null, "claims": {}, "entities": "e1"}', WRONG_TYPE),
+        ('{"relevance": [], "claims": [], "entities": []}', LEFT_OUT),
+    ],
+)
+def test_an_answer_without_verdicts(said: str, fault: str) -> None:
+    reading = read(said)
+    assert not reading.verdicts
+    wanted = {(aspect, each) for aspect, ids in WANTED.items() for each in ids}
+    assert reading.wrong == dict.fromkeys(wanted, fault)
+
+
+@pytest.mark.parametrize("quote", ["", " ", "...", '""', "lasts six days", None])
+def test_a_yes_without_a_quote_that_is_there_is_unproven(quote: str | None) -> None:
+    verdict = read(changed("relevance", 0, quote=quote)).verdicts["relevance", "c1", "c1"]
+    assert verdict.value == 3
+    assert verdict.unproven
+    found = [{"chunk": "c2", "quote": quote}]
+    verdict = read(changed("claims", 0, found=found)).verdicts["claims", "k1", "c2"]
+    assert verdict.value == 1
+    assert verdict.unproven
+
+
+def test_a_no_needs_no_proof() -> None:
+    verdict = read(changed("relevance", 0, grade=0)).verdicts["relevance", "c1", "c1"]
+    assert verdict == Verdict(0)
+
+
+def test_several_quotes_from_one_chunk_are_one_yes() -> None:
+    found = [{"chunk": "c1", "quote": "of its own"}, {"chunk": "c1", "quote": "six hours"}]
+    reading = read(changed("claims", 0, found=found))
+    assert reading.verdicts["claims", "k1", "c1"] == Verdict(1, quote="six hours")
+    assert not reading.wrong
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("six hours", "lasts six\n\t hours"),
+        ("SIX HOURS.", "lasts six hours in winter"),
+        ('"six hours…"', "lasts six hours in winter"),
+        ("it's - so", "it’s — so"),
+        ("Zu\u0308rich", "In Zürich"),
+        ("ｗｉｎｔｅｒ", "in winter"),
+        ("电池", "该电池可用六小时"),
+        ("soft\u00adhyphen", "a softhyphen"),
+    ],
+)
+def test_quotes_are_compared_as_folded(quote: str, text: str) -> None:
+    assert is_quoted(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"), [("six", "seven"), ("", ""), ("a b", "ab"), ("hours six", "six hours")]
+)
+def test_what_is_not_quoted(quote: str, text: str) -> None:
+    assert not is_quoted(quote, text)
+
+
+def test_the_schema_is_what_strict_servers_ask_for() -> None:
+    def check(part: Any) -> int:
+        if part["type"] == "object":
+            assert part["required"] == list(part["properties"])
+            assert part["additionalProperties"] is False
+            return 1 + sum(map(check, part["properties"].values()))
+        return 1 + (check(part["items"]) if part["type"] == "array" else 0)
+
+    for aspect in ASPECTS:
+        assert check(schema([aspect])) > 4
+    assert list(schema(WANTED)["properties"]) == list(WANTED)  # type: ignore[arg-type]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 5) | st.sampled_from(["c1", "c2", "k1", "e1", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["chunk", "claim", "entity", "quote", "grade", "found"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(WANTED, JSON)))
+def test_every_id_has_verdicts_or_a_fault(said: dict[str, Any]) -> None:
+    reading = read(said)
+    ruled = {(aspect, each) for aspect, each, _ in reading.verdicts}
+    assert not ruled & reading.wrong.keys()
+    assert ruled | reading.wrong.keys() == {
+        (aspect, each) for aspect, ids in WANTED.items() for each in ids
+    }
+    for (aspect, each, chunk), verdict in reading.verdicts.items():
+        assert verdict.value in (range(4) if aspect == "relevance" else (0, 1))
+        assert chunk == each or aspect != "relevance"
