@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -212,6 +213,11 @@ class Result:
             "relations": {name: dict(values) for name, values in self.settings.items()},
             "policies": self.policy.as_dict(),
         }
+
+    def _repr_html_(self) -> str:
+        """Return the result as notebooks show it."""
+        # reports stand behind results on the path, so nothing here may know them before
+        return str(importlib.import_module("karat.report.notebook").result_html(self))
 
     def __repr__(self) -> str:
         lines = [

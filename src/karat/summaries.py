@@ -65,14 +65,18 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
 def _limits(
     result: Result, run: str, columns: list[Floats], every: Bools
 ) -> Sequence[Interval | None]:
-    if result.level is None:
+    sampled = [measure.aggregation != "sum" for measure in result.measures]  # a count is a count
+    if result.level is None or not any(sampled):
         return [None] * len(columns)
-    return intervals(
-        np.column_stack(columns),
-        level=result.level,
-        statistic=[measure.aggregation for measure in result.measures],
-        clusters=_clusters(result, run, every),
+    found = iter(
+        intervals(
+            np.column_stack([column for column, has in zip(columns, sampled, strict=True) if has]),
+            level=result.level,
+            statistic=[each.aggregation for each in result.measures if each.aggregation != "sum"],
+            clusters=_clusters(result, run, every),
+        )
     )
+    return [next(found) if has else None for has in sampled]
 
 
 def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, gating, options
 
 if TYPE_CHECKING:
     from karat.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
+KEPT = 50  # documents of each list that a saved result remembers, for reports
 
 
 @click.command("score", short_help="Measure runs against a gold.")
@@ -33,6 +34,16 @@ EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
 @click.option("--per-query", is_flag=True, help="Also every single query.")
 @click.option("--bounds", is_flag=True, help="Also the bounds that unjudged documents leave.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals; 0 for none.",
+)
+@click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
+@asking.judging
+@gating.requiring
 @click.option("--format", "how", type=click.Choice(options.FORMATS), default="table")
 @click.option(
     "-o",
@@ -51,8 +62,9 @@ def command(
     output: str | None,
     save: str | None,
     per_query: bool,
+    level: float,
     **choices: Any,  # noqa: ANN401
-) -> None:
+) -> int:
     """Measure one or several RUN files against a gold.
 
     \b
@@ -60,6 +72,8 @@ def command(
     karat score a.trec b.trec --gold gold.jsonl --slice topic
     karat score samples.jsonl --per-query --format json
     karat score samples.jsonl --by rouge -m recall@5 -m "P@5/rouge-sentence(threshold=0.9)"
+    karat score run.trec --gold qrels.txt --require "recall@5>=0.8" --undecided pass
+    karat score samples.jsonl -m context_recall -m context_precision@5 --judge openai:MODEL
 
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold.
@@ -68,20 +82,33 @@ def command(
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
 
+    gates = gating.Requirements.take(choices)
+    choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    with options.progress("measuring") as progress:
-        result = evaluate(files, gold, measures or DEFAULTS, progress=progress, **choices)
-        text = render(result, how, per_query=per_query, by=slices, color=options.use_color())
+    named = [*(measures or DEFAULTS), *gates.measures]
+    keep = KEPT if save is not None else 0
+    try:
+        with options.progress("measuring") as progress:
+            result = evaluate(
+                files, gold, named, level=level or None, keep=keep, progress=progress, **choices
+            )
+            gate = gates.hold(result)
+            color, width = options.use_color(), options.width(output)
+            text = render(result, how, per_query=per_query, by=slices, color=color, width=width)
+    except asking.Rehearsed as forecast:
+        options.write(forecast.render(how), output)
+        return 0
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:
         _export(result, how, output)
     else:
-        options.write(text, output)
+        options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
         options.tell(result.findings)
     if save is not None:
         click.echo(f"saved: {save}", err=True)
+    return gates.finish(gate, result, how, output)
 
 
 def _export(result: Result, how: str, output: str) -> None:

@@ -1,0 +1,131 @@
+"""`karat compare`: is one system better than another?"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from karat.cli import gating, options
+from karat.report.comparison import FORMATS
+
+
+@click.command("compare", short_help="Say whether a system is better than another.")
+@options.inputs
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@5, nDCG@10, …")
+@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@click.option(
+    "--missing",
+    type=click.Choice(["zero", "skip", "error"]),
+    help="What a query that a run lacks means (default: as the dialect says).",
+)
+@click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
+@click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
+@click.option("--baseline", metavar="NAME", help="What to compare with (default: the first).")
+@click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
+@click.option(
+    "--test",
+    type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
+    default="auto",
+    show_default=True,
+    help="What p is from; auto: McNemar's test for hit or miss, else a permutation test.",
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--permutations", type=int, default=10_000, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of what is random.")
+@click.option(
+    "--moved",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Show so many queries that gained most, and that lost most.",
+)
+@click.option(
+    "--no-regression",
+    multiple=True,
+    metavar="MEASURE,…",
+    help="A gate: no system is worse than the baseline in these measures.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="How much worse is still good enough for --no-regression.",
+)
+@gating.deciding
+@click.option("--format", "how", type=click.Choice(FORMATS), default="table")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+def command(
+    *,
+    runs: tuple[str, ...],
+    gold: str | None,
+    measures: tuple[str, ...],
+    no_regression: tuple[str, ...],
+    margin: float,
+    moved: int,
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> int:
+    """Compare systems on the same queries: run files with a gold, records, or saved results.
+
+    \b
+    karat compare old.trec new.trec --gold qrels.txt -m recall@10
+    karat compare results/main results/branch --no-regression recall@5,nDCG@10 --margin 0.02
+    karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs --format latex
+
+    The first one is the baseline. Without --gold each is a file whose records hold what was
+    retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
+    """
+    from karat.comparison import compare  # noqa: PLC0415
+    from karat.gates import Gate  # noqa: PLC0415
+    from karat.gates import no_regression as hold  # noqa: PLC0415
+    from karat.report.comparison import render  # noqa: PLC0415
+
+    telling = gating.Telling.take(choices)
+    guarded = [name for text in no_regression for name in _split(text)]
+    if telling.junit is not None and not guarded:
+        raise click.UsageError("--junit needs --no-regression")
+    files, gold = _files(runs, gold)
+    chosen = _chosen(choices) | {"gold": gold, "moved": moved}
+    with options.progress("comparing") as progress:
+        chosen |= {} if progress is None else {"progress": progress}
+        comparison = compare(*files, measures=[*measures, *guarded] or None, **chosen)
+    gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())
+    text = render(comparison, how, moved=moved, color=options.use_color())
+    options.write(gating.with_verdicts(text, gate, how), output)
+    if how != "json":
+        options.tell(comparison.findings)
+    return telling.finish(gate, how, output, lambda: render(comparison, "markdown", moved=moved))
+
+
+def _files(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | None]:
+    if gold is not None or len(runs) == 1:
+        files, gold = options.paths(runs, gold)
+        return ([files] if isinstance(files, str) else files), gold
+    if runs.count("-") > 1:
+        raise click.UsageError("standard input can be read only once")
+    return ["/dev/stdin" if run == "-" else run for run in runs], None
+
+
+def _chosen(choices: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the rest is as the results say, or as usual."""
+    context = click.get_current_context()
+    return {
+        name: value
+        for name, value in choices.items()
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+
+
+def _split(text: str) -> list[str]:
+    """Split a list of measures; commas also stand between cutoffs and parameters.
+
+    >>> _split("recall@1,5, F(beta=2,rel=2)@5,nDCG@10")
+    ['recall@1,5', 'F(beta=2,rel=2)@5', 'nDCG@10']
+    """
+    return re.split(r",\s*(?=[^\W\d])(?![^()]*\))", text.strip())

@@ -1,0 +1,202 @@
+"""Options for gates, and what a command does with the verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.report.layout import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karat.gates import Gate
+    from karat.result import Result
+
+GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows beside a run
+NOT_DECIDED = 3
+SHOWN = ("table", "json", "markdown")  # formats that have room for verdicts
+
+
+def requiring(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what a result must meet."""
+    for option in (
+        click.option(
+            "--update-baseline",
+            is_flag=True,
+            help="Save the result as the baseline, unless something got worse.",
+        ),
+        click.option("--baseline", metavar="DIR", help="A saved result to compare with."),
+        click.option(
+            "--require",
+            multiple=True,
+            metavar="REQUIREMENT",
+            help='A gate: "recall@5>=0.8", "P@5>=baseline-0.02", "judged@10>=0.9", "failed<=0", …',
+        ),
+    ):
+        function = option(function)
+    return deciding(function)
+
+
+def deciding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how gates are decided and where that is told."""
+    for option in (
+        click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML."),
+        click.option(
+            "--decide",
+            type=click.Choice(["interval", "value"]),
+            default="interval",
+            show_default=True,
+            help="What decides a gate: the interval, or the value alone.",
+        ),
+        click.option(
+            "--undecided",
+            type=click.Choice(["error", "pass", "fail"]),
+            default="error",
+            show_default=True,
+            help="What an undecided gate counts as; error is exit code 3.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """How gates are decided, and where that is told."""
+
+    decide: str
+    undecided: str
+    junit: str | None
+
+    @classmethod
+    def take(cls, choices: dict[str, Any]) -> Telling:
+        """Take the options of gates out of those of a command."""
+        return cls(choices.pop("decide"), choices.pop("undecided"), choices.pop("junit"))
+
+    def finish(self, gate: Gate, how: str, output: str | None, tables: Callable[[], str]) -> int:
+        """Tell the verdicts everywhere but on standard output; return the exit code."""
+        from karat.report.gate import ADVICE, lines  # noqa: PLC0415
+        from karat.report.junit import junit  # noqa: PLC0415
+
+        if how not in SHOWN or output is not None:
+            for line in lines(gate):
+                click.echo(line, err=True)
+        if gate.exit_code(self.undecided) == NOT_DECIDED:
+            click.echo(f"undecided: {ADVICE}", err=True)
+        if how != "json":
+            options.tell(gate.findings)
+        if self.junit is not None:
+            options.write(junit(gate, self.undecided), self.junit)
+        summarise(gate, tables)
+        return gate.exit_code(self.undecided)
+
+
+def with_verdicts(text: str, gate: Gate, how: str) -> str:
+    """Add the verdicts to what is printed, if there are any and the format has room for them."""
+    from karat.report.gate import render  # noqa: PLC0415
+
+    if how not in SHOWN or not gate.verdicts:
+        return text
+    if how == "json":
+        shown: dict[str, Any] = json.loads(text) | gate.as_dict()
+        shown["findings"] += [finding.as_dict() for finding in gate.findings]
+        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    return text + ("\n" if how == "markdown" else "") + render(gate, how)
+
+
+def summarise(gate: Gate | None, tables: Callable[[], str]) -> None:
+    """Append a summary for the pull request to the file that GitHub names, where it does."""
+    path = os.environ.get(GITHUB)
+    if not path:
+        return
+    from karat.report.gate import summary  # noqa: PLC0415
+
+    try:
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(summary(gate, tables()))
+    except OSError as error:  # the numbers are right, and the exit code says so
+        reason = f"{GITHUB}: {error.strerror}"
+        click.echo(printable(f"note: the summary could not be written to ${reason}"), err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What the result of `karat score` must meet, and the baseline that goes with it."""
+
+    texts: tuple[str, ...]
+    folder: str | None
+    update: bool
+    before: Result | None
+    telling: Telling
+
+    @classmethod
+    def take(cls, choices: dict[str, Any]) -> Requirements:
+        """Take the options out of those of the command, and check them before anything is read."""
+        from karat.loaded import load  # noqa: PLC0415
+        from karat.requirements import parse_requirement  # noqa: PLC0415
+
+        texts, folder = choices.pop("require"), choices.pop("baseline")
+        update, telling = choices.pop("update_baseline"), Telling.take(choices)
+        asked = [parse_requirement(text) for text in texts]
+        if update and folder is None:
+            raise click.UsageError("--update-baseline needs --baseline DIR")
+        if telling.junit is not None and not texts:
+            raise click.UsageError("--junit needs a --require")
+        if folder is not None and not update and all(each.factor is None for each in asked):
+            raise click.UsageError(
+                'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
+                " or --update-baseline"
+            )
+        absent = folder is None or (update and not Path(folder).exists())
+        before = None if absent or folder is None else load(folder)
+        return cls(texts, folder, update, before, telling)
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that requirements name."""
+        from karat.requirements import COUNTS, parse_requirement  # noqa: PLC0415
+
+        named = (parse_requirement(text).subject for text in self.texts)
+        return [name for name in named if name not in COUNTS]
+
+    def hold(self, result: Result) -> Gate:
+        """Hold the result against the requirements."""
+        from karat.gates import gate  # noqa: PLC0415
+
+        return gate(
+            result,
+            self.texts,
+            baseline=self.before,
+            decide=self.telling.decide,
+            first_time=self.update,
+        )
+
+    def finish(self, gate: Gate, result: Result, how: str, output: str | None) -> int:
+        """Tell the verdicts, move the baseline if that was asked for, return the exit code."""
+        from karat.report.text import render  # noqa: PLC0415
+
+        if not self.texts and not self.update:
+            return 0
+        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown"))
+        return self._update(result, code) if self.update else code
+
+    def _update(self, result: Result, code: int) -> int:
+        from karat.gates import EXIT, regressions  # noqa: PLC0415
+        from karat.report.gate import sentence  # noqa: PLC0415
+
+        worse = () if self.before is None else regressions(result, self.before)
+        for verdict in worse:
+            click.echo(printable(f"got worse: {sentence(verdict)}"), err=True)
+        if code or worse:
+            click.echo(f"the baseline stays as it is: {self.folder}", err=True)
+            return code or EXIT["fail"]
+        result.save(str(self.folder))
+        click.echo(f"baseline saved: {self.folder}", err=True)
+        return 0

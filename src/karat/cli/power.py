@@ -1,0 +1,83 @@
+"""`karat power`: how many queries a comparison needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from karat.cli import options
+
+
+@click.command("power", short_help="Say how many queries a comparison needs.")
+@click.argument("results", nargs=-1, metavar="[RESULT]...")
+@click.option("-g", "--gold", metavar="FILE", help="What should be found, if these are run files.")
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@10, …")
+@click.option("--difference", type=float, metavar="D", help="The difference to be seen: 0.02")
+@click.option(
+    "--sd", type=float, metavar="SD", help="Assume that differences vary by this (0.2 to 0.4)."
+)
+@click.option(
+    "--changed",
+    type=float,
+    metavar="SHARE",
+    help="Assume for hit or miss that this share of the queries changes.",
+)
+@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Queries at hand.")
+@click.option(
+    "--correlation",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Of one result with that of another system.",
+)
+@click.option("--power", type=float, default=0.8, show_default=True, help="Chance to see it.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance to be fooled.")
+@click.option("--at", metavar="N,N,…", help="Sizes for the curve.")
+@click.option("--format", "how", type=click.Choice(["table", "json", "markdown"]), default="table")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+def command(
+    *,
+    results: tuple[str, ...],
+    gold: str | None,
+    measures: tuple[str, ...],
+    at: str | None,
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Say how many queries show a difference, and which difference the queries at hand show.
+
+    \b
+    karat power results/main results/branch -m recall@10 --difference 0.02
+    karat power results/main -m recall@10 --difference 0.02
+    karat power --sd 0.3 --difference 0.02 --power 0.8 --alpha 0.05
+
+    RESULT is a folder that `karat score --save` wrote, or with --gold a run file. Two show how
+    much their differences vary from query to query; of one the --correlation with another system
+    is assumed; without any, assume --sd, the standard deviation of the differences.
+    """
+    from karat.planning import plan  # noqa: PLC0415
+    from karat.report.power import render  # noqa: PLC0415
+
+    if gold is not None and not results:
+        raise click.UsageError("--gold needs a run")
+    plans = plan(*results, gold=gold, measures=list(measures) or None, sizes=_sizes(at), **choices)
+    if how == "json":
+        shown = {"plans": [each.as_dict() for each in plans]}
+        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    else:
+        text = render(plans, how)
+    options.write(text, output)
+
+
+def _sizes(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 2 <= int(part) <= 10**9 for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is not a list of sizes such as 100,200,400", param_hint="--at"
+        )
+    return sorted({int(part) for part in parts})

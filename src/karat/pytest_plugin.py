@@ -1,0 +1,119 @@
+"""Retrieval quality in tests: a pytest plugin, loaded with karat; `-p no:karat` leaves it out.
+
+    from karat.pytest_plugin import assert_retrieval
+
+    def test_retrieval(karat_evaluate):
+        result = karat_evaluate("runs/bm25.trec", "gold.jsonl")
+        assert_retrieval(result, "recall@5>=0.8", "judged@10>=0.9")
+
+Nothing of karat is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from karat.gates import Gate
+    from karat.result import Result
+    from karat.verdicts import Verdict
+
+WORST = 5  # queries that a failure shows
+
+
+@pytest.fixture
+def karat_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """Measure runs against a gold: `karat.evaluate`, with paths beside the test file.
+
+    A relative path is looked for beside the file of the test first, then where pytest was called.
+    """
+    folder = request.path.parent
+
+    def evaluate(run: object, gold: object = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
+        from karat.evaluation import evaluate as measure  # noqa: PLC0415
+
+        named = ("queries", "corpus")
+        options |= {name: _beside(folder, options[name]) for name in named if name in options}
+        return measure(_beside(folder, run), _beside(folder, gold), *args, **options)
+
+    return evaluate
+
+
+def assert_retrieval(
+    result: Result,
+    *requirements: str,
+    baseline: Result | str | os.PathLike[str] | None = None,
+    decide: str = "interval",
+    undecided: str = "fail",
+    worst: int = WORST,
+) -> None:
+    """Fail unless every run of the result meets the requirements of `karat.gates`.
+
+    What is undecided, because the interval spans the line, fails as well; `undecided="pass"` lets
+    it pass, `decide="value"` asks for the value alone. The failure shows each value with its
+    interval and the `worst` queries.
+    """
+    __tracebackhide__ = True
+    from karat.errors import choose  # noqa: PLC0415
+    from karat.gates import gate  # noqa: PLC0415
+
+    choose("choice for undecided gates", undecided, ("fail", "pass"))
+    if not requirements:
+        raise ValueError('assert_retrieval needs a requirement, for example "recall@5>=0.8"')
+    found = gate(result, requirements, baseline=baseline, decide=decide)
+    if found.exit_code(undecided):
+        raise AssertionError(_message(result, found, undecided, worst))
+
+
+def _message(result: Result, gate: Gate, undecided: str, count: int) -> str:
+    from karat.report.gate import lines  # noqa: PLC0415
+
+    bad = ("fail",) if undecided == "pass" else ("fail", "undecided")
+    told = ["retrieval does not meet its requirements", *lines(gate)]
+    shown: set[tuple[str, str]] = set()
+    for verdict in gate.verdicts:
+        key = (verdict.run, verdict.measure)
+        if verdict.outcome in bad and key not in shown:
+            shown.add(key)
+            told += _worst(result, verdict, count)
+    if gate.outcome == "undecided":
+        told.append("undecided: add queries, or say undecided='pass' or decide='value'")
+    return "\n".join(told)
+
+
+def _worst(result: Result, verdict: Verdict, count: int) -> list[str]:
+    """Name the queries with the worst values of the measure that failed."""
+    from karat.report.layout import number, printable  # noqa: PLC0415
+    from karat.requirements import COUNTS  # noqa: PLC0415
+
+    if verdict.measure in COUNTS:
+        return []
+    scored = result.score([verdict.measure])
+    (measure,) = scored.measures
+    rows = scored.per_query.filter(
+        (scored.per_query["run"] == verdict.run) & scored.per_query["value"].is_not_null()
+    )
+    order = rows.sort("value", descending=not measure.higher_is_better, maintain_order=True)
+    questions: dict[str, Any] = {}
+    if "question" in result.queries.columns:
+        questions = dict(result.queries.select("query", "question").rows())
+    told = [f"  worst by {verdict.measure} ({verdict.run}):"]
+    for query, value in order.head(count).select("query", "value").rows():
+        question = questions.get(query)
+        told.append(f"    {query}  {number(value)}" + (f"  {question}" if question else ""))
+    return [printable(line) for line in told] if order.height else []
+
+
+def _beside(folder: Path, data: object) -> object:
+    """Return the path of a file beside the test, if there is such a file."""
+    if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
+        return [_beside(folder, each) for each in data]
+    if not isinstance(data, str | os.PathLike):
+        return data
+    beside = folder / data
+    return beside if beside.exists() else data

@@ -1,0 +1,95 @@
+"""Gates as text: a sentence a verdict, a table, a summary for pull requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.report.comparison import count, signed
+from karat.report.layout import Grid, number, printable
+from karat.report.text import markdown, terminal
+
+if TYPE_CHECKING:
+    from karat.gates import Gate
+    from karat.verdicts import Verdict
+
+SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
+ADVICE = (
+    "it takes more queries (`karat power`) or a line farther away; "
+    "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
+)
+
+
+def sentence(verdict: Verdict) -> str:
+    """Say what was decided, and by what.
+
+    >>> from karat.gates import gate
+    >>> from karat import evaluate
+    >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
+    >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
+    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0945 … 0.9055 (95%), on 2 queries
+    """
+    head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
+    found = f"{verdict.measure} is {value(verdict)}"
+    if verdict.baseline is not None:
+        found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
+    if verdict.low is not None:
+        found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
+    found += f", on {count(verdict.n)}"
+    return head + found + (f"; {verdict.reason}" if verdict.reason else "")
+
+
+def value(verdict: Verdict) -> str:
+    """Write what was measured: queries that were counted are whole, or a share of all."""
+    if verdict.measure in ("failed", "undefined") and verdict.value is not None:
+        share = verdict.requirement.endswith("%")
+        return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
+    return number(verdict.value)
+
+
+def interval(verdict: Verdict) -> str:
+    """Write the interval of what was held against the line."""
+    if verdict.low is None or verdict.high is None:
+        return "–"
+    write = number if verdict.difference is None else signed
+    return f"{write(verdict.low)} … {write(verdict.high)}"
+
+
+def gate_grid(gate: Gate) -> Grid:
+    """One row a requirement and run."""
+    several = len({verdict.run for verdict in gate.verdicts}) > 1
+    compared = any(verdict.baseline is not None for verdict in gate.verdicts)
+    rows = [
+        [SIGNS[verdict.outcome], verdict.requirement]
+        + ([verdict.run] if several else [])
+        + [value(verdict)]
+        + ([number(verdict.baseline), signed(verdict.difference)] if compared else [])
+        + [interval(verdict), str(verdict.n)]
+        for verdict in gate.verdicts
+    ]
+    texts = ["verdict", "requirement", *(["run"] if several else [])]
+    header = [*texts, "value", *(["baseline", "difference"] if compared else [])]
+    level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
+    header += [f"{level:g}% interval", "n"]
+    return Grid(f"requirements: {gate.outcome}", header, rows, left=len(texts))
+
+
+def render(gate: Gate, how: str) -> str:
+    """Return the gate as `table` for the terminal or as `markdown`."""
+    if how == "markdown":
+        return markdown(gate_grid(gate))
+    return terminal(gate_grid(gate))
+
+
+def summary(gate: Gate | None, tables: str) -> str:
+    """Return Markdown for a pull request: the verdicts, then the tables behind them."""
+    parts = ["### Retrieval\n"]
+    if gate is not None and gate.verdicts:
+        parts.append(markdown(gate_grid(gate)))
+        if gate.outcome == "undecided":
+            parts.append(f"To decide what is undecided, {ADVICE}.\n")
+    return "\n".join([*parts, tables]) + "\n"
+
+
+def lines(gate: Gate) -> list[str]:
+    """Return a sentence a verdict, safe to print."""
+    return [printable(sentence(verdict)) for verdict in gate.verdicts]

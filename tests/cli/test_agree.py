@@ -1,0 +1,78 @@
+"""`karat agree`: tells what it is given, prints, refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import karat
+from tests import sample
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat, Save
+
+DEMO = Path(karat.__file__).parent / "demo"
+
+
+def test_rankings(cli: Karat) -> None:
+    done = cli("agree", DEMO / "bm25.trec", DEMO / "minilm.trec", "--details", "-k", "10")
+    assert done.code == 0
+    assert "rankings: the mean over queries" in done.out
+    assert " q01 " in done.out
+    shown = json.loads(cli("agree", *[DEMO / "bm25.trec"] * 2, "--format", "json").out)
+    assert shown["kind"] == "rankings"
+    assert shown["agreement"][0]["value"] == pytest.approx(1.0)
+
+
+def test_labels(cli: Karat, save: Save) -> None:
+    qrels = save("qrels.txt", sample.qrels())
+    done = cli("agree", qrels, qrels)
+    assert done.code == 0
+    assert "how often: the first in rows" in done.out
+    table = save("labels.csv", "query,verdict\nq1,good\nq2,bad\n")
+    done = cli("agree", table, table, "--column", "verdict", "--format", "csv")
+    assert done.out.splitlines()[2].startswith("kappa,1.0,")
+
+
+def test_systems(cli: Karat, tmp_path: Path) -> None:
+    runs = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
+    folder = karat.evaluate(runs, DEMO / "questions.jsonl").save(tmp_path / "result")
+    done = cli("agree", folder, folder, "-m", "recall@5", "--format", "markdown", "--details")
+    assert done.code == 0
+    assert "| tau recall@5 | 1.0000 | 2 | 0 |" in done.out
+    assert "| recall@5 | bm25 | 0.6181 | 0.6181 |" in done.out
+
+
+def test_findings_are_told(cli: Karat, save: Save) -> None:
+    one, other = save("a.txt", "q1 0 a 1\nq1 0 b 0\n"), save("b.txt", "q1 0 a 1\n")
+    assert "label that only one side has: left out (q1 b)" in cli("agree", one, other).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.json"], "Missing argument 'SECOND'"),
+        (["a.json", "a.json"], "may hold rankings or labels: say --as"),
+        (["nosuch", "a.json"], "nosuch: no such file"),
+        (["a.json", "nosuch", "--as", "rankings"], "nosuch: no such file"),
+        (["a.json", "a.json", "--as", "rankings", "-p", "1"], "persistence p is 1.0"),
+        (["a.json", "a.json", "--as", "labels", "--level", "7"], "level is 7.0"),
+        (["a.json", "a.json", "--as", "systems"], "not a complete karat result"),
+        (["a.json", "b.json", "--as", "rankings"], "share no query"),
+        (["table.csv", "table.csv", "--column", "x"], "unknown column 'x'"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], message: str, cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(save("a.json", '{"q": {"a": 1}}').parent)
+    save("b.json", '{"r": {"a": 1}}')
+    save("table.csv", "query,verdict\nq1,a\n")
+    done = cli("agree", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""

@@ -1,0 +1,184 @@
+"""`karat score --require`: verdicts, exit codes, baselines, JUnit, the summary of GitHub."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import karat
+from tests import values
+from tests.test_gates import BETTER, NOISY, OLD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Karat, Outcome, Save
+
+PASS, FAIL, OPEN = "recall>=0.1", "recall>=0.99", "recall>=0.64"
+
+
+class Score:
+    """Scores a run with recalls as wanted, in the test's folder."""
+
+    def __init__(self, cli: Karat, save: Save, folder: Path) -> None:
+        self.cli, self.save, self.folder = cli, save, folder
+        self.gold = save("gold.json", json.dumps(values.gold(60)))
+
+    def __call__(self, scores: object, *options: object) -> Outcome:
+        run = self.save("run.json", json.dumps(values.run(scores)))
+        return self.cli("score", run, "--gold", self.gold, "-m", "recall", *options)
+
+
+@pytest.fixture
+def score(cli: Karat, save: Save, tmp_path: Path) -> Score:
+    return Score(cli, save, tmp_path)
+
+
+def require(*texts: str) -> list[str]:
+    return [part for text in texts for part in ("--require", text)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "options", "code"),
+    [
+        ([PASS], [], 0),
+        ([PASS, FAIL], [], 1),
+        ([PASS, OPEN], [], 3),
+        ([OPEN, FAIL], [], 1),
+        ([OPEN], ["--undecided", "pass"], 0),
+        ([OPEN], ["--undecided", "fail"], 1),
+        ([OPEN], ["--decide", "value"], 0),
+        ([FAIL], ["--undecided", "pass"], 1),
+        (["queries>=60", "undefined<=5%", "failed<=0", "judged@5>=0.8"], [], 0),
+        (["queries>=61"], ["--undecided", "pass"], 1),
+    ],
+)
+def test_exit_codes(asked: list[str], options: list[str], code: int, score: Score) -> None:
+    done = score(OLD, *require(*asked), *options)
+    assert done.code == code
+    assert "requirements: " in done.out
+
+
+def test_what_is_printed(score: Score) -> None:
+    shown = json.loads(score(OLD, *require(PASS, OPEN, "P@3>=0.1"), "--format", "json").out)
+    assert shown["gate"] == "undecided"
+    assert [row["outcome"] for row in shown["requirements"]] == ["pass", "undecided", "pass"]
+    assert [row["measure"] for row in shown["summary"]] == ["recall", "P@3"]
+    plain = json.loads(score(OLD, "--format", "json").out)
+    assert "gate" not in plain
+    lines = score(OLD, *require(OPEN), "--format", "csv")
+    assert lines.out.startswith("run,measure,value")
+    assert "? undecided: recall>=0.64 (run): recall is 0." in lines.err
+    assert "the interval spans the line" in lines.err
+    marked = score(OLD, *require(FAIL), "--format", "markdown").out
+    assert "| ✗ fail | recall\\>=0.99 |" in marked
+
+
+def test_junit(score: Score, tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    assert score(OLD, *require(PASS, FAIL, OPEN), "--junit", path).code == 1
+    suite = ET.parse(path).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    cases = list(suite.iter("testcase"))
+    assert [case.get("name") for case in cases] == [PASS, FAIL, OPEN]
+    assert [case[0].tag for case in cases] == ["system-out", "failure", "error"]
+    assert "0.99" in str(cases[1][0].get("message"))
+    score(OLD, *require(OPEN), "--junit", path, "--undecided", "pass")
+    assert next(ET.parse(path).getroot().iter("testcase"))[0].tag == "system-out"
+
+
+def test_the_summary_for_github(
+    score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    assert score(OLD).code == 0
+    assert not path.exists()  # nothing was required
+    score(OLD, *require(OPEN))
+    text = path.read_text(encoding="utf-8")
+    assert "**requirements: undecided**" in text
+    assert "--undecided pass" in text
+    assert "| recall |" in text
+
+
+# baselines
+
+
+def test_against_a_baseline(score: Score, tmp_path: Path) -> None:
+    baseline = values.result(OLD).save(tmp_path / "baseline")
+    line = require("recall>=baseline-0.02")
+    assert score(BETTER, *line, "--baseline", baseline).code == 0
+    assert score(OLD, *line, "--baseline", baseline).code == 0
+    assert score(NOISY, *line, "--baseline", baseline).code == 3
+    worse = score(OLD - 0.1, *line, "--baseline", baseline)
+    assert worse.code == 1
+    assert "✗ fail" in worse.out
+
+
+def test_the_baseline_moves_only_on_purpose_and_only_up(score: Score, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "baseline"
+    line = [*require("recall>=baseline-0.02"), "--baseline", folder]
+    first = score(OLD, *line, "--update-baseline")
+    assert first.code == 0
+    assert "baseline saved" in first.err
+    before = karat.load(folder)["recall"]
+
+    assert score(BETTER, *line).code == 0
+    assert karat.load(folder)["recall"] == before  # nobody asked
+
+    worse = score(OLD - 0.1, *line, "--update-baseline")
+    assert worse.code == 1
+    assert "stays as it is" in worse.err
+    assert karat.load(folder)["recall"] == before
+
+    undecided = score(NOISY, *line, "--update-baseline")
+    assert undecided.code == 3
+    assert karat.load(folder)["recall"] == before
+
+    assert score(BETTER, *line, "--update-baseline").code == 0
+    assert karat.load(folder)["recall"] == pytest.approx(BETTER.mean())
+
+
+def test_the_ratchet_without_requirements(score: Score, tmp_path: Path) -> None:
+    folder = tmp_path / "baseline"
+    options = ["--baseline", folder, "--update-baseline"]
+    assert score(OLD, *options).code == 0
+    fell = score(OLD - 0.1, *options)
+    assert fell.code == 1
+    assert "got worse: ✗ fail: recall>=baseline (run)" in fell.err
+    assert score(NOISY, *options).code == 0  # not shown to be worse
+    assert karat.load(folder)["recall"] == pytest.approx(NOISY.mean(), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--require", "recall"], "is no requirement"),
+        (["--require", "recal>=0.5"], "unknown measure 'recal'"),
+        (["--require", "recall>=baseline"], "needs a baseline, and there is none"),
+        (["--require", "recall>=baseline", "--baseline", "nosuch"], "nosuch: this is not a"),
+        (["--require", "recall>=0.5", "--baseline", "nosuch"], "nothing is compared"),
+        (["--baseline", "nosuch"], "nothing is compared with the baseline"),
+        (["--update-baseline"], "--update-baseline needs --baseline"),
+        (["--junit", "x.xml"], "--junit needs a --require"),
+        (["--require", "recall>=0.5", "--undecided", "maybe"], "'maybe' is not one of"),
+        (["--require", "recall>=0.5", "--junit", "no/such/x.xml"], "could not be written"),
+        (["--update-baseline", "--baseline", "gold.json"], "not a complete karat result"),
+    ],
+)
+def test_mistakes(
+    options: list[str],
+    message: str,
+    score: Score,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = score(OLD, *options)
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.json", "run.json"]

@@ -1,0 +1,27 @@
+"""Runs whose recall is what a test wants it to be; values are lists or arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import karat
+
+TENTHS = 10  # the gold of each query has ten documents
+
+
+def gold(queries: int) -> dict[str, list[str]]:
+    """Return a gold of ten documents for each query."""
+    return {f"q{number}": [f"d{doc}" for doc in range(TENTHS)] for number in range(queries)}
+
+
+def run(values: Any) -> dict[str, list[str]]:
+    """Return a run with these values of recall, in tenths."""
+    return {
+        f"q{number}": [f"d{doc}" for doc in range(round(TENTHS * value))] or ["x"]
+        for number, value in enumerate(values)
+    }
+
+
+def result(values: Any, *measures: str) -> karat.Result:
+    """Return the result of such a run."""
+    return karat.evaluate(run(values), gold(len(values)), measures or ["recall"])
