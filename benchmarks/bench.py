@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import comparison as comparing
 from benchmarks import sections
 from benchmarks.data import ROOT, Files
+from benchmarks.judging import judging
+from benchmarks.matching import matching
 from benchmarks.measure import run_all
 from benchmarks.records import records
 from benchmarks.report import Table, machine, page
+from benchmarks.rouge import rouge
 from benchmarks.sections import COMPARISONS, Facts
 from benchmarks.targets import agreement, targets
 
@@ -36,6 +40,10 @@ class Plan:
     depths: tuple[int, ...]  # of runs with as many queries as the smallest that is weighed
     rounds: int
     record_bytes: int
+    pairs: int  # of texts
+    matched: int  # queries whose texts are matched
+    systems: comparing.Size
+    requests: int  # to a judge
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -46,6 +54,10 @@ FULL = Plan(
     depths=(300, 1_000, 3_000),
     rounds=3,
     record_bytes=1_000_000_000,
+    pairs=10_000,
+    matched=1_000,
+    systems=comparing.FULL,
+    requests=2_000,
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -54,6 +66,10 @@ QUICK = Plan(
     depths=(200, 400),
     rounds=1,
     record_bytes=5_000_000,
+    pairs=50,
+    matched=20,
+    systems=comparing.QUICK,
+    requests=100,
     shared=True,
 )
 
@@ -75,6 +91,11 @@ def measure(plan: Plan, folder: Path, facts: Facts) -> Iterator[Table]:
     yield sections.memory(more, deeper, plan.rounds, facts)
     yield sections.start_up(facts)
     yield records(folder, plan.record_bytes, plan.rounds)
+    yield rouge(plan.pairs, plan.rounds, facts)
+    yield matching(folder, plan.matched, plan.rounds, facts)
+    yield comparing.comparison(plan.systems, plan.rounds, facts)
+    table, facts.busy = judging(plan.requests, plan.rounds)
+    yield table
 
 
 def _fits(files: Files) -> bool:

@@ -81,7 +81,7 @@ def comparison(size: Size, rounds: int, facts: Facts) -> Table:
         facts.disagreements += _disagreements(best[BASELINE], theirs, size)
     rows = [_row(way, run, theirs, size) for way, run in best.items()]
     header = ("what", "tests", "seconds", "ms a test", "ratio")
-    return Table("8. Comparing systems", _remark(size, theirs), header, rows)
+    return Table("10. Comparing systems", _remark(size, theirs), header, rows)
 
 
 def _row(way: str, run: Timed, theirs: Timed | None, size: Size) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ class Facts:
     exponent: float | None = None
     held: float | None = None  # bytes of memory a byte that the run grew by
     start_up: tuple[float, float] | None = None  # bare Python, karat --help
+    busy: float | None = None  # share of the allowed concurrency that a judge's client used
     disagreements: list[str] = field(default_factory=list)
 
 

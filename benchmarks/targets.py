@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.comparison import COMPARE
+from benchmarks.matching import MATCHING
 from benchmarks.report import Table
 from benchmarks.tools import FILES, KERNEL, TABLES
 
@@ -19,11 +21,19 @@ FASTER = (
     (FILES, "ranx", 20),
     (KERNEL, "pytrec-eval-terrier", 50),
     (KERNEL, "ranx", 50),
+    (MATCHING, "continuous-eval", 50),
+    (COMPARE, "ranx", 20),
 )
-WHERE = {FILES: "from TREC files", KERNEL: "kernel"}
+WHERE = {
+    FILES: "from TREC files",
+    KERNEL: "kernel",
+    MATCHING: "matching texts",
+    COMPARE: "comparing systems",
+}
 LINEAR = 1.1  # the exponent up to which time counts as linear in the queries
 HELD = 0.1  # bytes of memory a byte of run, up to which memory counts as bounded
 GRACE = 0.1  # seconds
+BUSY = 0.9  # of the allowed concurrency
 
 REMARK = """\
 Ratios are those of the largest files. A kernel ratio takes karat's kernel, which has matched
@@ -37,7 +47,7 @@ Line = tuple[str, str, str]
 
 def targets(facts: Facts, quick: bool) -> Table:
     """Judge every target; a quick run is too small to judge any."""
-    lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts)]
+    lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts), _busy(facts)]
     if quick:
         lines = [(target, measured, "not judged") for target, measured, _ in lines]
     remark = REMARK.format(linear=LINEAR, held=HELD)
@@ -88,6 +98,13 @@ def _start_up(facts: Facts) -> Line:
     limit = 2 * bare + GRACE
     measured = f"{ours * 1000:.0f} ms, limit {limit * 1000:.0f} ms"
     return target, measured, _verdict(ours <= limit)
+
+
+def _busy(facts: Facts) -> Line:
+    target = f"judging: at least {BUSY:.0%} of the allowed concurrency used"
+    if facts.busy is None:
+        return target, "not measured", "not judged"
+    return target, f"{facts.busy:.1%}", _verdict(facts.busy >= BUSY)
 
 
 def _verdict(met: bool) -> str:

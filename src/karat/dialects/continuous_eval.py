@@ -4,8 +4,10 @@ Quirks that the dialect keeps:
 
 - precision counts every retrieved component that matches, repetitions too, ÷ all retrieved;
 - a query with nothing retrieved or without gold scores 0 and counts in the mean;
-- average precision divides by the relevant components retrieved;
-- nDCG credits each gold once, and its ideal list holds all gold, however few were retrieved;
+- average precision adds up over every retrieved chunk that matches, also one whose gold was met
+  before, and divides by their number;
+- nDCG credits a chunk with one gold, the first of the list that it matches and that no chunk above
+  it was credited with, and its ideal list holds all gold, however few were retrieved;
 - exact matching compares raw strings, so that a trailing space makes a difference;
 - ROUGE-L recall is that of the package rouge 1.0.1: sentences end at every full stop, words are
   unique and keep case and punctuation, and what each gold sentence shares with the retrieved ones
@@ -13,7 +15,8 @@ Quirks that the dialect keeps:
 - sentences are split by NLTK's punkt, whose data has to be installed; naming another splitter
   leaves the dialect at that point.
 
-Where the original stops at an empty gold (its ranked metrics), karat answers 0 like its others.
+Where the original stops (its ranked metrics without gold), there is no value. One thing is not
+kept: a gold that is listed twice counts once everywhere, in the original twice in the ideal list.
 """
 
 from __future__ import annotations
@@ -24,15 +27,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.align import Policy
-from karat.dialects.course import AveragePrecisionOverRetrieved
 from karat.dialects.dialect import Dialect, register_dialect
+from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
-from karat.measures.measure import Divisor, Terms
+from karat.measures.gain import gains
+from karat.measures.measure import Divisor, Measure, Terms
 from karat.measures.ndcg import NDCG
 from karat.measures.precision import Precision
+from karat.measures.reciprocal_rank import ReciprocalRank
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.data import Bools, Floats
+    from karat.relation import Hits, Relation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +63,70 @@ class ComponentF(FScore):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UncutNDCG(NDCG):
-    """nDCG whose ideal list is not cut at k."""
+class Ranked(Measure):
+    """What the ranked metrics have in common: without gold they stop, where the others say 0."""
+
+    needs_relevant: ClassVar[bool] = False  # which would make it 0
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the value, none for a query without gold."""
+        without = np.equal(relation.relevant(self.level()), 0)
+        return np.where(without, np.nan, super().compute(relation))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkAveragePrecision(Ranked, AveragePrecision):
+    """Average precision over the matching chunks."""
+
+    over: str = "retrieved"
+
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the precision at the rank of each matching chunk, repetitions too."""
+        hits = relation.units(self.rel, self.k, repeats=True)
+        return Terms(hits.query, hits.rank, hits.nth / hits.rank)
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the matching chunks, unless `over` says otherwise."""
+        if self.over != "retrieved":
+            return super().divisor(relation)
+        found = relation.count(relation.units(self.rel, self.k, repeats=True).query)
+        return Divisor("matching chunks", np.maximum(found, 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkReciprocalRank(Ranked, ReciprocalRank):
+    """Reciprocal rank, as karat's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UncutNDCG(Ranked, NDCG):
+    """nDCG in which a chunk is credited with one gold, and whose ideal list is not cut at k."""
+
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the discounted gains of the gold, of each chunk only one."""
+        hits = relation.covers(self.level(), self.k, repeats=True)
+        hits = hits.take(np.flatnonzero(_one_each(hits)))
+        gained = gains(self.gain, relation.item_grade.take(hits.item))
+        return Terms(hits.query, hits.rank, gained / relation.discount.take(hits.rank))
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of a list of all gold."""
         ideal = NDCG(gain=self.gain).divisor(relation)
         return Divisor("ideal DCG of all gold, not cut", ideal.value)
+
+
+def _one_each(hits: Hits) -> Bools:
+    """Choose for each unit, from the top, its first item that no unit has yet."""
+    rows = zip(hits.query.tolist(), hits.rank.tolist(), hits.item.tolist(), strict=True)
+    chosen = np.zeros(len(hits.item), dtype=bool)
+    items: set[int] = set()
+    served: tuple[int, int] | None = None
+    for row, (query, rank, item) in enumerate(rows):
+        if (query, rank) != served and item not in items:
+            chosen[row] = True
+            items.add(item)
+            served = query, rank
+    return chosen
 
 
 CONTINUOUS_EVAL = register_dialect(
@@ -74,7 +137,8 @@ CONTINUOUS_EVAL = register_dialect(
         {
             "P": ComponentPrecision,
             "F": ComponentF,
-            "AP": AveragePrecisionOverRetrieved,
+            "AP": ChunkAveragePrecision,
+            "RR": ChunkReciprocalRank,
             "nDCG": UncutNDCG,
         },
         relations={

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
+SHOWN = 80  # characters of an example in a finding
 KEPT = 1_000_000  # rows of lists that are remembered at most
 TEXT = 20_000  # characters of a text that are remembered
 
@@ -113,7 +114,7 @@ def _relate(  # noqa: PLR0917
         parts.append(drawing.draw(drawing.units(aligned)))
         if parts[-1].sizes is not None:
             chunks.append((aligned.query, aligned.rank))
-        findings += (*found, *aligned.findings)
+        findings += map(_brief, (*found, *aligned.findings))
         if keep:
             listed.append(top_of(aligned, keep))
         if progress is not None:
@@ -146,6 +147,14 @@ def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
     return rows.select(wanted).with_columns(
         pl.col(name).str.head(TEXT) for name in wanted if name == "text"
     )
+
+
+def _brief(finding: Finding) -> Finding:
+    """Cut examples that are whole texts."""
+    shown = tuple(
+        each if len(each) <= SHOWN else each[: SHOWN - 1] + "…" for each in finding.examples
+    )
+    return finding if shown == finding.examples else replace(finding, examples=shown)
 
 
 def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -86,28 +88,34 @@ class ContainmentDrawing(PairDrawing):
             self._scored(units, some, self._pairwise(score)) for score in (_head, _tail)
         )
         begun: dict[int, list[tuple[int, float, bool]]] = {}
+        again = set() if units.repeat is None else set(np.flatnonzero(units.repeat).tolist())
         for is_head, (unit, member, share) in ((True, heads), (False, tails)):
             for row in zip(member.tolist(), unit.tolist(), share.tolist(), strict=True):
-                begun.setdefault(row[0], []).append((row[1], row[2], is_head))
+                if row[1] not in again:  # a repetition is no other chunk
+                    begun.setdefault(row[0], []).append((row[1], row[2], is_head))
         found = [(unit, member) for member, ends in begun.items() for unit in _completing(ends)]
         completing = np.array(found, dtype=np.int64).reshape(-1, 2)
         return completing[:, 0], completing[:, 1]
 
 
 def _completing(ends: list[tuple[int, float, bool]]) -> list[int]:
-    """Return the first unit with which beginning and end of a gold text are there.
+    """Return the first unit with which beginning and end of a gold text are there, in two units.
 
     >>> _completing([(4, 0.5, True), (7, 0.6, False), (9, 0.9, False)])
     [7]
     >>> _completing([(4, 0.5, True), (7, 0.4, False)])
     []
+    >>> _completing([(4, 0.5, True), (4, 0.5, False)])
+    []
     """
     best = {True: 0.0, False: 0.0}
-    for unit, share, is_head in sorted(ends):
-        other = best[not is_head]
-        if other > 0 and share + other >= 1 - 1e-9:
-            return [unit]
-        best[is_head] = max(best[is_head], share)
+    for unit, group in groupby(sorted(ends), key=itemgetter(0)):
+        mine = {is_head: share for _, share, is_head in group}
+        for is_head, share in mine.items():
+            other = best[not is_head]
+            if other > 0 and share + other >= 1 - 1e-9:
+                return [unit]
+        best |= {is_head: max(best[is_head], share) for is_head, share in mine.items()}
     return []
 
 

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 class Semantic(Matcher):
     """Embeddings whose cosine is at least the threshold.
 
-    What cosine means "the same" differs between models and between corpora. `calibrated` names
-    what the threshold was found with (labels, a study); as long as it says `no`, results warn.
+    What cosine means "the same" differs between models, between corpora and between chunk sizes.
+    The default is the best compromise for MiniLM on two public sets (docs/matching.md).
+    `calibrated` names what the threshold was found with (labels, a study); as long as it says `no`,
+    results warn.
     """
 
-    threshold: float = 0.7
+    threshold: float = 0.6
     model: str = "minilm"
     calibrated: str = "no"
 

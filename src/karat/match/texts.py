@@ -20,24 +20,28 @@ if TYPE_CHECKING:
     from karat.match.sentences import Splitter
 
 TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
+NO_TEXT, UNKNOWN_TEXT = "no-text", "unknown-text"
+TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 
 
 def with_texts(
     rows: pl.DataFrame, corpus: pl.DataFrame | None, policy: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Put what counts of its text in the place of each document's id."""
-    text, unknown = texts_of(rows, corpus, "run")
+    text, findings = texts_of(rows, corpus)
     key = tidy(text, policy)
-    rows = rows.with_columns(raw=pl.col("doc"), doc=key, text=text)
-    return rows, _unknown_texts(unknown)
+    if policy != "raw":
+        key = key.set(key == "", None)
+    # texts that say nothing, and those that nobody knows, are not the same text
+    key = key.zip_with(key.is_not_null() | rows["doc"].is_null(), "\0" + rows["doc"])
+    return rows.with_columns(raw=pl.col("doc"), doc=key, text=text.fill_null("")), findings
 
 
-def texts_of(
-    rows: pl.DataFrame, corpus: pl.DataFrame | None, role: str
-) -> tuple[pl.Series, pl.Series]:
-    """Return the text of each row: its own, the corpus's, or the id that is a text.
+def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:
+    """Return the text of each row: its own, the corpus's, or the id where ids are texts.
 
-    A document without a text has the empty one, and is returned as unknown.
+    A document without a text has none. Where no id looks like a text, all of them having
+    none is a finding that `require_texts` refuses if it holds for the whole input.
     """
     doc = rows["doc"]
     text = rows.get_column("text", default=pl.repeat(None, len(doc), dtype=pl.String, eager=True))
@@ -49,37 +53,56 @@ def texts_of(
             maintain_order="left",
         )["__text"]
         text = text.zip_with(text.is_not_null(), found)
-    if len(doc) > doc.null_count() and text.null_count() == len(text):
-        _check_texts(doc.drop_nulls(), role, has_corpus=corpus is not None)
-        return doc, doc.head(0)
+    ids = doc.drop_nulls()
+    if text.null_count() == len(text) and ids.str.contains(r"\s").any():  # no id has a space
+        return doc, []
+    if text.null_count() == len(text) and ids.str.contains(TEXT_LIKE).sum() * 2 > len(ids):
+        return doc, _ids_as_texts(ids)
+    if text.null_count() == len(text) and corpus is None:  # perhaps texts of one word
+        return doc, _lacking(ids, NO_TEXT)
     unknown = doc.filter(text.is_null() & doc.is_not_null())
-    return text.zip_with(text.is_not_null() | doc.is_null(), pl.Series([""])), unknown
+    return text, _lacking(unknown, UNKNOWN_TEXT)
 
 
-def _check_texts(ids: pl.Series, role: str, *, has_corpus: bool) -> None:
-    """Refuse ids in the place of texts; what has a space or a letter beyond ASCII is no id."""
-    if ids.str.contains(r"[\s\P{ascii}]").any():
-        return
-    raise InputError(
-        f"no document has a text{' in the corpus' if has_corpus else ''}, only ids such as "
-        f"{ids[0]!r}",
-        where=role,
-        fix="name a corpus that holds these ids (--corpus, corpus=), or give texts beside the ids",
-    )
+def _ids_as_texts(ids: pl.Series) -> list[Finding]:
+    return [
+        Finding(
+            "id-as-text",
+            len(ids),
+            tuple(ids.head(EXAMPLES)),
+            "id that is taken for a text, as there are no texts beside the ids",
+            "name a corpus if these are ids; if they are texts, all is well",
+        )
+    ]
 
 
-def _unknown_texts(unknown: pl.Series) -> list[Finding]:
-    if not len(unknown):
+def _lacking(docs: pl.Series, kind: str) -> list[Finding]:
+    if not len(docs):
         return []
     return [
         Finding(
-            "unknown-text",
-            len(unknown),
-            tuple(unknown.head(EXAMPLES)),
+            kind,
+            len(docs),
+            tuple(docs.head(EXAMPLES)),
             "document without a text: it matches nothing",
             "complete the corpus, or give texts beside the ids",
         )
     ]
+
+
+def require_texts(findings: list[Finding], documents: int, role: str) -> list[Finding]:
+    """Refuse an input in which no document has a text; where some have, ids are texts, too."""
+    for kind in (NO_TEXT, UNKNOWN_TEXT):
+        mine = [found for found in findings if found.kind == kind]
+        if mine and sum(found.count for found in mine) >= documents:
+            known = "" if kind == NO_TEXT else " in the corpus"
+            raise InputError(
+                f"no document has a text{known}, only ids such as {mine[0].examples[0]!r}",
+                where=role,
+                fix="name a corpus that holds these ids (--corpus, corpus=), "
+                "or give texts beside the ids",
+            )
+    return [found for found in findings if found.kind != NO_TEXT]
 
 
 def text_gold(
@@ -87,25 +110,25 @@ def text_gold(
 ) -> Gold:
     """Return the gold whose items are texts, or the sentences of texts; equal texts count once."""
     rows = gold.rows()
-    text, unknown = texts_of(rows, corpus, "gold")
+    text, lacking = texts_of(rows, corpus)
     findings = [found for found in gold.findings if found.kind != TEXT_AS_ID]
-    findings += _unknown_texts(unknown)
-    rows = rows.with_columns(doc=text).drop("text", "start", "end", strict=False)
+    findings += require_texts(lacking, rows.height, "gold")
+    rows = rows.with_columns(doc=text.fill_null("")).drop("text", "start", "end", strict=False)
     if splitter is not None:
         rows, dropped = first_alternatives(rows)
         findings += dropped
         sentences = pl.Series(split(rows["doc"].to_list(), splitter), dtype=pl.List(pl.String))
-        rows = rows.with_columns(doc=sentences).explode("doc").drop_nulls("doc")
+        rows = rows.with_columns(doc=sentences, group=pl.lit(None, pl.Int64))
+        rows = rows.explode("doc").drop_nulls("doc")
     rows = rows.with_columns(key=tidy(rows["doc"], policy))
     if policy != "raw":
         blank = rows.filter(pl.col("key") == "")
         rows = rows.filter(pl.col("key") != "")
         findings += _blank_texts(blank)
-    rows = (
-        rows.sort("grade", descending=True, maintain_order=True)
-        .unique(["query", "key", "group"], keep="first", maintain_order=True)
-        .drop("key")
-    )
+    best = rows.sort("grade", descending=True, maintain_order=True)
+    again = ~best.select(pl.struct("query", "key", "group").is_first_distinct()).to_series()
+    findings += _equal_texts(best.filter(again))
+    rows = best.filter(~again).drop("key")
     flaws = {query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM}
     return Gold.build(rows, queries=gold.queries, findings=findings, flaws=flaws)
 
@@ -140,6 +163,20 @@ def _blank_texts(blank: pl.DataFrame) -> list[Finding]:
     ]
 
 
+def _equal_texts(again: pl.DataFrame) -> list[Finding]:
+    if not again.height:
+        return []
+    return [
+        Finding(
+            "equal-gold",
+            again.height,
+            tuple(again["query"].unique(maintain_order=True).head(EXAMPLES)),
+            "gold text that says the same as another of its query: they count once",
+            "keep one of them; text=raw tells apart what differs in case or punctuation only",
+        )
+    ]
+
+
 def chunks(aligned: Aligned) -> Units:
     """Return the rows of a batch as units."""
     every = np.arange(len(aligned.query))
@@ -169,6 +206,7 @@ __all__ = [
     "chunks",
     "first_alternatives",
     "parts",
+    "require_texts",
     "sentences",
     "text_gold",
     "texts_of",
