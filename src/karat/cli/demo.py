@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
 from karat.errors import SaveError
 
+if TYPE_CHECKING:
+    from karat.result import Result
+
+KEPT = 20  # documents of each list that the report shows
 FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 
 
 @click.command("demo", short_help="See karat at work on a small task.")
 @click.option("--save", metavar="DIR", help="Save the result there.")
 @click.option("--files", metavar="DIR", help="Copy the demo's files there, to play with.")
-def command(save: str | None, files: str | None) -> None:
+@click.option("--report", metavar="FILE", help="Write the report there (default: a new folder).")
+def command(save: str | None, files: str | None, report: str | None) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
     The task is an illustration written for karat, not evidence about the two retrievers.
@@ -26,7 +33,8 @@ def command(save: str | None, files: str | None) -> None:
 
     folder = Path(__file__).parent.parent / "demo"
     gold = folder / "questions.jsonl"
-    result = evaluate([folder / "bm25.trec", folder / "minilm.trec"], gold)
+    runs = [folder / "bm25.trec", folder / "minilm.trec"]
+    result = evaluate(runs, gold, corpus=folder / "passages.jsonl", keep=KEPT)
     click.echo(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages).\n"
         "Written to show karat at work; it proves nothing about BM25 or MiniLM.\n"
@@ -50,6 +58,17 @@ def command(save: str | None, files: str | None) -> None:
         " -m recall@5 -m nDCG@10 --slice topic\n"
         "  karat measures nDCG"
     )
+    click.echo(f"\nThe same and more as a page: {_report(result, report)}")
+
+
+def _report(result: Result, wanted: str | None) -> str:
+    """Write the report of the demo, and return its path."""
+    from karat.report.html import page, prepare  # noqa: PLC0415
+    from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+
+    path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
+    options.write(page(prepare(lay_side_by_side([result]))), path)
+    return path
 
 
 def _copy(folder: Path, target: Path) -> None:

@@ -65,5 +65,6 @@ def command(
         shown = {"explanations": [each.as_dict() for each in told]}
         text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(render(each, how) for each in told)
+        color = output is None and options.use_color()
+        text = "\n".join(render(each, how, color=color) for each in told)
     options.write(text, output)

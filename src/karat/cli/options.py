@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,13 @@ def use_color() -> bool:
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def width(output: str | None) -> int | None:
+    """Return the width of the terminal that is written to; None if it is none."""
+    if output not in (None, "-") or sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
 @contextmanager
 def progress(message: str) -> Iterator[Callable[[int, int], None] | None]:
     """Show on a terminal's standard error how far the work has come; told of done and all."""
@@ -167,5 +175,6 @@ __all__ = [
     "progress",
     "tell",
     "use_color",
+    "width",
     "write",
 ]

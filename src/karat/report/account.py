@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from karat.report.layout import Grid, number, printable
@@ -20,9 +21,9 @@ MARKS = {
 }
 
 
-def render(told: Explanation, how: str) -> str:
+def render(told: Explanation, how: str, *, color: bool = False) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
-    draw = markdown if how == "markdown" else terminal
+    draw = markdown if how == "markdown" else partial(terminal, color=color)
     clean = escape if how == "markdown" else printable
     parts = [clean(_heading(told)) + "\n", draw(_ranking(told)), draw(_items(told))]
     if len(told.dialects) > 1:
@@ -83,11 +84,14 @@ def _ranking(told: Explanation) -> Grid:
     header += ["", "covers", *(["scores"] if scored else [])]
     left = len(header)
     title = f"the list ({len(told.ranking)} units" + (f", by {told.relation})" if texts else ")")
-    return Grid(title, [*header, "precision", *names], rows, left=left)
+    mark = header.index("")
+    good = {(at, mark) for at, step in enumerate(told.ranking) if step.mark in ("hit", "again")}
+    bad = {(at, mark) for at, step in enumerate(told.ranking) if step.mark == "rejected"}
+    return Grid(title, [*header, "precision", *names], rows, left=left, good=good, bad=bad)
 
 
 def _scores(step: Step) -> str:
-    return ", ".join(f"{score:.2f} item {item}" for item, score in step.scores)
+    return ", ".join(f"{number(score)} item {item}" for item, score in step.scores)
 
 
 def _short(text: str, width: int = 60) -> str:
@@ -109,7 +113,9 @@ def _items(told: Explanation) -> Grid:
     relevant = [item for item in told.items if item.grade > 0]
     met = sum(item.rank is not None for item in relevant)
     title = f"the gold ({met} of {len(relevant)} relevant items met)"
-    return Grid(title, ["item", "any of", "grade", "found"], rows, left=2)
+    good = {(at, 3) for at, item in enumerate(told.items) if item.rank is not None}
+    bad = {(at, 3) for at, item in enumerate(told.items) if item.rank is None and item.grade > 0}
+    return Grid(title, ["item", "any of", "grade", "found"], rows, left=2, good=good, bad=bad)
 
 
 def _values(told: Explanation) -> Grid:

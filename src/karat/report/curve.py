@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.report.layout import Grid, number
+from karat.report.layout import BARS, Grid, number
 from karat.report.text import markdown, terminal
 
 if TYPE_CHECKING:
     import polars as pl
-
-BARS = "▁▂▃▄▅▆▇█"
 
 
 def render(table: pl.DataFrame, enough: list[dict[str, Any]], how: str) -> str:

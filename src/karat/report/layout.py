@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from karat.data import Floats
     from karat.result import Result
     from karat.timing import Timing
 
 DIGITS = 4
 BOUNDS = ("lower", "upper")
+BARS = "▁▂▃▄▅▆▇█"
+SPREAD = 10  # bars of a distribution
 # C0, DEL and C1, line separators, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -29,11 +32,18 @@ class Grid:
     rows: list[list[str]]
     left: int = 1  # how many columns are text; the rest are numbers
     best: set[tuple[int, int]] = field(default_factory=set)
+    good: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a success
+    bad: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a failure
 
 
-def grids(result: Result, *, per_query: bool = False, by: Iterable[str] = ()) -> Iterator[Grid]:
-    """Lay out the summary, then each slicing, then the queries."""
-    yield _summary(result)
+def grids(
+    result: Result, *, per_query: bool = False, by: Iterable[str] = (), spread: bool = False
+) -> Iterator[Grid]:
+    """Lay out the summary, then each slicing, then the queries.
+
+    `spread` adds to the summary how the queries are spread from the lowest value to the highest.
+    """
+    yield _summary(result, spread=spread)
     for column in by:
         yield _slices(result, column)
     if per_query:
@@ -54,6 +64,19 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if whole else f"{value:.{DIGITS}f}"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """Write an interval with as many digits as tell its ends apart.
+
+    >>> interval(0.5, 0.75), interval(0.501, 0.502), interval(None, None)
+    ('0.50 … 0.75', '0.5010 … 0.5020', '–')
+    """
+    if low is None or high is None:
+        return "–"
+    if high - low < 0.02 or high > 10:
+        return f"{number(low)} … {number(high)}"
+    return f"{low:.2f} … {high:.2f}"
+
+
 def printable(text: str) -> str:
     """Write control characters as escapes: an id must not steer the terminal.
 
@@ -63,12 +86,13 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def _summary(result: Result) -> Grid:
+def _summary(result: Result, *, spread: bool = False) -> Grid:
     rows = result.summary.to_dicts()
     title = f"{result.queries.height} queries · dialect {result.dialect}{_matching(result)}"
     if len(result.runs) > 1 and not result.bound_arrays:
-        return _leaderboard(result, title)
-    header = ["measure", "value", *_interval_header(result), "n"]
+        return _leaderboard(result, title, spread=spread)
+    bars = _spread(result) if spread else {}
+    header = ["measure", "value", *_interval_header(result), *(["spread"] if bars else []), "n"]
     extra = [name for name in BOUNDS if result.bound_arrays]
     extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
     several = len(result.runs) > 1
@@ -77,7 +101,9 @@ def _summary(result: Result) -> Grid:
         (["run"] if several else []) + header + extra,
         [
             ([row["run"]] if several else [])
-            + [row["measure"], number(row["value"]), *_interval_cell(result, row), str(row["n"])]
+            + [row["measure"], number(row["value"]), *_interval_cell(result, row)]
+            + ([bars[row["run"], row["measure"]]] if spread else [])
+            + [str(row["n"])]
             + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
             for row in rows
         ],
@@ -92,12 +118,7 @@ def _interval_header(result: Result) -> list[str]:
 def _interval_cell(result: Result, row: dict[str, Any]) -> list[str]:
     if result.level is None:
         return []
-    low, high = row["low"], row["high"]
-    if low is None:
-        return ["–"]
-    if high - low < 0.02 or high > 10:  # two digits would not tell them apart
-        return [f"{number(low)} … {number(high)}"]
-    return [f"{low:.2f} … {high:.2f}"]
+    return [interval(row["low"], row["high"])]
 
 
 def _matching(result: Result) -> str:
@@ -107,14 +128,42 @@ def _matching(result: Result) -> str:
         threshold = settings.get("threshold")
         at_least = f" ≥ {threshold:g}" if threshold is not None else ""
         told.append(name.partition("(")[0] + at_least)
-    return "" if told in ([], ["ids"]) else f" · by {', '.join(told)}"
+    by = "" if told in ([], ["ids"]) else f" · by {', '.join(told)}"
+    return by + (f" · judge {result.judge['name']}" if result.judge else "")
 
 
-def _leaderboard(result: Result, title: str) -> Grid:
+def _spread(result: Result) -> dict[tuple[str, str], str]:
+    """Draw for each run and measure how many queries have which value."""
+    return {
+        (run, str(measure)): spread_line(values, unit=measure.unit_interval)
+        for (run, measure), values in result.arrays.items()
+    }
+
+
+def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str:
+    """Draw a histogram in one line: from 0 to 1, or from the lowest value to the highest.
+
+    >>> import numpy as np
+    >>> spread_line(np.array([0, 0, 0.5, 1, 1, 1]), bins=4)
+    '▆ ▃█'
+    """
+    import numpy as np  # noqa: PLC0415 - the command line's help need not wait for it
+
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return ""
+    reach = (0.0, 1.0) if unit else (float(known.min()), float(known.max()))
+    counts, _ = np.histogram(known, bins, reach)
+    steps = np.ceil(counts / counts.max() * len(BARS)).astype(int)
+    return "".join(" " if step == 0 else BARS[step - 1] for step in steps.tolist())
+
+
+def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
     """One row a run, one column a measure, the best of each column marked."""
     names = [str(measure) for measure in result.measures]
     table = result.summary
     undefined = bool(table["undefined"].sum())
+    bars = _spread(result) if spread else {}
     rows = []
     for run in result.runs:
         mine = table.filter(table["run"] == run)
@@ -125,11 +174,14 @@ def _leaderboard(result: Result, title: str) -> Grid:
         if result.level is not None:
             limits = [_interval_cell(result, row)[0] for row in mine.iter_rows(named=True)]
             rows.append([f"({result.level:.0%})", *limits, *([""] if undefined else [])])
+        if spread:
+            drawn = [bars[run, name] for name in names]
+            rows.append(["spread", *drawn, *([""] if undefined else [])])
     return Grid(
         title,
         ["run", *names, *(["undefined"] if undefined else [])],
         rows,
-        best=_best(result, table, [(run,) for run in result.runs]),
+        best=_best(result, table, lines=1 + (result.level is not None) + spread),
     )
 
 
@@ -178,7 +230,8 @@ def _queries(result: Result) -> Grid:
     return Grid("per query", ["run", "query", *names], rows, left=2)
 
 
-def _best(result: Result, table: pl.DataFrame, keys: list[tuple[str]]) -> set[tuple[int, int]]:
+def _best(result: Result, table: pl.DataFrame, lines: int) -> set[tuple[int, int]]:
+    """Return the cells that lead their column; each run has so many lines."""
     best = set()
     for number_, measure in enumerate(result.measures):
         if not measure.unit_interval or not measure.higher_is_better:
@@ -187,6 +240,6 @@ def _best(result: Result, table: pl.DataFrame, keys: list[tuple[str]]) -> set[tu
         known = [value for value in values if value is not None]
         if len(set(known)) > 1:
             top = max(known)
-            lines = 1 if result.level is None else 2  # of each run
-            best |= {(lines * row, number_ + 1) for row in range(len(keys)) if values[row] == top}
+            rows = range(len(result.runs))
+            best |= {(lines * row, number_ + 1) for row in rows if values[row] == top}
     return best

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from karat.result import Result
 
-BEST, PLAIN = "\x1b[1;32m", "\x1b[0m"  # bold green, and back
-FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
+BEST, GOOD, BAD, PLAIN = "\x1b[1;32m", "\x1b[32m", "\x1b[31m", "\x1b[0m"  # green, red, and back
+FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
 
 
 def render(
@@ -26,8 +26,11 @@ def render(
     per_query: bool = False,
     by: Iterable[str] = (),
     color: bool = False,
+    width: int | None = None,
 ) -> str:
     """Return the result in one of FORMATS, with a line break at the end.
+
+    `width` is that of the terminal; where it allows, a table shows how the queries are spread.
 
     Formats with one row a line hold one table: the queries if asked for, else the slices if asked
     for, else the summary.
@@ -36,10 +39,15 @@ def render(
     if how == "json":
         shown = result.as_dict(per_query=per_query, by=by)
         return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
-    if how in ("markdown", "table"):
-        tables = grids(result, per_query=per_query, by=by)
+    if how in ("markdown", "table", "latex"):
+        spread = how == "table" and width is not None and _fits(result, width)
+        tables = grids(result, per_query=per_query, by=by, spread=spread)
         if how == "markdown":
             return "\n".join(markdown(grid) for grid in tables)
+        if how == "latex":
+            from karat.report.latex import grid_table  # noqa: PLC0415
+
+            return "\n".join(grid_table(grid) for grid in tables)
         return "".join(terminal(grid, color=color) for grid in tables)
     rows = _rows(result, per_query=per_query, by=by)
     if how == "jsonl":
@@ -47,6 +55,14 @@ def render(
             json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
         )
     return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def _fits(result: Result, width: int) -> bool:
+    """Tell whether the summary with a column about the spread fits a terminal."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    lines = terminal(next(grids(result, spread=True))).splitlines()
+    return max(map(cell_len, lines)) <= width
 
 
 def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
@@ -89,13 +105,22 @@ def terminal(grid: Grid, *, color: bool = False) -> str:
         padded = []
         for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
             blank = " " * (width - cell_len(cell))
-            shown = f"{BEST}{cell}{PLAIN}" if color and (row, at) in grid.best else cell
+            paint = _paint(grid, row, at) if color else ""
+            shown = f"{paint}{cell}{PLAIN}" if paint else cell
             padded.append(shown + blank if at < grid.left else blank + shown)
         return " " + "   ".join(padded).rstrip() + "\n"
 
     rule = " " + "─" * (sum(widths) + 3 * (len(widths) - 1)) + "\n"
     body = "".join(line(cells, row) for row, cells in enumerate(grid.rows))
     return f"{grid.title}\n\n{line(grid.header)}{rule}{body}\n"
+
+
+def _paint(grid: Grid, row: int, column: int) -> str:
+    if (row, column) in grid.best:
+        return BEST
+    if (row, column) in grid.good:
+        return GOOD
+    return BAD if (row, column) in grid.bad else ""
 
 
 def _shown(grid: Grid) -> Grid:

@@ -1,0 +1,96 @@
+"""`karat report`: results as one HTML file, or as images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from karat.report.html import Prepared
+
+DEFAULT = "report.html"
+
+
+@click.command("report", short_help="Show results as one HTML file.")
+@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
+@click.option("-o", "--output", metavar="FILE", help=f"Where to write it (default {DEFAULT}).")
+@click.option("--baseline", metavar="NAME", help="The system to compare with (default: the first).")
+@click.option("--only", metavar="COLUMN=VALUE", help="Only the queries of this slice.")
+@click.option("--plot", metavar="FILE", help="Write one chart as an .svg or .png instead.")
+@click.option(
+    "--chart",
+    metavar="NAME",
+    help="Which chart: forest, tradeoff, 'curve recall', 'distribution recall@5', 'heat topic', …",
+)
+def command(
+    *,
+    results: tuple[str, ...],
+    output: str | None,
+    baseline: str | None,
+    only: str | None,
+    plot: str | None,
+    chart: str | None,
+) -> None:
+    """Make a page of one or several RESULT folders, as `karat score --save` writes them.
+
+    \b
+    karat score bm25.trec minilm.trec --gold gold.jsonl --corpus docs.jsonl --save monday
+    karat report monday -o report.html
+    karat report monday tuesday --baseline monday -o changes.html
+    karat report monday --plot recall.svg --chart "curve recall"
+
+    The file needs nothing else: no network, no other files. It shows the numbers with their
+    intervals, what differs, where each system is weak, and every failing query down to the chunk.
+    """
+    from karat.report.html import page, prepare  # noqa: PLC0415
+    from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+
+    for result in results:
+        _require_folder(result)
+    panel = lay_side_by_side(results, baseline=baseline, only=_slice(only))
+    with_page = plot is None or output is not None
+    with options.progress("telling queries") as progress:
+        prepared = prepare(panel, cases=with_page, progress=progress)
+    if plot is not None:
+        _plot(prepared, plot, chart)
+    elif chart is not None:
+        raise click.UsageError("--chart says what --plot writes; name a file with --plot")
+    if with_page:
+        target = output or DEFAULT
+        options.write(page(prepared), target)
+        if target != "-":
+            click.echo(f"written: {target}", err=True)
+    for note in prepared.notes if with_page else ():
+        click.echo(f"note: {note}", err=True)
+
+
+def _plot(prepared: Prepared, path: str, name: str | None) -> None:
+    from karat.report.charts import write_image  # noqa: PLC0415
+
+    figures = prepared.figures
+    chosen = next(iter(figures)) if name is None else choose("chart", name, figures)
+    write_image(figures[chosen], path)
+    click.echo(f"written: {path} ({chosen})", err=True)
+
+
+def _require_folder(path: str) -> None:
+    if not Path(path).is_dir():
+        raise InputError(
+            "this is not the folder of a result",
+            where=path,
+            fix="`karat score … --save DIR` writes one",
+        )
+
+
+def _slice(only: str | None) -> tuple[str, str] | None:
+    if only is None:
+        return None
+    column, equals, value = only.partition("=")
+    if not equals or not column:
+        raise click.UsageError("--only takes COLUMN=VALUE, such as topic=billing")
+    return column, value

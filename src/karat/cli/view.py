@@ -1,0 +1,36 @@
+"""`karat view`: results in the browser, to explore."""
+
+from __future__ import annotations
+
+import click
+
+from karat.errors import OptionError
+
+
+@click.command("view", short_help="Explore results in the browser.")
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port (default: a free one)."
+)
+@click.option("--open", "browse", is_flag=True, help="Open the browser as well.")
+def command(folders: tuple[str, ...], port: int, browse: bool) -> None:
+    """Serve the results in and below DIR on this machine, and only to this machine.
+
+    \b
+    karat view results
+    karat view monday tuesday --open
+
+    The page has the views of `karat report`, a search over all questions, two systems side by side
+    on any query, and reports of single slices. It notices new results by itself. The address holds
+    a token; without it nothing is shown.
+    """
+    from karat.web.folders import Folders  # noqa: PLC0415
+
+    found = Folders(folders)
+    try:
+        from karat.web.serving import serve  # noqa: PLC0415
+    except ImportError as error:
+        raise OptionError(
+            f"the page needs the package {error.name}", fix="pip install 'karat[web]'"
+        ) from None
+    serve(found, port, browse=browse)

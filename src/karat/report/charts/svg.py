@@ -1,0 +1,148 @@
+"""A few words of SVG: elements, labels, scales, axes, a legend."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import TypeAlias
+
+from karat.report.charts.palette import SYSTEMS
+from karat.report.layout import printable
+
+Scale: TypeAlias = Callable[[float], float]
+
+LETTER = 6.4  # pixels of a letter, about
+# what XML 1.0 forbids and `printable` lets through
+_FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
+
+
+def element(name: str, content: str = "", /, **attributes: object) -> str:
+    """Return an element; `class_` and `stroke_width` are spelled class and stroke-width."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_number(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{told}>{content}</{name}>" if content else f"<{name}{told}/>"
+
+
+def _number(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
+    return text(str(value))
+
+
+def text(content: str) -> str:
+    """Return text that is only text, within an element or an attribute.
+
+    >>> text('<a "b">')
+    '&lt;a &quot;b&quot;&gt;'
+    """
+    return escape(_FORBIDDEN.sub("\ufffd", printable(content)))
+
+
+def short(content: str, most: int) -> str:
+    """Return a text of at most so many letters; what tells names apart is often at their end.
+
+    >>> short("embedding-large/chunk-512/rerank-3", 20)
+    'embeddi…512/rerank-3'
+    """
+    if len(content) <= most:
+        return content
+    head = (most - 1) * 2 // 5
+    return f"{content[:head]}…{content[len(content) - (most - 1 - head) :]}"
+
+
+def label(content: str, x: float, y: float, *, most: int = 0, **attributes: object) -> str:
+    """Return a label; one longer than `most` letters is shortened, with the whole as a tooltip."""
+    if most and len(content) > most:
+        told = text(short(content, most)) + title(content)
+        return element("text", told, x=x, y=y, **attributes)
+    return element("text", text(content), x=x, y=y, **attributes)
+
+
+def title(content: str) -> str:
+    """Return a tooltip."""
+    return element("title", text(content))
+
+
+def drawing(width: float, height: float, says: str, parts: Iterable[str]) -> str:
+    """Return the whole drawing, which says in words what it shows."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{text(says)}">{"".join(parts)}</svg>'
+    )
+
+
+def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:
+    """Return the function from numbers to places.
+
+    >>> linear((0, 1), (10, 20))(0.5)
+    15.0
+    """
+    (low, high), (start, end) = domain, reach
+    size = (high - low) or 1.0
+    return lambda value: start + (value - low) / size * (end - start)
+
+
+def color(system: int) -> str:
+    """Return the class of a system's colour; beyond the palette it begins anew."""
+    return f"c{system % SYSTEMS}"
+
+
+def marker(system: int, x: float, y: float, size: float = 4.0, **attributes: object) -> str:
+    """Return the mark of a system: its shape tells it apart where colour does not."""
+    shape, paint = system % 4, attributes.pop("class_", color(system))
+    if shape == 0:
+        return element("circle", cx=x, cy=y, r=size, class_=paint, **attributes)
+    corners = {
+        1: ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        2: ((0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
+        3: ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    }[shape]
+    points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in corners)
+    return element("polygon", points=points, class_=paint, **attributes)
+
+
+def line(points: Sequence[tuple[float, float]], class_: str) -> str:
+    """Return a line through points."""
+    if len(points) < 2:
+        return ""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return element("polyline", points=path, class_=class_)
+
+
+def legend(systems: Sequence[str], x: float, y: float, width: float) -> tuple[str, float]:
+    """Return a legend, wrapped to a width, and its height."""
+    parts, at, row = [], x, 0
+    for number, name in enumerate(systems):
+        shown = short(name, 30)
+        size = 30 + LETTER * len(shown)
+        if at > x and at + size > x + width:
+            at, row = x, row + 1
+        parts += [
+            marker(number, at + 5, y + 18 * row - 4),
+            label(shown, at + 14, y + 18 * row),
+        ]
+        at += size
+    return "".join(parts), 18.0 * (row + 1)
+
+
+def ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Return about so many steps of round numbers between two numbers.
+
+    >>> ticks(0, 1)
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> ticks(-0.03, 0.21)
+    [0.0, 0.1, 0.2]
+    """
+    size = (high - low) / about
+    if not size > 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(size))
+    step = next(nice * power for nice in (1, 2, 2.5, 5, 10) if nice * power >= size * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(number * step, 10) for number in range(first, last + 1)]
