@@ -62,9 +62,9 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
-# the versions of the lock file; the demo needs the core only
+# the versions of the lock file; the demo needs the core, and sentences for its judge
 .venv/core: .venv/uv pyproject.toml requirements.lock
-	$(UV) --constraints requirements.lock --editable .
+	$(UV) --constraints requirements.lock --editable '.[text]'
 	@touch $@
 
 .venv/dev: .venv/uv pyproject.toml requirements.lock

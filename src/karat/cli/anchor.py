@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from karat.anchors import Anchored
     from karat.report.layout import Grid
 
+SHOWN = tuple(name for name in options.FORMATS if name != "latex")
 TELL = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
 CUT = ("split", "partly", "none")
 CELL = 48  # characters of a quote that a table shows
@@ -44,7 +45,7 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="A label that stands in several places: leave it out, take the first place, "
                 "or all of them as alternatives.",
             ),
-            click.option("--format", "how", type=click.Choice(options.FORMATS), default="table"),
+            click.option("--format", "how", type=click.Choice(SHOWN), default="table"),
         ]
     ):
         function = option(function)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import options
-from karat.errors import SaveError
+from karat.errors import OptionError, SaveError
 
 if TYPE_CHECKING:
     from karat.result import Result
@@ -44,6 +44,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "\nRead it: the embedding model is ahead overall. By wording the picture splits: where\n"
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
     )
+    _judged(runs, folder)
     options.tell(result.findings)
     if save is not None:
         result.save(save)
@@ -59,6 +60,32 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "  karat measures nDCG"
     )
     click.echo(f"\nThe same and more as a page: {_report(result, report)}")
+
+
+def _judged(runs: list[Path], folder: Path) -> None:
+    """Show what the embedded judge says, which has seen no label."""
+    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.judging import JUDGED  # noqa: PLC0415
+    from karat.report.text import render  # noqa: PLC0415
+
+    measures = [f"{name}@5" for name in JUDGED]
+    try:
+        result = evaluate(
+            runs,
+            folder / "questions.jsonl",
+            measures,
+            judge="local:text(entities=rules)",
+            corpus=folder / "passages.jsonl",
+        )
+    except OptionError as error:  # it splits sentences with a library
+        click.echo(f"\nThe embedded judge is not shown: {error.what}; {error.fix}")
+        return
+    click.echo("\nThe same lists before karat's embedded judge, which knows no label:\n")
+    click.echo(render(result, "table", color=options.use_color()), nl=False)
+    click.echo(
+        "\nIt compares words, so its relevance sides with BM25, while claims and entities of the\n"
+        "reference answers show that the embedding model finds more; a judge is to be checked too."
+    )
 
 
 def _report(result: Result, wanted: str | None) -> str:
