@@ -127,3 +127,14 @@ def test_command_line_worst_and_errors() -> None:
     done = run("--gold", str(DEMO / "questions.jsonl"), "-q", "nope")
     assert done.returncode == 2
     assert "no query 'nope'" in done.stderr
+
+
+def test_the_parts_of_a_measure_are_taken_over_its_relation() -> None:
+    sample = {"query": "q", "retrieved": ["one two three", "x y"], "gold": ["one two"]}
+    (told,) = karat.explain([sample], measures="F/containment")
+    values = {account.measure: account.value for account in told.accounts}
+    assert values == {
+        "P/containment": 0.5,
+        "recall/containment": 1.0,
+        "F/containment": pytest.approx(2 / 3),
+    }

@@ -53,6 +53,7 @@ class OnnxModel:
 
     def __init__(self, model: bytes | Path, tokenizer: bytes, reading: Reading, where: str) -> None:
         runtime = need("onnxruntime", "this embedder", EXTRA)
+        runtime.disable_telemetry_events()
         tokenizers = need("tokenizers", "this embedder", EXTRA)
         self._where = where
         self._reading = reading

@@ -58,7 +58,10 @@ class FScore(Measure):
 
     def parts(self) -> tuple[Measure, ...]:
         """Return precision and recall."""
-        return self.precision(rel=self.rel, k=self.k), Recall(rel=self.rel, k=self.k)
+        return (
+            self.precision(rel=self.rel, k=self.k, relation=self.relation),
+            Recall(rel=self.rel, k=self.k, relation=self.relation),
+        )
 
     def compute(self, relation: Relation) -> Floats:
         """Return the weighted harmonic mean, 0 where precision and recall are 0."""
