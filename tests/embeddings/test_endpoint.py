@@ -277,13 +277,15 @@ def test_an_environment_that_allows_no_connections(monkeypatch: pytest.MonkeyPat
 
 def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
     # the first is told to wait a minute, and nothing stands in for sleep; the second fails
-    asked = threading.Event()
+    both, asked = threading.Event(), threading.Event()
 
     def busy(handler: answers.Handler, _: list[str]) -> None:
+        both.wait()  # otherwise the second would wait before it asks
         handler.reply(429, b"", Retry_After="60")
         asked.set()
 
     def refused(handler: answers.Handler, _: list[str]) -> None:
+        both.set()
         asked.wait()
         handler.reply(401, b"no")
 
