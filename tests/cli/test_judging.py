@@ -78,3 +78,15 @@ def test_bad_options(options: list[str], said: str, cli: Karat, samples: Path) -
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
+
+
+def test_the_card_of_a_model_can_be_rehearsed(
+    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    label = {"question": "Why?", "chunk": "Because.", "label": 1}
+    labels = save("labels.jsonl", json.dumps(label))
+    judge = ("--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1")
+    done = cli("judge-card", labels, *judge, "--dry-run", "--no-cache", "--format", "json")
+    assert done.code == 0, done
+    assert json.loads(done.out)["forecast"]["calls"] == 1

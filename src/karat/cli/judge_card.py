@@ -6,19 +6,13 @@ from typing import Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, options
 from karat.report.card import FORMATS
 
 
 @click.command("judge-card", short_help="Say how far a judge agrees with people.")
 @click.argument("labels", metavar="LABELS")
-@click.option(
-    "--judge",
-    default="local",
-    show_default=True,
-    metavar="JUDGE",
-    help="local, local:text, replay:FILE, …",
-)
+@asking.judging
 @click.option(
     "--aspect",
     type=click.Choice(["relevance", "claims", "statements"]),
@@ -49,7 +43,6 @@ from karat.report.card import FORMATS
 def command(
     *,
     labels: str,
-    judge: str,
     recalibrate: bool,
     save: str | None,
     no_save: bool,
@@ -65,6 +58,7 @@ def command(
     \b
     karat judge-card labels.jsonl --judge local
     karat judge-card labels.csv --judge local --by topic --recalibrate
+    karat judge-card labels.jsonl --judge openai:MODEL --base-url URL --max-cost 2
     karat judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
     """
     from karat.judges.card import judge_card  # noqa: PLC0415
@@ -76,18 +70,23 @@ def command(
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
     texts = {name: choices.pop(name) for name in ("corpus", "questions")}
-    asked = find_judge(judge)
+    chosen = asking.take(choices)
+    asked = find_judge(chosen["judge"], **chosen.get("judge_options", {}))
     again = None
-    with options.progress("judging") as tell:
-        given = load_labels(options.paths((labels,), None)[0], **texts)
-        card = judge_card(
-            asked,
-            given,
-            progress=None if tell is None else lambda step: tell(step.done, step.total),
-            **choices,
-        )
-        if recalibrate:
-            again = _again(asked, given, aspect=choices["aspect"], rel=choices["rel"])
+    given = load_labels(options.paths((labels,), None)[0], **texts)
+    try:
+        with options.progress("judging") as tell:
+            card = judge_card(
+                asked,
+                given,
+                progress=None if tell is None else lambda step: tell(step.done, step.total),
+                **choices,
+            )
+            if recalibrate:
+                again = _again(asked, given, aspect=choices["aspect"], rel=choices["rel"])
+    except asking.Rehearsed as forecast:
+        options.write(forecast.render(how), output)
+        return
     options.write(render(card, how, again), output)
     if not no_save:
         click.echo(f"note: card kept in {save_card(card, save)}", err=True)
