@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage
@@ -76,3 +78,13 @@ def watched(browser: Browser) -> Iterator[Watched]:
     context.route("**/*", gate)
     yield found
     context.close()
+
+
+def search(page: Page, words: str) -> None:
+    """Search the queries of a report, and wait until that is what is shown."""
+    page.locator("#search").fill(words)
+    told = re.compile(f"search={re.escape(quote_plus(words))}(&|$)")
+    if words:
+        expect(page).to_have_url(told)
+    else:
+        expect(page).not_to_have_url(re.compile("search="))

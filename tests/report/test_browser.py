@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 import karat
 from karat.report.html import page as make_page
 from karat.report.html import prepare
 from karat.report.panel import lay_side_by_side
 from tests import hostile
+from tests.browsing import search
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -78,16 +80,16 @@ def test_tables_sort(opened: Watched) -> None:
 def test_search_and_filters_narrow_the_queries(opened: Watched) -> None:
     page = opened.page
     page.locator("[data-filter=all]").click()
-    page.locator("#search").fill("error code")
+    search(page, "error code")
     assert all("error code" in each.lower() for each in column(page, 1))
     assert 0 < len(column(page, 1)) < 20
-    page.locator("#search").fill("no such words")
+    search(page, "no such words")
     assert page.locator("#query-empty").is_visible()
-    page.locator("#search").fill("")
+    search(page, "")
     picker(page, "wording").select_option("same words")
-    assert page.locator("#query-count").inner_text() == "51 queries"
+    expect(page.locator("#query-count")).to_have_text("51 queries")
     picker(page, "Measure").select_option("nDCG@10")
-    assert "nDCG@10 is 0" in page.locator("#chips").inner_text()
+    expect(page.locator("#chips")).to_contain_text("nDCG@10 is 0")
     opened.require_quiet()
 
 
@@ -234,6 +236,6 @@ def test_ten_thousand_queries_open_and_search(watched: Watched, tmp_path: Path) 
     page.goto(path.as_uri())
     assert page.locator("#query-rows tr").count() == 50
     page.locator("[data-filter=all]").click()
-    page.locator("#search").fill("question 9999")
+    search(page, "question 9999")
     page.get_by_text("Question 9999?").wait_for()
     watched.require_quiet()

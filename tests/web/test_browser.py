@@ -15,6 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests import hostile
+from tests.browsing import search
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -58,7 +59,7 @@ def test_search_open_and_compare_two_results(opened: Watched) -> None:
     page.locator("#pick-a").select_option(index=0)
     page.locator("#pick-b").select_option(index=4)
     page.locator("[data-filter=all]").click()
-    page.locator("#search").fill("error code")
+    search(page, "error code")
     page.locator("#query-rows button").first.click()
     expect(page.locator(".side h3")).to_have_count(2)
     expect(page.locator(".chunk").first).to_be_visible()
