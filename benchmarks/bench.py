@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks import comparison as comparing
 from benchmarks import sections
 from benchmarks.data import ROOT, Files
+from benchmarks.judge_calls import judge_calls
 from benchmarks.judging import judging
 from benchmarks.matching import matching
 from benchmarks.measure import run_all
@@ -96,6 +97,7 @@ def measure(plan: Plan, folder: Path, facts: Facts) -> Iterator[Table]:
     yield comparing.comparison(plan.systems, plan.rounds, facts)
     table, facts.busy = judging(plan.requests, plan.rounds)
     yield table
+    yield judge_calls()[0]
 
 
 def _fits(files: Files) -> bool:

@@ -163,7 +163,7 @@ def judge_calls(
                 found.setdefault(name, {})[size] = counted(server, len(rows))
     for name, sizes in RECORDED.items():
         found.setdefault(name, {size: Count(*pair) for size, pair in sizes.items()})
-    return Table("9. Calls of a judge", CALLS, HEADER, list(_rows(found)), texts=2), found
+    return Table("12. Calls of a judge", CALLS, HEADER, list(_rows(found)), texts=2), found
 
 
 def _rows(found: dict[str, dict[str, Count]]) -> Iterator[tuple[str, ...]]:

@@ -24,6 +24,7 @@ TITLES = (
     "9. Matching texts",
     "10. Comparing systems",
     "11. Judging",
+    "12. Calls of a judge",
 )
 
 
