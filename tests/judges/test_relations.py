@@ -242,3 +242,11 @@ def test_a_run_with_a_corpus_and_questions_beside_the_gold() -> None:
     )
     assert result.values == {"recall": 1.0, "P@2/relevance": 1.0}
     assert judge.seen[0].chunks == ("text d", "text e")
+
+
+def test_bare_ids_are_not_shown_to_a_judge() -> None:
+    judge = Scripted(lambda sample: Judged(relevance=verdicts(*[1] * len(sample.chunks))))
+    gold = [{"query": "q", "question": "Why?", "gold": ["d1"]}]
+    with pytest.raises(InputError, match="no document has a text, only ids such as 'd1'"):
+        karat.evaluate({"q": ["d1", "d2"]}, gold, "P@2/relevance", judge=judge)
+    assert judge.seen == []

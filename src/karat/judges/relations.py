@@ -62,8 +62,8 @@ def _draw(
 ) -> Relation:
     rows: list[tuple[str, str, float, int]] = []  # query, text, grade and number of the items
     met: list[tuple[int, int, int, int]] = []  # query, chunk, part of it, item
-    for query, verdicts in enumerate(judged):
-        name = gold.queries["query"][query]
+    names = gold.queries["query"].to_list()
+    for query, (name, verdicts) in enumerate(zip(names, judged, strict=True)):
         for text, grade, places in _items(verdicts, aspect, failed=failed):
             number = len(rows)
             rows.append((name, text, grade, number))

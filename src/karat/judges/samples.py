@@ -13,7 +13,7 @@ from karat.data import Run
 from karat.errors import InputError
 from karat.judges.verdicts import Sample
 from karat.match.sentences import split
-from karat.match.texts import with_texts
+from karat.match.texts import require_texts, with_texts
 
 if TYPE_CHECKING:
     from karat.align import Aligned, Policy
@@ -49,17 +49,10 @@ def sample_run(  # noqa: PLR0917
 ) -> Sampled:
     """Make the samples of a run; the questions and references are columns of the gold's queries."""
     questions, references = _told(gold, aspects)
-    rows, findings = with_texts(run.rows, corpus, "plain")
+    rows, lacking = with_texts(run.rows, corpus, "plain")
+    findings = require_texts(lacking, run.rows["doc"].count(), run.name)
     aligned = align(Run(run.name, rows, run.order), gold, policy)
-    text = aligned.rows["text"]
-    filled = (text.str.strip_chars() != "").to_numpy()
-    chunks: list[dict[str, str]] = [{} for _ in questions]
-    chunk = np.full(len(text), -1, dtype=np.int64)
-    for row in np.flatnonzero(filled).tolist():
-        mine = chunks[int(aligned.query[row])]
-        mine.setdefault(aligned.doc[row], text[row])
-        chunk[row] = list(mine).index(aligned.doc[row])
-    listed = [tuple(mine.values()) for mine in chunks]
+    listed, chunk = _chunks(aligned, len(questions))
     claims = _units(references, "claims", aspects, splitters)
     parts = _units([text for texts in listed for text in texts], "statements", aspects, splitters)
     upto = np.cumsum([0, *(len(texts) for texts in listed)]).tolist()
@@ -75,6 +68,24 @@ def sample_run(  # noqa: PLR0917
         for number, query in enumerate(gold.queries["query"])
     ]
     return Sampled(samples, aligned, chunk, [*findings, *aligned.findings])
+
+
+def _chunks(aligned: Aligned, queries: int) -> tuple[list[tuple[str, ...]], Ints]:
+    """Return the distinct chunks of each query, and which of them each row is."""
+    filled = (aligned.rows["text"].str.strip_chars() != "").to_numpy()
+    chunk = np.full(len(filled), -1, dtype=np.int64)
+    rows = pl.DataFrame(
+        {"query": aligned.query, "key": aligned.doc, "text": aligned.rows["text"]}
+    ).filter(filled)
+    distinct = rows.unique(["query", "key"], keep="first", maintain_order=True).with_columns(
+        at=pl.int_range(pl.len()).over("query")
+    )
+    places = rows.join(distinct, on=["query", "key"], how="left", maintain_order="left")
+    chunk[filled] = places["at"].to_numpy()
+    listed: list[tuple[str, ...]] = [()] * queries
+    for query, texts in distinct.group_by("query", maintain_order=True).agg("text").iter_rows():
+        listed[query] = tuple(texts)
+    return listed, chunk
 
 
 def _told(gold: Gold, aspects: frozenset[Aspect]) -> tuple[list[str], list[str]]:

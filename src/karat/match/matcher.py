@@ -99,7 +99,6 @@ class Matcher:
     name: ClassVar[str]
     about: ClassVar[str]  # one line for the list of relations
     reads_texts: ClassVar[bool] = True
-    needs_corpus: ClassVar[bool] = False
 
     def against(self, gold: Gold, material: Material) -> Drawing:
         """Begin to draw the edges to one gold."""
