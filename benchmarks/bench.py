@@ -44,7 +44,7 @@ class Plan:
     pairs: int  # of texts
     matched: int  # queries whose texts are matched
     systems: comparing.Size
-    requests: int  # to a judge
+    judged: int  # samples, by a model
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -58,7 +58,7 @@ FULL = Plan(
     pairs=10_000,
     matched=1_000,
     systems=comparing.FULL,
-    requests=2_000,
+    judged=1_000,
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -70,7 +70,7 @@ QUICK = Plan(
     pairs=50,
     matched=20,
     systems=comparing.QUICK,
-    requests=100,
+    judged=50,
     shared=True,
 )
 
@@ -95,7 +95,7 @@ def measure(plan: Plan, folder: Path, facts: Facts) -> Iterator[Table]:
     yield rouge(plan.pairs, plan.rounds, facts)
     yield matching(folder, plan.matched, plan.rounds, facts)
     yield comparing.comparison(plan.systems, plan.rounds, facts)
-    table, facts.busy = judging(plan.requests, plan.rounds)
+    table, facts.busy = judging(plan.judged, plan.rounds)
     yield table
     yield judge_calls()[0]
 

@@ -52,7 +52,7 @@ class Count:
     tokens: float
 
 
-def samples(passages: int) -> list[dict[str, Any]]:
+def samples(passages: int, questions: int = QUESTIONS) -> list[dict[str, Any]]:
     """Return questions of the demo with chunks of so many passages."""
     lines = (DEMO / "passages.jsonl").read_text(encoding="utf-8").splitlines()
     texts = {row["doc"]: row["text"] for row in map(json.loads, lines)}
@@ -71,7 +71,7 @@ def samples(passages: int) -> list[dict[str, Any]]:
             "reference": row["reference"],
             "chunks": found[row["query"]][:DEPTH],
         }
-        for row in list(rows)[:QUESTIONS]
+        for row in list(rows)[:questions]
     ]
 
 
@@ -119,20 +119,21 @@ def _text(content: str | list[dict[str, str]]) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
+def divided(row: dict[str, Any]) -> Sample:
+    """Return a sample with its sentences."""
+    return Sample(
+        row["query"],
+        row["question"],
+        tuple(row["chunks"]),
+        row["reference"],
+        tuple(split([row["reference"]])[0]),
+        tuple(map(tuple, split(row["chunks"]))),
+    )
+
+
 def ask_karat(rows: list[dict[str, Any]], url: str) -> None:
     judge = LLMJudge("model", base_url=url, key="", cache="off")
-    units = [
-        Sample(
-            row["query"],
-            row["question"],
-            tuple(row["chunks"]),
-            row["reference"],
-            tuple(split([row["reference"]])[0]),
-            tuple(map(tuple, split(row["chunks"]))),
-        )
-        for row in rows
-    ]
-    judged = judge.judge(units, frozenset(ASPECTS))
+    judged = judge.judge([divided(row) for row in rows], frozenset(ASPECTS))
     if judge.about()["failed_verdicts"] or len(judged) != len(rows):
         raise RuntimeError("not every verdict was given")
 

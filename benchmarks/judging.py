@@ -1,25 +1,38 @@
-"""Asking a judge: how much of the allowed concurrency is used when the server answers quickly."""
+"""Judging whole samples: how much of the allowed concurrency is used by a server that is quick."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import cycle, islice
+from urllib.parse import urlsplit
 
 from benchmarks.data import ROOT
+from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
+from karat.judges.cache import Cache
+from karat.judges.client import Manners
+from karat.judges.llm import LLMJudge
+from karat.judges.verdicts import ASPECTS, Sample
+from tests.judges.model import well
+from tests.judges.server import Call, Reaction, serve
 
-LATENCY, CONCURRENCY = 0.05, 32
+LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, Manners().concurrency, 95
 JUDGING = f"""\
-Requests of 4,000 characters with a JSON schema to a server in a process of its own that answers
-each after {LATENCY * 1000:.0f} ms, {CONCURRENCY} at once. *Busy* is the share of the time in which
-an allowed call was under way: requests × latency ÷ ({CONCURRENCY} × seconds). The bare sockets
-write and read the same bytes and do nothing else: what this machine allows. The best of the rounds,
-each in a process of its own that has asked before."""
+samples of five chunks are judged as a whole, relevance, claims, entities and statements: preparing,
+asking, checking every verdict, on average CALLS calls each. The server is a process of its own,
+which answers each call after {LATENCY * 1000:.0f} ms; {CONCURRENCY} are allowed at once, the
+default. *Busy* is the share of the time in which an allowed call was under way: calls × latency ÷
+({CONCURRENCY} × seconds). The bare sockets write and read the same bytes and do nothing else: what
+this machine and this server allow. The best of the rounds, each in a process of its own that has
+judged before."""
 WAYS = {
     "karat": "answers kept in memory",
     "karat, on disk": "each answer written as it arrives",
@@ -28,34 +41,36 @@ WAYS = {
 }
 
 
-def judging(requests: int, rounds: int) -> tuple[Table, float]:
+def judging(count: int, rounds: int) -> tuple[Table, float]:
     """Time all ways; return the table, and how busy karat kept the server."""
     best: dict[str, float] = {}
+    calls = 0
     with _server() as url:
         for number in range(1, rounds + 1):
-            for way, seconds in _round(url, requests).items():
+            calls, found = _round(url, count)
+            for way, seconds in found.items():
                 best[way] = min(seconds, best.get(way, float("inf")))
                 print(f"round {number} of {rounds}  {way}: {seconds:.3g} s", file=sys.stderr)
-    shares = {way: requests * LATENCY / (CONCURRENCY * seconds) for way, seconds in best.items()}
+    shares = {way: calls * LATENCY / (CONCURRENCY * seconds) for way, seconds in best.items()}
     rows = [
         (
             way,
             what,
             f"{best[way]:.3f}",
-            f"{requests / best[way]:,.0f}",
+            f"{calls / best[way]:,.0f}",
             "–" if way == "karat, again" else f"{shares[way]:.1%}",
         )
         for way, what in WAYS.items()
     ]
-    header = ("client", "how", "seconds", "requests a second", "busy")
-    remark = JUDGING.replace("Requests", f"{requests:,} requests", 1)
+    header = ("client", "how", "seconds", "calls a second", "busy")
+    remark = f"{count:,} {JUDGING}".replace("CALLS", f"{calls / count:.2g}")
     return Table("11. Judging", remark, header, rows, texts=2), shares["karat"]
 
 
 @contextmanager
 def _server() -> Iterator[str]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.judges.server", "--latency", str(LATENCY)],
+        [sys.executable, "-m", "benchmarks.judging"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -67,66 +82,73 @@ def _server() -> Iterator[str]:
         process.communicate("")
 
 
-def _round(url: str, requests: int) -> dict[str, float]:
+def _serve() -> None:
+    """Serve until standard input ends; the time of finding an answer is part of the latency."""
+
+    def answer(call: Call) -> Reaction:
+        arrived = time.perf_counter()
+        reaction = well(call)
+        return replace(reaction, latency=LATENCY - (time.perf_counter() - arrived))
+
+    with serve(answer) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+
+
+def _round(url: str, count: int) -> tuple[int, dict[str, float]]:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.judging", url, str(requests)],
+        [sys.executable, "-m", "benchmarks.judging", url, str(count)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    seconds: dict[str, float] = json.loads(done.stdout)
-    return seconds
+    calls, seconds = json.loads(done.stdout)
+    return calls, seconds
 
 
-def measure(url: str, count: int) -> dict[str, float]:
-    """Time all ways once, after a few requests that are not timed."""
-    import asyncio
-
-    from karat.judges.answers import Answer
-    from karat.judges.cache import Cache
-    from karat.judges.client import Manners
-    from karat.judges.endpoint import Endpoint
-    from karat.judges.request import Message, Request
-    from karat.judges.run import ask_all
-
-    endpoint = Endpoint.find("model", base_url=url, key="")
-    system = Message("system", "The battery lasts six hours in winter. " * 100)
-    schema = {"type": "object"}
-    requests = [
-        Request((system, Message("user", f"request {number}")), schema)
-        for number in range(count + 5)
-    ]
-    manners = Manners(concurrency=CONCURRENCY)
-
-    def seconds(cache: Cache | None = None) -> float:
-        start = time.perf_counter()
-        outcomes = ask_all(requests[5:], endpoint, manners=manners, cache=cache)
-        spent = time.perf_counter() - start
-        if not all(isinstance(outcome, Answer) for outcome in outcomes):
-            raise RuntimeError("not every request was answered")
-        return spent
-
-    ask_all(requests[:5], endpoint, manners=manners)
+def measure(url: str, count: int) -> tuple[int, dict[str, float]]:
+    """Return the number of calls, and the seconds of each way, once."""
+    work = list(_different(count))
+    with serve(well) as near, Cache.open(mode="off") as cache:  # in memory, without latency
+        _judge(work, near.url, cache)
+        bodies = [json.dumps(call.body, ensure_ascii=False).encode() for call in near.calls]
+    with Cache.open(mode="off") as cache:
+        found = {"karat": _judge(work, url, cache)}
     with tempfile.TemporaryDirectory() as folder, Cache.open(folder) as cache:
-        found = {"karat": seconds(), "karat, on disk": seconds(cache)}
-        found["karat, again"] = seconds(cache)
-    body = json.dumps(endpoint.accepted.wording.body(requests[0], "model")).encode()
-    return found | {"bare sockets": asyncio.run(_bare(url, body, count))}
+        found["karat, on disk"] = _judge(work, url, cache)
+        found["karat, again"] = _judge(work, url, cache)
+    return len(bodies), found | {"bare sockets": asyncio.run(_bare(url, bodies))}
 
 
-async def _bare(url: str, body: bytes, count: int) -> float:
-    import asyncio
-    from urllib.parse import urlsplit
+def _different(count: int) -> Iterator[Sample]:
+    """Yield the demo's questions, as often as it takes, no two alike."""
+    rows = cycle(samples(1, DEMO_QUESTIONS))
+    for number, row in enumerate(islice(rows, count)):
+        chunks = [f"{chunk} Line {number}." for chunk in row["chunks"]]
+        reference = f"{row['reference']} Line {number}."
+        yield divided(row | {"query": str(number), "chunks": chunks, "reference": reference})
 
-    where = urlsplit(url)
-    head = f"POST {where.path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    left = iter(range(count))
+
+def _judge(work: Sequence[Sample], url: str, cache: Cache) -> float:
+    judge = LLMJudge("model", base_url=url, key="", cache=cache)
+    start = time.perf_counter()
+    judge.judge(work, frozenset(ASPECTS))
+    spent = time.perf_counter() - start
+    if judge.about()["failed_verdicts"]:
+        raise RuntimeError("not every verdict was given")
+    return spent
+
+
+async def _bare(url: str, bodies: Sequence[bytes]) -> float:
+    where = urlsplit(f"{url}/chat/completions")
+    left = iter(bodies)
 
     async def work() -> None:
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
-        for _ in left:
-            writer.write(head + body)
+        for body in left:
+            head = f"POST {where.path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
             said = (await reader.readuntil(b"\r\n\r\n")).lower()
             await reader.readexactly(int(said.split(b"content-length:")[1].split()[0]))
         writer.close()
@@ -137,4 +159,7 @@ async def _bare(url: str, body: bytes, count: int) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))
+    if len(sys.argv) == 1:
+        _serve()
+    else:
+        print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

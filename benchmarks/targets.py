@@ -101,7 +101,7 @@ def _start_up(facts: Facts) -> Line:
 
 
 def _busy(facts: Facts) -> Line:
-    target = f"judging: at least {BUSY:.0%} of the allowed concurrency used"
+    target = f"judging whole samples: at least {BUSY:.0%} of the allowed concurrency used"
     if facts.busy is None:
         return target, "not measured", "not judged"
     return target, f"{facts.busy:.1%}", _verdict(facts.busy >= BUSY)

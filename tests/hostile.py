@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import karat
 from karat.judges.verdicts import Judged, Verdict
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Aspect, Progress, Sample
+    from karat.judges.verdicts import Aspect, Sample
+    from karat.progress import Report
 
 ATTACKS = (
     "<script>window.hacked=1</script>",
@@ -38,7 +39,7 @@ class Jury:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         del aspects, progress
         return [

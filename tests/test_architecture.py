@@ -17,6 +17,7 @@ PATH = [
     "database",
     "patience",
     "findings",
+    "progress",
     "timing",
     "spelling",
     "keys",

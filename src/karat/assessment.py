@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from karat.data import Gold, RunStream
     from karat.dialects import Dialect
     from karat.engines.ahead import ReadAhead
-    from karat.engines.stream import Progress
     from karat.judges.verdicts import Judge
-    from karat.judges.verdicts import Progress as JudgeProgress
     from karat.match.matcher import Material
     from karat.measures import Measure
+    from karat.progress import Report
     from karat.relation import Relation
 
 
@@ -40,7 +39,7 @@ def assess(  # noqa: PLR0917
     *,
     judge: Judge | None = None,
     reading: ReadAhead | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     keep: int = 0,
 ) -> Result:
     """Draw every relation of every run, and return what can be measured over them."""
@@ -105,7 +104,7 @@ class _Drawn:
         streams: list[RunStream],
         material: Material,
         reading: ReadAhead | None,
-        progress: Progress | None,
+        progress: Report | None,
     ) -> None:
         """Draw a relation of every run by comparing units and items."""
         drawing = matcher.against(self.gold, material)
@@ -134,16 +133,11 @@ class _Drawn:
         matchers: Mapping[str, Matcher],
         stream: RunStream,
         material: Material,
-        progress: Progress | None,
+        progress: Report | None,
     ) -> None:
         """Draw relations of a run from the verdicts of a judge, who is asked once."""
-
-        def count(told: JudgeProgress) -> None:
-            if progress is not None:
-                progress(told.done, told.total)
-
         run = stream.collect()
-        seen = judge_run(run, self.gold, judge, matchers, self.policy, material.corpus, count)
+        seen = judge_run(run, self.gold, judge, matchers, self.policy, material.corpus, progress)
         for name, pair in seen.relations.items():
             self.relations[stream.name, name] = pair.strict
             if pair.lenient is not None:

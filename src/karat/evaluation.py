@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from karat.align import Missing, Policy
-    from karat.engines.stream import Progress
     from karat.findings import Finding
     from karat.judges.verdicts import Judge
     from karat.match import Matcher
     from karat.match.ids import Normaliser
+    from karat.progress import Report
     from karat.result import Result
 
 
@@ -51,7 +51,7 @@ def evaluate(
     gold_format: str | None = None,
     skip_bad: bool = False,
     keep: int = 0,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Result:
     """Measure how well one or several runs found the gold.
 
@@ -70,7 +70,7 @@ def evaluate(
     a `judge`: `relevance`, `claims`, `entities` and `statements`, over which context_precision,
     context_recall, context_entities_recall and context_relevancy are measured. The judge is
     `local`, `openai:MODEL` or another; `judge_options` say how it is asked, see docs/judging.md.
-    `progress` is called with the number of queries done and of all. `keep` is how many documents
+    `progress` is told how far it is (`karat.progress`). `keep` is how many documents
     of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
@@ -153,7 +153,7 @@ def check(
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> tuple[Finding, ...]:
     """Return what is odd about a run and its gold, without measuring anything.
 

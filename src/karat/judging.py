@@ -10,6 +10,7 @@ from karat.evaluation import evaluate
 if TYPE_CHECKING:
     from karat.judges.verdicts import Judge
     from karat.measures import Measure
+    from karat.progress import Report
     from karat.result import Result
 
 JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
@@ -25,13 +26,16 @@ def judge(
     corpus: object = None,
     level: float | None = 0.95,
     skip_bad: bool = False,
+    keep: int = 0,
+    progress: Report | None = None,
     **options: Any,  # noqa: ANN401
 ) -> Result:
     """Let a judge assess what was retrieved, and measure its verdicts.
 
     `samples` are records with a question, what was retrieved, and a reference answer, in any shape
     that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE` or an object that judges.
-    The options say how it is asked: base_url, votes, max_cost, … (docs/judging.md).
+    `keep` and `progress` are those of `evaluate`, other options say how the judge is asked:
+    base_url, votes, max_cost, … (docs/judging.md).
 
     >>> sample = {
     ...     "user_input": "What is the capital of Brazil?",
@@ -40,7 +44,7 @@ def judge(
     ... }
     >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
     >>> result.values
-    {'AP(over=retrieved)/relevance': 1.0, 'recall/claims': 1.0}
+    {'context_precision': 1.0, 'context_recall': 1.0}
     """
     return evaluate(
         samples,
@@ -52,4 +56,6 @@ def judge(
         corpus=corpus,
         level=level,
         skip_bad=skip_bad,
+        keep=keep,
+        progress=progress,
     )

@@ -1,17 +1,11 @@
-"""A chat server on loopback that behaves as a script says: well, badly, slowly or not at all.
-
-`python -m tests.judges.server --latency 0.05` serves well-behaved answers until its standard input
-ends; the first line it prints is its base URL.
-"""
+"""A chat server on loopback that behaves as a script says: well, badly, slowly or not at all."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
 import ssl
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -209,19 +203,3 @@ def serve(script: Script = echo, certificate: ssl.SSLContext | None = None) -> I
     """Serve a script for a while."""
     with Server(script, certificate) as server:
         yield server
-
-
-def main() -> None:
-    """Serve well-behaved answers until standard input ends."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    latency = parser.parse_args().latency
-    with serve(lambda call: chat(json.dumps({"heard": call.prompt}), latency=latency)) as server:
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-        sys.stdout.write(f"{len(server.calls)} calls, at most {server.most_at_once} at once\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -25,7 +25,8 @@ from karat.statistics.agreement import kappa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.judges.verdicts import Aspect, Progress, Sample
+    from karat.judges.verdicts import Aspect, Sample
+    from karat.progress import Progress
     from tests.conftest import Save
 
 DATA = Path(__file__).parents[2] / "../shared/data"

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import karat
 from karat.errors import OptionError
 from karat.judges.budget import Ledger, Limits
 from karat.judges.cache import Cache
 from karat.judges.find import find_judge
 from karat.judges.llm import LLMJudge
 from karat.judges.prices import Prices
-from karat.judges.verdicts import ASPECTS, Progress, Verdict
+from karat.judges.verdicts import ASPECTS, Verdict
 from tests.judges.asking import HASTE, KEY
 from tests.judges.judging import (
     ALL,
@@ -38,6 +39,8 @@ from tests.judges.server import Call, Reaction, chat, error, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from karat.progress import Progress
 
 
 def test_votes_are_counted_and_their_agreement_is_told() -> None:
@@ -250,20 +253,27 @@ def test_progress_is_told_in_samples() -> None:
     assert seen[-1].done == 40
     assert all(progress.done < 40 for progress in seen[:-1])
     assert {progress.total for progress in seen} == {40}
-    assert re.fullmatch(r"1,215 tokens, cost 0\.001215", seen[-1].note)
+    assert re.fullmatch(r"1,215 tokens, cost 0\.001215, \d\S* s a call", seen[-1].note)
 
 
-def test_samples_beyond_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
+    seen: list[Progress] = []
+    record = {"query": "1", "question": "Why?", "contexts": ["Because it is."], "reference": "So."}
+    with serve(well) as server:
+        karat.judge([record], judge=judge_of(server), progress=seen.append)
+    assert (seen[-1].done, seen[-1].total) == (1, 1)
+    assert "tokens" in seen[-1].note
+
+
+def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karat.judges.llm.BATCH", 7)
     samples = [sample(number) for number in range(20)]
-    seen: list[Progress] = []
     with serve(well) as server:
         judge = judge_of(server)
         forecast = judge.dry_run(samples, ALL)
-        judged = judge.judge(samples, ALL, seen.append)
+        judged = judge.judge(samples, ALL)
     assert judged == [expect(each) for each in samples]
     assert forecast.requests == 60
-    assert [progress.done for progress in seen if progress.done in (7, 14, 20)][-1] == 20
     check_totals(judge, judged)
 
 

@@ -26,12 +26,13 @@ from karat.judges.overlap import overlap
 from karat.judges.pieces import LONGEST, cut, windows
 from karat.judges.signals import MANY, compare
 from karat.judges.terms import term_and_weight, terms_of
-from karat.judges.verdicts import ASPECTS, Judged, Progress, Sample, Verdict
+from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karat.judges.verdicts import Aspect
+    from karat.progress import Progress
 
 ALL = frozenset(ASPECTS)
 ROOT = Path(__file__).parents[2]

@@ -16,12 +16,13 @@ from karat.judges.local import LocalJudge
 from karat.judges.panel import PanelJudge
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.replay import ReplayJudge, fingerprint, record
-from karat.judges.verdicts import ASPECTS, Judged, Progress, Sample, Verdict
+from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karat.judges.verdicts import Aspect
+    from karat.progress import Progress
     from tests.conftest import Save
 
 ALL = frozenset(ASPECTS)

@@ -12,20 +12,22 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.answers import Answer
+from karat.judges.answers import Answer, Failure
 from karat.judges.budget import Ledger
 from karat.judges.cache import FILE, Cache
-from karat.judges.prices import Prices
-from karat.judges.run import Progress, ask_all
+from karat.judges.run import OPEN, Ask, Talk, ask_all, hold_all
 from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.judges.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.judges.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -196,32 +198,40 @@ def test_it_works_inside_a_running_loop() -> None:
         asyncio.run(notebook(server))
 
 
+def test_what_failed_is_not_asked_for_again_by_the_same_job() -> None:
+    ledger = Ledger()
+    with serve(lambda _: error(400, "no")) as server:
+        endpoint = endpoint_of(server)
+        endpoint.accepted.answered = True
+        manners = replace(HASTE, concurrency=1)
+        requests = [question(number % 2) for number in range(10)]
+        outcomes = ask(server, *requests, endpoint=endpoint, ledger=ledger, manners=manners)
+        assert len(server.calls) == 2
+    assert {outcome.reason for outcome in outcomes if isinstance(outcome, Failure)} == {"rejected"}
+    assert (ledger.requests, ledger.repeated, ledger.failed.total()) == (10, 8, 2)
+
+
 def test_progress_is_told_in_the_callers_thread() -> None:
-    seen: list[Progress] = []
+    seen: list[int] = []
     threads: set[threading.Thread] = set()
 
-    def report(progress: Progress) -> None:
-        seen.append(progress)
+    def report(done: int) -> None:
+        seen.append(done)
         threads.add(threading.current_thread())
 
-    def script(call: Call) -> Reaction:
-        return chat("", usage=(1, 1)) if call.prompt == "7" else chat("x", usage=(6, 4))
-
     requests = [question(number % 20) for number in range(40)]
-    with serve(script) as server, Cache.open(mode="off") as cache:
+    with serve() as server, Cache.open(mode="off") as cache:
         endpoint = endpoint_of(server)
         ask(server, *requests[:5], endpoint=endpoint, cache=cache)
-        ledger = Ledger(prices=Prices(1e6, 1e6))
-        ask(server, *requests, endpoint=endpoint, cache=cache, ledger=ledger, progress=report)
+        ask(server, *requests, endpoint=endpoint, cache=cache, progress=report)
     assert threads == {threading.current_thread()}
-    assert seen[0] == Progress(done=10, total=40, stored=10, failed=0, tokens=0, cost=0.0)
-    assert seen[-1] == Progress(40, 40, stored=10, failed=2, tokens=142, cost=142.0)
-    assert [progress.done for progress in seen] == list(range(10, 41, 2))
+    assert seen == sorted(seen)
+    assert set(seen) == set(range(41))
 
 
 def test_an_error_of_the_progress_report_stops_the_job() -> None:
-    def report(progress: Progress) -> None:
-        if progress.done >= 5:
+    def report(done: int) -> None:
+        if done >= 5:
             raise ZeroDivisionError
 
     with serve() as server, Cache.open(mode="off") as cache:
@@ -229,6 +239,56 @@ def test_an_error_of_the_progress_report_stops_the_job() -> None:
             ask(server, *map(question, range(2000)), progress=report, cache=cache)
         assert 5 <= len(cache) < 2000
         assert not [each for each in threading.enumerate() if each.name == "karat-judge"]
+
+
+def test_talks_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None:
+    """Nothing waits for a whole round: a talk's second request does not wait for others' first."""
+    begun: list[int] = []
+    ended: list[int] = []
+    slow, second = threading.Event(), threading.Event()
+
+    def script(call: Call) -> Reaction:
+        if call.prompt == "0 again":
+            second.set()
+        return replace(echo(call), until=slow if call.prompt == "1" else None)
+
+    def talks() -> Iterator[Talk[list[str]]]:
+        for number in range(100):
+            begun.append(number)
+            assert len(begun) <= len(ended) + OPEN * HASTE.concurrency
+            yield partial(talk, number)
+
+    async def talk(number: int, ask: Ask) -> list[str]:
+        first = await ask(question(number, schema=SCHEMA))
+        then = await ask(question(f"{number} again", schema=SCHEMA))
+        ended.append(number)
+        return [first.content, then.content]
+
+    def report(_: int) -> None:
+        if second.is_set():
+            slow.set()
+
+    with serve(script) as server:
+        said = hold_all(talks(), endpoint_of(server), manners=HASTE, progress=report)
+    assert begun == list(range(100))
+    assert said == [
+        [json.dumps({"heard": text}) for text in (str(number), f"{number} again")]
+        for number in range(100)
+    ]
+
+
+def test_an_error_inside_a_talk_is_raised_as_it_is() -> None:
+    async def talk(number: int, ask: Ask) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(step(number, ask))
+
+    async def step(number: int, ask: Ask) -> None:
+        await ask(question(number))
+        if number == 7:
+            raise ZeroDivisionError
+
+    with serve() as server, pytest.raises(ZeroDivisionError):
+        hold_all((partial(talk, number) for number in range(50)), endpoint_of(server))
 
 
 def test_the_same_seed_waits_the_same() -> None:

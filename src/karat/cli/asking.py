@@ -11,15 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from karat.judges.forecast import Forecast
-    from karat.judges.verdicts import Aspect, Judge, Judged, Progress, Sample
+    from karat.judges.request import Json
+    from karat.judges.verdicts import Aspect, Judge, Judged, Sample
+    from karat.progress import Report
 
 # options that only a language model understands, by the name that `find_judge` takes
 FOR_MODELS = (
     "base_url",
     "votes",
     "decompose",
+    "apart",
     "prompts",
+    "options",
+    "attempts",
+    "call_tokens",
     "concurrency",
+    "timeout",
     "max_calls",
     "max_tokens",
     "max_cost",
@@ -27,19 +34,57 @@ FOR_MODELS = (
 )
 
 
+def _as_options(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> dict[str, Json] | None:
+    """Read fields of a call: values are JSON, and words that are not JSON stand for themselves."""
+    options: dict[str, Json] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name.strip() or not equals:
+            raise click.BadParameter(f"{each!r} is not NAME=VALUE")
+        try:
+            options[name.strip()] = json.loads(value)
+        except ValueError:
+            options[name.strip()] = value.strip()
+    return options or None
+
+
 def judging(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say who judges, and how."""
     for option in (
-        click.option("--prices", metavar="FILE", help="Prices of models, as TOML or JSON."),
+        click.option(
+            "--prices",
+            metavar="FILE|PROMPT,ANSWER",
+            help="Prices of a million tokens: a TOML or JSON file of models, or two numbers.",
+        ),
         click.option("--max-cost", type=float, metavar="MONEY", help="Stop before it costs more."),
         click.option("--max-tokens", type=int, metavar="N", help="Stop before it takes more."),
         click.option("--max-calls", type=int, metavar="N", help="Stop before it asks more often."),
         click.option("--dry-run", is_flag=True, help="Only say what a model would be asked."),
         click.option("--refresh", is_flag=True, help="Ask again what is in the cache."),
         click.option("--no-cache", is_flag=True, help="Neither read nor write the cache."),
+        click.option("--timeout", type=float, metavar="S", help="Seconds for a whole answer."),
         click.option("--concurrency", type=int, metavar="N", help="Requests at a time, at most."),
+        click.option(
+            "--call-tokens", type=int, metavar="N", help="Tokens of chunks in a call, at most."
+        ),
+        click.option(
+            "--attempts", type=int, metavar="N", help="Ask about a chunk or claim so often at most."
+        ),
+        click.option(
+            "--option",
+            "options",
+            multiple=True,
+            callback=_as_options,
+            metavar="NAME=VALUE",
+            help="A field of the calls, such as temperature=0.2; null leaves it out.",
+        ),
         click.option("--prompts", metavar="DIR", help="Prompts in the place of karat's."),
         click.option("--decompose", is_flag=True, default=None, help="Let the model list claims."),
+        click.option(
+            "--apart", is_flag=True, default=None, help="Relevance, claims, entities: a call each."
+        ),
         click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
         click.option("--base-url", metavar="URL", help="Where an OpenAI-compatible server is."),
         click.option(
@@ -109,7 +154,7 @@ class Rehearsal:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Raise the forecast."""
         del progress

@@ -79,7 +79,7 @@ def command(
             card = judge_card(
                 asked,
                 given,
-                progress=None if tell is None else lambda step: tell(step.done, step.total),
+                progress=tell,
                 **choices,
             )
             if recalibrate:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from karat.findings import Finding
+    from karat.progress import Progress, Report
 
 
 def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,8 +103,8 @@ def width(output: str | None) -> int | None:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show on a terminal's standard error how far the work has come; told of done and all."""
+def progress(message: str) -> Iterator[Report | None]:
+    """Show on a terminal's standard error how far the work has come."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -117,14 +118,15 @@ def progress(message: str) -> Iterator[Callable[[int, int], None] | None]:
         bars.MofNCompleteColumn(),
         bars.TextColumn("{task.fields[rate]}"),
         bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.fields[note]}"),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(message, total=None, rate="")
+        task = bar.add_task(message, total=None, rate="", note="")
 
-        def tell_bar(done: int, total: int) -> None:
+        def tell_bar(step: Progress) -> None:
             speed = bar.tasks[0].speed
-            rate = f"{speed:.0f}/s" if speed else ""
-            bar.update(task, completed=done, total=total, rate=rate)
+            rate = f"{speed:,.{1 if speed < 10 else 0}f}/s" if speed else ""
+            bar.update(task, completed=step.done, total=step.total, rate=rate, note=step.note)
 
         yield tell_bar
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -28,16 +28,16 @@ from karat.preflight import (
     no_shared_query,
     nothing_retrieved,
 )
+from karat.progress import Progress, Report
 from karat.relation import Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from karat.align import Aligned, Policy
     from karat.data import Bools, Ints
     from karat.match.matcher import Drawing, Edges
 
-    Progress: TypeAlias = Callable[[int, int], None]  # queries done, and all there are
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
@@ -65,7 +65,7 @@ def relate(
     policy: Policy,
     *,
     reading: ReadAhead | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     keep: int = 0,
 ) -> Related:
     """Draw the relation of a run and the gold of a drawing, with findings.
@@ -91,7 +91,7 @@ def _relate(  # noqa: PLR0917
     batches: Iterator[pl.DataFrame],
     drawing: Drawing,
     policy: Policy,
-    progress: Progress | None,
+    progress: Report | None,
     keep: int,
 ) -> Related:
     gold = drawing.gold
@@ -118,7 +118,8 @@ def _relate(  # noqa: PLR0917
         if keep:
             listed.append(top_of(aligned, keep))
         if progress is not None:
-            progress(int(np.count_nonzero(asked | (retrieved > 0))), len(retrieved))
+            done = int(np.count_nonzero(asked | (retrieved > 0)))
+            progress(Progress(done, len(retrieved)))
     findings = require_texts(findings, documents, stream.name)
     require_places(findings, documents, stream.name)
     seen = asked | (retrieved > 0)

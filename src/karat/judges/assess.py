@@ -15,12 +15,13 @@ from karat.judges.samples import sample_run
 from karat.preflight import missing_queries, nothing_retrieved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from karat.align import Aligned, Policy
     from karat.data import Gold, Run
-    from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Progress, Sample, Verdict
+    from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Sample, Verdict
     from karat.match.matcher import Matcher
+    from karat.progress import Report
 
 
 VERDICTS = {
@@ -53,7 +54,7 @@ def judge_run(  # noqa: PLR0917
     matchers: Mapping[str, Matcher],
     policy: Policy,
     corpus: pl.DataFrame | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report | None = None,
 ) -> Assessed:
     """Let a judge give its verdicts about a run, once for all relations that are asked for."""
     aspects = frozenset(cast("Aspect", matcher.name) for matcher in matchers.values())

@@ -56,6 +56,7 @@ class Ledger:
     completion_tokens: int = 0
     guessed_calls: int = 0  # calls whose tokens the server did not report
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    _waited: float = 0.0  # their sum
     _reserved: Usage = field(default_factory=lambda: Usage(0, 0))
     _guesses: int = 0  # what was guessed of the prompts that the server then counted
     _counted: int = 0
@@ -151,6 +152,7 @@ class Ledger:
         else:
             self.answered += 1
             self._seconds.append(outcome.seconds)
+            self._waited += outcome.seconds
 
     def latency(self) -> dict[str, float]:
         """Return percentiles of the seconds that answers took."""
@@ -160,6 +162,14 @@ class Ledger:
 
         values = np.percentile(np.asarray(self._seconds), PERCENTILES)
         return {f"p{each}": float(value) for each, value in zip(PERCENTILES, values, strict=True)}
+
+    def spent_so_far(self) -> str:
+        """Say in a line what was spent so far, for a progress bar."""
+        cost = "" if self.cost is None else f", cost {self.cost:.4g}"
+        wait = f", {self._waited / self.answered:.2g} s a call" if self.answered else ""
+        stored = f", {self.stored:,} from the cache" if self.stored else ""
+        failed = f", {self.failed.total():,} failed" if self.failed else ""
+        return f"{self.tokens:,} tokens{cost}{wait}{stored}{failed}"
 
     def summary(self) -> dict[str, Json]:
         """Return all counts, for a manifest."""

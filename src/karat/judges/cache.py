@@ -82,8 +82,8 @@ class Cache:
             found |= {row[0]: _answer(*row[1:]) for row in rows}
         return found
 
-    def put(self, key: bytes, answer: Answer) -> None:
-        """Store an answer; a disk that is full must not lose the answers still to come."""
+    def put(self, key: bytes, answer: Answer) -> bool:
+        """Store an answer, if possible: a full disk must not lose the answers still to come."""
         usage = answer.usage
         row = (
             *(key, answer.content, usage.prompt, usage.completion, usage.cached, usage.estimated),
@@ -97,6 +97,8 @@ class Cache:
             )
         except sqlite3.Error as error:
             self.broken = self.broken or str(error)
+            return False
+        return True
 
 
 def _answer(  # noqa: PLR0917

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,13 @@ from karat.errors import InputError, choose
 from karat.judges.figures import Figure, figures
 from karat.judges.find import find_judge
 from karat.judges.labels import Labels, load_labels
-from karat.judges.verdicts import Aspect, Judge, Judged, Progress, Sample, Verdict
+from karat.judges.verdicts import Aspect, Judge, Judged, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion
 from karat.statistics.quantity import check_share
 
 if TYPE_CHECKING:
     from karat.data import Ints
+    from karat.progress import Report
 
 LAYOUT = 1
 LABELLED: tuple[Aspect, ...] = ("relevance", "claims", "statements")
@@ -84,7 +85,7 @@ def judge_card(
     rel: int = 1,
     level: float = 0.95,
     seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report | None = None,
 ) -> JudgeCard:
     """Let a judge say what people have said already, and compare.
 
@@ -156,7 +157,7 @@ def verdicts(
     judge: Judge,
     labels: Labels,
     aspect: Aspect,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Report | None = None,
 ) -> list[int | None]:
     """Return what a judge says of each pair; all chunks of a question are judged together."""
     places: dict[tuple[str, str], dict[str, int]] = {}

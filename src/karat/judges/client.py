@@ -69,17 +69,17 @@ class Client:
     manners: Manners
     rng: np.random.Generator
     _pacer: Pacer = field(init=False)
-    _wire: Wire = field(init=False, repr=False)
+    _wire: Wire | None = field(init=False, repr=False, default=None)
     _failed_in_a_row: int = 0
 
     async def __aenter__(self) -> Self:
         most = self.manners.concurrency
         self._pacer = Pacer(most, first_wait=self.manners.first_wait, rng=self.rng)
-        self._wire = Wire(self.endpoint, self.manners.timeout)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._wire.close()
+        if self._wire is not None:
+            await self._wire.close()
 
     async def ask(self, request: Request) -> Outcome:
         """Ask until there is an answer, or a reason why there is none."""
@@ -106,12 +106,13 @@ class Client:
     async def _call(self, effort: _Effort) -> Outcome | Complaint:
         """Send a request once."""
         request = effort.request
+        wire = self._wire = self._wire or Wire(self.endpoint, self.manners.timeout)
         effort.wording &= self.endpoint.accepted.wording
         expected = self.ledger.begin(request)
         outcome: Outcome | None = None
         try:
             effort.sent = time.monotonic()
-            reply = await self._wire.post(effort.wording.body(request, self.endpoint.model))
+            reply = await wire.post(effort.wording.body(request, self.endpoint.model))
             said = read_reply(reply) if isinstance(reply, Reply) else reply
             if isinstance(said, Complaint):
                 return replace(said, message=self.endpoint.hide(said.message))

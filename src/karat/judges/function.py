@@ -8,7 +8,8 @@ from typing import Any
 
 from karat.errors import KaratError, OptionError
 from karat.judges.recorded import as_judged, as_record
-from karat.judges.verdicts import Aspect, Judged, Progress, Sample
+from karat.judges.verdicts import Aspect, Judged, Sample
+from karat.progress import Progress, Report
 
 
 class FunctionJudge:
@@ -48,7 +49,7 @@ class FunctionJudge:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = []

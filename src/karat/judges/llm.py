@@ -1,17 +1,19 @@
 """A language model as the judge.
 
-All samples go through a few passes of calls. First what the model is to list: the entities of the
-references and, with `decompose`, claims and statements. Then the verdicts: one call about all
-chunks of a sample (relevance, claims, entities) and one about their statements. Then again what was
-missing or malformed, alone. What still has no verdict has a reason in its place.
+Each sample is a talk of a few calls, and many talks are held at once. First what the model is to
+list: the entities of the reference and, with `decompose`, claims and statements. Then the verdicts:
+one call about all chunks (relevance, claims, entities) and one about their statements. What was
+missing or malformed is asked again, alone; what still has no verdict has a reason in its place.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import OptionError
@@ -23,23 +25,22 @@ from karat.judges.client import Manners
 from karat.judges.endpoint import Endpoint
 from karat.judges.forecast import Forecast, forecast
 from karat.judges.listing import listings
-from karat.judges.meter import Meter
 from karat.judges.questions import Question, Rules, Ruling
 from karat.judges.rehearsal import rehearse, total, typical_answer
-from karat.judges.run import ask_all
+from karat.judges.run import Ask, hold_all
 from karat.judges.tally import Tally
 from karat.judges.templates import load_prompts
-from karat.judges.verdicts import Aspect, Judged, Progress, Sample
+from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.judges.request import Json
+    from karat.judges.verdicts import Aspect, Judged, Sample
 
-BATCH = 1000  # samples whose prompts are in memory at once
+BATCH = 1000  # samples whose prompts a dry run has in memory at once
 CALL_TOKENS = 32_000
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
-Report = Callable[[Progress], None]
 
 
 class LLMJudge:
@@ -101,17 +102,21 @@ class LLMJudge:
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
-        judged: list[Judged] = []
         self.tally.begin()
         cache = self._opened()
-        for cases in self._batches(samples, aspects):
-            listed = [question for case in cases for question in listings(case)]
-            calls = len(listed) + len(cases) * self._votes * (1 + ("statements" in aspects))
-            meter = Meter(len(judged), len(cases), len(samples), calls, progress)
-            self._ask(listed, cache, meter)
-            self._ask(self._rulings(cases), cache, meter)
-            judged += [case.judged(self.tally) for case in cases]
-            meter.end()
+
+        def tell(done: int) -> None:
+            if progress is not None:
+                progress(Progress(done, len(samples), self.ledger.spent_so_far()))
+
+        judged = hold_all(
+            (partial(self._talk, sample, aspects) for sample in samples),
+            self.endpoint,
+            cache=cache,
+            ledger=self.ledger,
+            manners=self._manners,
+            progress=tell,
+        )
         if cache.broken:
             self.tally.note("unsaved-answer", cache.broken)
         return judged
@@ -121,10 +126,12 @@ class LLMJudge:
         parts: list[Forecast] = []
         rules = replace(self._rules, tally=Tally())
         cache = self._opened()
-        for cases in self._batches(samples, aspects):
+        for start in range(0, len(samples), BATCH):
+            cases = [self._begin(sample, aspects) for sample in samples[start : start + BATCH]]
             listed = [question for case in cases for question in listings(case)]
             first, unknown = rehearse(listed, cache, self.endpoint, rules)
-            then, more = rehearse(self._rulings(cases), cache, self.endpoint, rules)
+            rulings = [ruling for case in cases for ruling in self._rulings(case)]
+            then, more = rehearse(rulings, cache, self.endpoint, rules)
             part = forecast(
                 [*first, *then],
                 self.endpoint,
@@ -157,41 +164,33 @@ class LLMJudge:
         """Return what should be known about what it judged last, beside the verdicts."""
         return self.tally.findings()
 
-    def _batches(
-        self, samples: Sequence[Sample], aspects: frozenset[Aspect]
-    ) -> Iterator[list[Case]]:
-        for start in range(0, len(samples), BATCH):
-            yield [
-                Case.begin(sample, aspects, self._call_tokens, decompose=self._decompose)
-                for sample in samples[start : start + BATCH]
-            ]
+    def _begin(self, sample: Sample, aspects: frozenset[Aspect]) -> Case:
+        return Case.begin(sample, aspects, self._call_tokens, decompose=self._decompose)
 
-    def _rulings(self, cases: Sequence[Case]) -> list[Question]:
-        rulings: list[Question] = []
-        for case in cases:
-            case.open()
-            case.ballots = [{} for _ in range(self._votes)]
-            for ask in plan(case.dossier, case.aspects, self._call_tokens, apart=self._apart):
-                rulings += [Ruling(case, ask, vote) for vote in range(self._votes)]
-        return rulings
+    def _rulings(self, case: Case) -> list[Question]:
+        """Return what to ask about a case when its units are known."""
+        case.open()
+        case.ballots = [{} for _ in range(self._votes)]
+        asks = plan(case.dossier, case.aspects, self._call_tokens, apart=self._apart)
+        return [Ruling(case, ask, vote) for ask in asks for vote in range(self._votes)]
 
-    def _ask(self, questions: Sequence[Question], cache: Cache, meter: Meter) -> None:
-        """Ask, and ask again, until everything is settled."""
-        while questions:
-            outcomes = ask_all(
-                [question.request(self._rules) for question in questions],
-                self.endpoint,
-                cache=cache,
-                ledger=self.ledger,
-                manners=self._manners,
-                progress=meter.report,
-            )
-            meter.end_pass(len(questions))
-            questions = [
-                again
-                for question, outcome in zip(questions, outcomes, strict=True)
-                for again in question.settle(outcome, self._rules)
-            ]
+    async def _talk(self, sample: Sample, aspects: frozenset[Aspect], ask: Ask) -> Judged:
+        """Judge a sample."""
+        case = self._begin(sample, aspects)
+        await self._settle(listings(case), ask)
+        await self._settle(self._rulings(case), ask)
+        return case.judged(self.tally)
+
+    async def _settle(self, questions: Iterable[Question], ask: Ask) -> None:
+        """Ask, all at once, and ask again, until everything is settled."""
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                group.create_task(self._resolve(question, ask))
+
+    async def _resolve(self, question: Question, ask: Ask) -> None:
+        outcome = await ask(question.request(self._rules))
+        if again := question.settle(outcome, self._rules):
+            await self._settle(again, ask)
 
     def _opened(self) -> Cache:
         """Return the cache, opened once: what `refresh` asked again is known from then on."""

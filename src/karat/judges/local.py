@@ -8,7 +8,7 @@ how far it can be trusted. The same sample gets the same verdicts in any company
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ from karat.errors import choose
 from karat.judges import opinions
 from karat.judges.calibration import VERSION, models
 from karat.judges.entities import entity_finder
-from karat.judges.verdicts import Aspect, Judged, Progress, Sample
+from karat.judges.verdicts import Aspect, Judged, Sample
+from karat.progress import Progress, Report
 from karat.spelling import spell
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class LocalJudge:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         step = TOGETHER[self._embedder is not None]

@@ -42,7 +42,8 @@ def openai_judge(
 
     The server and its key come from the environment (KARAT_BASE_URL or OPENAI_BASE_URL,
     KARAT_API_KEY or OPENAI_API_KEY) unless they are given. The limits hold for all that the judge
-    asks; `prices` are those of the model, or a file that has them. The rest is `LLMJudge`'s.
+    asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, a million tokens), or a
+    file that has them. The rest is `LLMJudge`'s.
     """
     known = (
         prices

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ class Pacer:
         self._open_from = 0.0
         self._slowed = 0.0
         self._refusals = 0  # in a row
-        self._left = asyncio.Event()
+        self._queue: deque[asyncio.Future[None]] = deque()  # who waits for others to leave
 
     async def enter(self, room: Callable[[], Room]) -> bool:
         """Wait for a turn; False if there is never going to be room. Who entered must leave."""
@@ -50,16 +51,27 @@ class Pacer:
                 continue
             if self.in_flight < int(self.allowed):
                 answer = room()
-                if answer is not Room.LATER or not self.in_flight:
-                    self.in_flight += answer is Room.NOW
-                    return answer is Room.NOW
-            self._left.clear()
-            await self._left.wait()
+                if answer is Room.NOW:
+                    self.in_flight += 1
+                    return True
+                if answer is Room.NEVER or not self.in_flight:
+                    self._call_next()  # who is told the same, most likely
+                    return False
+            turn = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            await turn
 
     def leave(self) -> None:
         """Make room for the next."""
         self.in_flight -= 1
-        self._left.set()
+        self._call_next()
+
+    def _call_next(self) -> None:
+        """Have as many of those who wait look again as may go through."""
+        for _ in range(min(int(self.allowed) - self.in_flight, len(self._queue))):
+            turn = self._queue.popleft()
+            if not turn.done():  # cancelled, when the job is given up
+                turn.set_result(None)
 
     def answered(self) -> None:
         """Speed up a little."""

@@ -7,7 +7,7 @@ lower value wins, and a mean halfway between two values is the lower one: a tie 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias
 from karat.errors import OptionError, choose
 from karat.judges.agreeing import agreement
 from karat.judges.entities import plain_form
-from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Progress, Sample, Verdict
+from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Sample, Verdict
+from karat.progress import Progress, Report
 
 How: TypeAlias = Literal["majority", "mean"]
 Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
@@ -69,7 +70,7 @@ class PanelJudge:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         opinions = []
@@ -170,9 +171,7 @@ def _mean(values: Sequence[int]) -> int:
     return -(-(2 * sum(values) - len(values)) // (2 * len(values)))
 
 
-def _tell(
-    progress: Callable[[Progress], None], number: int, judges: int, name: str, step: Progress
-) -> None:
+def _tell(progress: Report, number: int, judges: int, name: str, step: Progress) -> None:
     """Tell the progress of one judge as part of the whole."""
     done = number * step.total + step.done
     progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))

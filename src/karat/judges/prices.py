@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ASCII_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4  # the role and the marks around a message
 MILLION = 1_000_000
+NUMBERS = re.compile(r"\s*(?:\d+\.?\d*|\.\d+)\s*(,\s*(?:\d+\.?\d*|\.\d+)\s*){1,2}", re.ASCII)
 EXAMPLE = '{"MODEL": {"prompt": 0.15, "completion": 0.6}}, for a million tokens'
 
 
@@ -47,11 +49,19 @@ class Prices:
         return (paid + usage.completion * self.completion) / MILLION
 
 
-def load_prices(path: str | Path, model: str) -> Prices:
-    """Read the prices of a model from a TOML or JSON file with a table for each model."""
-    where = str(path)
+def load_prices(source: str | Path, model: str) -> Prices:
+    """Read the prices of a model from a TOML or JSON file with a table for each model.
+
+    Numbers in the place of a file are the prices: of prompts, answers and cached prompts.
+
+    >>> load_prices("0.15, 0.6", "any model")
+    Prices(prompt=0.15, completion=0.6, cached=None)
+    """
+    where = str(source)
+    if NUMBERS.fullmatch(where):
+        return Prices(*map(float, where.split(",")))
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(source).read_text(encoding="utf-8")
         tables = tomllib.loads(text) if where.endswith(".toml") else json.loads(text)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=where) from None

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
 from karat.judges.recorded import as_judged, as_record
-from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Progress, Sample
+from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Sample
+from karat.progress import Progress, Report
 from karat.store import write_text
 
 LAYOUT = 1
@@ -83,7 +84,7 @@ class ReplayJudge:
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = [self._one(sample, aspects) for sample in samples]

@@ -1,4 +1,4 @@
-"""Ask many requests: each once, answered in order, from any script or notebook."""
+"""Ask many things: each request once, many under way, from any script or notebook."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from karat.errors import KaratError
+from karat.errors import SaveError
 from karat.judges.answers import Answer, Outcome
 from karat.judges.budget import Ledger
 from karat.judges.cache import Cache
@@ -24,22 +24,13 @@ if TYPE_CHECKING:
     from karat.judges.request import Request
 
 TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
+OPEN = 2  # talks for each call that may be under way: the next call is ready when one ends
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a job is; tokens and cost are the ledger's, which may have served other jobs."""
-
-    done: int
-    total: int
-    stored: int
-    failed: int
-    tokens: int
-    cost: float | None
-
-
-Report: TypeAlias = Callable[[Progress], None]
-News: TypeAlias = "queue.SimpleQueue[Progress | None]"
+T = TypeVar("T")
+Ask: TypeAlias = "Callable[[Request], Awaitable[Outcome]]"
+Talk: TypeAlias = Callable[[Ask], Awaitable[T]]
+Report: TypeAlias = Callable[[int], None]  # is told how many talks have ended
+News: TypeAlias = "queue.SimpleQueue[int | None]"
 
 
 def ask_all(
@@ -52,93 +43,118 @@ def ask_all(
     rng: np.random.Generator | None = None,
     progress: Report | None = None,
 ) -> list[Outcome]:
-    """Ask all requests and return how each ended, in their order.
+    """Ask all requests and return how each ended, in their order; see `hold_all`."""
+    talks = (partial(_ask_once, request) for request in requests)
+    return hold_all(
+        talks,
+        endpoint,
+        cache=cache,
+        ledger=ledger,
+        manners=manners,
+        rng=rng,
+        progress=progress,
+    )
+
+
+async def _ask_once(request: Request, ask: Ask) -> Outcome:
+    return await ask(request)
+
+
+def hold_all(
+    talks: Iterable[Talk[T]],
+    endpoint: Endpoint,
+    *,
+    cache: Cache | None = None,
+    ledger: Ledger | None = None,
+    manners: Manners | None = None,
+    rng: np.random.Generator | None = None,
+    progress: Report | None = None,
+) -> list[T]:
+    """Hold all talks with an endpoint and return what each came to, in their order.
+
+    A talk asks what it has to ask, several things at once if it likes, and goes on with the
+    outcomes. It is begun shortly before its first request can be sent, so that a job of any
+    length has few prompts in memory, and what is made of one answer does not keep others waiting.
 
     Works where an event loop is running already, as in a notebook: it has a thread and a loop of
     its own, and `progress` is called in the caller's thread. Ctrl-C stops it; what was answered
     until then is in the cache.
     """
     with contextlib.nullcontext(cache) if cache is not None else Cache.open(mode="off") as store:
-        job = Job(endpoint, store, ledger if ledger is not None else Ledger())
-        job.add(requests)
-        work = job.run(manners or Manners(), rng or np.random.default_rng(0))
-        _in_own_thread(work, job.news, progress)
-        return job.result()
+        store.get([b""])  # a file that cannot be read is told of before anything is asked
+        ledger = ledger if ledger is not None else Ledger()
+        client = Client(endpoint, ledger, manners or Manners(), rng or np.random.default_rng(0))
+        job = Job(client, store)
+        results: dict[int, T] = {}
+        _in_own_thread(job.run(talks, results), job.news, progress)
+        return [results[number] for number in range(len(results))]
 
 
 @dataclass(slots=True)
 class Job:
-    """The requests of a job, each kind once, and how they ended."""
+    """Talks with one endpoint: what one was told, no other asks for again."""
 
-    endpoint: Endpoint
+    client: Client
     cache: Cache
-    ledger: Ledger
     news: News = field(default_factory=queue.SimpleQueue)
-    _keys: list[bytes] = field(default_factory=list)
-    _copies: Counter[bytes] = field(default_factory=Counter)
-    _requests: dict[bytes, Request] = field(default_factory=dict)
-    _outcomes: dict[bytes, Outcome] = field(default_factory=dict)
     _done: int = 0
-    _stored: int = 0
-    _failed: int = 0
+    # each request of the job; its outcome, unless it can be found in the cache
+    _asked: dict[bytes, asyncio.Future[Outcome] | None] = field(default_factory=dict)
 
-    def add(self, requests: Iterable[Request]) -> None:
-        """Take requests, and the answers that are known already."""
-        for request in requests:
-            key = request.key(self.endpoint)
-            self._keys.append(key)
-            self._requests.setdefault(key, request)
-        self._copies.update(self._keys)
-        self.ledger.requests += len(self._keys)
-        self.ledger.repeated += len(self._keys) - len(self._requests)
-        for key, answer in self.cache.get(list(self._requests)).items():
-            self._end(key, answer)
-        self._tell()
-
-    async def run(self, manners: Manners, rng: np.random.Generator) -> None:
-        """Ask what is not known yet, several at a time."""
-        pending = [key for key in self._requests if key not in self._outcomes]
-        if not pending:
-            return
-        client = Client(self.endpoint, self.ledger, manners, rng)
-        queued = iter(pending)
+    async def run(self, talks: Iterable[Talk[T]], results: dict[int, T]) -> None:
+        """Hold the talks, several at a time, until there are no more."""
+        left = enumerate(talks)
         try:
-            async with client, asyncio.TaskGroup() as workers:
-                for _ in range(min(manners.concurrency, len(pending))):
-                    workers.create_task(self._work(queued, client))
+            async with self.client, asyncio.TaskGroup() as holders:
+                for _ in range(OPEN * self.client.manners.concurrency):
+                    holders.create_task(self._hold(left, results))
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+            raise _first(errors) from None
 
-    async def _work(self, queued: Iterator[bytes], client: Client) -> None:
-        for key in queued:
-            outcome = self._look_up(key) or await client.ask(self._requests[key])
-            if isinstance(outcome, Answer) and not outcome.stored:
-                self.cache.put(key, outcome)
-            self._end(key, outcome)
-            self._tell()
+    async def _hold(self, left: Iterator[tuple[int, Talk[T]]], results: dict[int, T]) -> None:
+        for number, talk in left:
+            results[number] = await talk(self.ask)
+            self._done += 1
+            self.news.put(self._done)
+            await asyncio.sleep(0)  # a talk that had nothing to wait for lets others go on, too
+
+    async def ask(self, request: Request) -> Outcome:
+        """Return what is known, or ask."""
+        ledger = self.client.ledger
+        ledger.requests += 1
+        key = request.key(self.client.endpoint)
+        if key in self._asked:
+            ledger.repeated += 1
+            asked = self._asked[key]
+            if asked is not None:
+                return await asyncio.shield(asked)
+            if (answer := self._look_up(key)) is not None:
+                return answer
+        self._asked[key] = ours = asyncio.get_running_loop().create_future()
+        try:
+            outcome = self._look_up(key) or await self.client.ask(request)
+        except BaseException:
+            ours.cancel()
+            raise
+        ledger.note(outcome)
+        ours.set_result(outcome)
+        if isinstance(outcome, Answer) and (outcome.stored or self.cache.put(key, outcome)):
+            self._asked[key] = None
+        self.news.put(self._done)
+        return outcome
 
     def _look_up(self, key: bytes) -> Answer | None:
-        """Return what another process may have been answered since the job began."""
-        with contextlib.suppress(KaratError):
+        """Return what was answered before, perhaps to another process and just now."""
+        with contextlib.suppress(SaveError):  # a file in the way of others, not a damaged one
             return self.cache.get([key]).get(key)
         return None
 
-    def _end(self, key: bytes, outcome: Outcome) -> None:
-        self._outcomes[key] = outcome
-        self.ledger.note(outcome)
-        self._done += self._copies[key]
-        if not isinstance(outcome, Answer):
-            self._failed += self._copies[key]
-        elif outcome.stored:
-            self._stored += self._copies[key]
 
-    def _tell(self) -> None:
-        counts = (self._done, len(self._keys), self._stored, self._failed)
-        self.news.put(Progress(*counts, self.ledger.tokens, self.ledger.cost))
-
-    def result(self) -> list[Outcome]:
-        """Return how each request ended."""
-        return [self._outcomes[key] for key in self._keys]
+def _first(error: BaseException) -> BaseException:
+    """Return what went wrong first, alone."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class _Thread(threading.Thread):
@@ -192,7 +208,7 @@ def _in_own_thread(work: Coroutine[Any, Any, None], news: News, report: Report |
         raise thread.error
 
 
-def _next(news: News) -> Progress | None:
+def _next(news: News) -> int | None:
     while True:
         with contextlib.suppress(queue.Empty):
             return news.get(timeout=TICK)

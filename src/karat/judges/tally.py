@@ -93,7 +93,7 @@ class Tally:
     def findings(self) -> tuple[Finding, ...]:
         """Return what the user should see beside the result, since the last beginning."""
         return tuple(
-            Finding(kind, len(noted), tuple(dict.fromkeys(noted))[:EXAMPLES], *MESSAGES[kind])
+            Finding(kind, len(noted), tuple(sorted(set(noted)))[:EXAMPLES], *MESSAGES[kind])
             for kind, noted in sorted(self._noted.items())
         )
 

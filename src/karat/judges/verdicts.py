@@ -7,9 +7,12 @@ drawn from that, and measures read the relations; see `karat.judges.relations`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from karat.progress import Report
 
 Aspect: TypeAlias = Literal["relevance", "claims", "entities", "statements"]
 
@@ -67,15 +70,6 @@ class Judged:
     failures: Mapping[str, str] = field(default_factory=dict)  # aspect → reason
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a judge has come."""
-
-    done: int  # samples
-    total: int
-    note: str = ""  # such as tokens, cost and cache hits
-
-
 class Judge(Protocol):
     """Anything that gives verdicts."""
 
@@ -87,7 +81,7 @@ class Judge(Protocol):
         self,
         samples: Sequence[Sample],
         aspects: frozenset[Aspect],
-        progress: Callable[[Progress], None] | None = None,
+        progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.progress import Progress, Report
 from karat.report.cases import Cases, gold_texts, tell_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from karat.data import Ints
     from karat.report.panel import Panel
 
@@ -65,7 +64,7 @@ def embed(
     panel: Panel,
     order: Ints,
     kept: Ints,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Report | None = None,
 ) -> Embedded:
     """Tell queries in this order until the budget is spent; `kept` are those of the table."""
     place = {int(query): at for at, query in enumerate(kept)}
@@ -82,5 +81,5 @@ def embed(
             break
         cases[place[query]] = told
         if progress is not None:
-            progress(len(cases), len(kept))
+            progress(Progress(len(cases), len(kept)))
     return Embedded(cases, list(texts.place), size + texts.size)

@@ -17,9 +17,8 @@ from karat.report.charts.palette import SYSTEMS
 from karat.report.html.embedded import Embedded, embed, order_of_interest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from karat.data import Floats, Ints
+    from karat.progress import Report
     from karat.report.charts import Figure
     from karat.report.panel import Panel
 
@@ -50,9 +49,7 @@ class Prepared:
         return {figure.name: figure for figure in every}
 
 
-def prepare(
-    panel: Panel, *, cases: bool = True, progress: Callable[[int, int], None] | None = None
-) -> Prepared:
+def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> Prepared:
     """Prepare a report; `cases` says whether single queries are part of it."""
     drawn = curves(panel, SYSTEMS)
     figures = [curve_figure(each) for each in drawn]

@@ -1,0 +1,19 @@
+"""How far a long piece of work has come, for whoever wants to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is done, of how much: queries or samples."""
+
+    done: int
+    total: int
+    note: str = ""  # of a judge: tokens, cost, answers from the cache
+
+
+Report: TypeAlias = Callable[[Progress], None]
