@@ -212,6 +212,7 @@ class Result:
             "relation": self.drawn_by,
             "relations": {name: dict(values) for name, values in self.settings.items()},
             "policies": self.policy.as_dict(),
+            **({"judge": dict(self.judge)} if self.judge else {}),
         }
 
     def _repr_html_(self) -> str:

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.judges.model import well
+from tests.judges.server import Server, chat, serve
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Karat, Save
@@ -39,9 +43,9 @@ def test_the_four_metrics_without_key_or_network(cli: Karat, samples: Path) -> N
     assert done.code == 0, done
     shown = json.loads(done.out)
     values = {row["measure"]: row["value"] for row in shown["summary"]}
-    assert values["AP(over=retrieved)/relevance"] == 1.0
-    assert values["recall/entities"] == 1.0
-    assert values["P/statements"] < 1.0
+    assert values["context_precision"] == 1.0
+    assert values["context_entities_recall"] == 1.0
+    assert values["context_relevancy"] < 1.0
 
 
 def test_the_judge_is_named(cli: Karat, samples: Path) -> None:
@@ -63,9 +67,67 @@ def test_a_dry_run_asks_nobody(cli: Karat, samples: Path, monkeypatch: pytest.Mo
     assert "sk-not" not in done.out + done.err + table.out + table.err
 
 
+@pytest.fixture
+def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, list[str]]]:
+    """Return a server with a sensible model, and how to ask it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    with serve(well) as server:
+        yield server, ["--judge", "openai:some-model", "--base-url", server.url, "--no-cache"]
+
+
+def test_a_model_is_asked(
+    cli: Karat, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
+) -> None:
+    server, judge = openai
+    prices = ("--prices", "1000000,0", "--format", "json", "--save", tmp_path / "saved")
+    done = cli("score", samples, *_measures(*FOUR), *judge, *prices)
+    assert done.code == 0, done
+    assert len(server.calls) == 3
+    shown = json.loads(done.out)
+    assert {row["failed"] for row in shown["summary"]} == {0}
+    about = shown["judge"]
+    assert (about["calls"], about["cost"]) == (3, 30.0)
+    assert {call.headers["authorization"] for call in server.calls} == {"Bearer sk-not-to-be-seen"}
+    saved = b"".join(path.read_bytes() for path in (tmp_path / "saved").iterdir())
+    assert b"sk-not" not in saved + done.out.encode() + done.err.encode()
+
+
+def test_a_model_is_asked_as_the_options_say(
+    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+) -> None:
+    server, judge = openai
+    fields = ("--option", "temperature=0.25", "--option", "seed=null", "--option", "effort=low")
+    limits = ("--attempts", "1", "--timeout", "9", "--call-tokens", "400", "--concurrency", "2")
+    done = cli("score", samples, *_measures(*FOUR), *judge, *fields, *limits, "--apart")
+    assert done.code == 0, done
+    assert len(server.calls) == 5
+    body = server.calls[0].body
+    assert (body["temperature"], body["effort"]) == (0.25, "low")
+    assert "seed" not in body
+
+
+def test_what_a_model_did_not_judge_is_counted_and_shown(
+    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+) -> None:
+    server, judge = openai
+    server.script = lambda _: chat("I would rather not say.")
+    done = cli("score", samples, "-m", "context_recall", *judge, "--format", "json")
+    assert done.code == 0, done
+    [row] = json.loads(done.out)["summary"]
+    assert (row["value"], row["failed"]) == (None, 1)
+    assert len(server.calls) == 3
+    gated = cli("score", samples, "-m", "context_recall", *judge, "--require", "failed<=0")
+    assert gated.code == 1, gated
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--judge", "openai:m", "--option", "temperature"], "is not NAME=VALUE"),
+        (["--judge", "openai:m", "--prices", "1,2,3,4"], "1,2,3,4: cannot be read"),
+        (["--judge", "openai:m", "--attempts", "0"], "attempts must be at least 1"),
+        (["--judge", "openai:m", "--timeout", "0"], "timeout must be above 0"),
+        (["--judge", "local:text", "--apart"], "takes no apart"),
         (["--judge", "locl"], "did you mean local?"),
         (["--judge", "local:text", "--dry-run"], "asks nobody"),
         (["--judge", "local:text", "--votes", "3"], "takes no votes"),

@@ -121,15 +121,34 @@ class Measure:
             )
 
     def __str__(self) -> str:
+        name, implied = self._known_as()
         defaults = self.parameters()
-        values = {name: getattr(self, name) for name in defaults if name != self.at}
+        values = {
+            each: getattr(self, each)
+            for each in defaults
+            if each != self.at and each not in implied
+        }
         at = getattr(self, self.at) if self.at else None
         return (
-            self.name
+            name
             + spell_parameters(values, defaults)
             + (f"@{spell(at)}" if at is not None else "")
-            + (f"/{self.relation}" if self.relation else "")
+            + (f"/{self.relation}" if self.relation and "relation" not in implied else "")
         )
+
+    def _known_as(self) -> tuple[str, Mapping[str, Any]]:
+        """Return the name and what it implies: over some relations there is one of its own.
+
+        >>> from karat.measures import parse
+        >>> str(parse("recall@3/claims")), str(parse("nDCG@3/claims"))
+        ('context_recall@3', 'nDCG@3/claims')
+        """
+        for alias, implied in self.aliases.items():
+            if "relation" in implied and all(
+                getattr(self, name) == value for name, value in implied.items()
+            ):
+                return alias, implied
+        return self.name, {}
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import polars as pl
 
@@ -130,6 +130,27 @@ def _matching(result: Result) -> str:
         told.append(name.partition("(")[0] + at_least)
     by = "" if told in ([], ["ids"]) else f" · by {', '.join(told)}"
     return by + (f" · judge {result.judge['name']}" if result.judge else "")
+
+
+def judge_line(judge: Mapping[str, Any]) -> str:
+    """Say in a line what a judge took, and how far it agrees with people where that is known.
+
+    >>> took = {"calls": 1200, "prompt_tokens": 9000, "completion_tokens": 1500, "cost": 0.25}
+    >>> took |= {"stored": 8, "failed": {}, "seconds": {"p50": 1.5}}
+    >>> judge_line({"name": "openai:m", **took})
+    'judge openai:m: 1,200 calls, 10,500 tokens, cost 0.25, 8 answers from the cache, 1.5 s a call'
+    """
+    told: list[str] = []
+    if "prompt_tokens" in judge:
+        tokens = judge["prompt_tokens"] + judge["completion_tokens"]
+        told += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
+        told += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
+        told += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
+        failed = sum(judge["failed"].values())
+        told += [f"{failed:,} failed"] if failed else []
+        told += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
+    told += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
+    return f"judge {judge['name']}: {', '.join(told)}" if told else ""
 
 
 def _spread(result: Result) -> dict[tuple[str, str], str]:

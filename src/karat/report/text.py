@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from karat.report.layout import Grid, grids, printable
+from karat.report.layout import Grid, grids, judge_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,13 +42,15 @@ def render(
     if how in ("markdown", "table", "latex"):
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
+        judge = judge_line(result.judge)
         if how == "markdown":
-            return "\n".join(markdown(grid) for grid in tables)
+            return "\n".join([*map(markdown, tables), *([f"{escape(judge)}\n"] if judge else [])])
         if how == "latex":
             from karat.report.latex import grid_table  # noqa: PLC0415
 
             return "\n".join(grid_table(grid) for grid in tables)
-        return "".join(terminal(grid, color=color) for grid in tables)
+        drawn = "".join(terminal(grid, color=color) for grid in tables)
+        return drawn + (f"{printable(judge)}\n\n" if judge else "")
     rows = _rows(result, per_query=per_query, by=by)
     if how == "jsonl":
         return "".join(
