@@ -17,6 +17,7 @@ from benchmarks import sections
 from benchmarks.data import ROOT, Files
 from benchmarks.judge_calls import judge_calls
 from benchmarks.judging import judging
+from benchmarks.local_judge import local_judge
 from benchmarks.matching import matching
 from benchmarks.measure import run_all
 from benchmarks.records import records
@@ -98,6 +99,7 @@ def measure(plan: Plan, folder: Path, facts: Facts) -> Iterator[Table]:
     table, facts.busy = judging(plan.judged, plan.rounds)
     yield table
     yield judge_calls()[0]
+    yield local_judge(plan.judged, plan.rounds)
 
 
 def _fits(files: Files) -> bool:

@@ -109,7 +109,7 @@ def _round(url: str, count: int) -> tuple[int, dict[str, float]]:
 
 def measure(url: str, count: int) -> tuple[int, dict[str, float]]:
     """Return the number of calls, and the seconds of each way, once."""
-    work = list(_different(count))
+    work = list(different(count))
     with serve(well) as near, Cache.open(mode="off") as cache:  # in memory, without latency
         _judge(work, near.url, cache)
         bodies = [json.dumps(call.body, ensure_ascii=False).encode() for call in near.calls]
@@ -121,12 +121,12 @@ def measure(url: str, count: int) -> tuple[int, dict[str, float]]:
     return len(bodies), found | {"bare sockets": asyncio.run(_bare(url, bodies))}
 
 
-def _different(count: int) -> Iterator[Sample]:
+def different(count: int, passages: int = 1) -> Iterator[Sample]:
     """Yield the demo's questions, as often as it takes, no two alike."""
-    rows = cycle(samples(1, DEMO_QUESTIONS))
+    rows = cycle(samples(passages, DEMO_QUESTIONS))
     for number, row in enumerate(islice(rows, count)):
         chunks = [f"{chunk} Line {number}." for chunk in row["chunks"]]
-        reference = f"{row['reference']} Line {number}."
+        reference = f"{row['reference']} Entry R{number}."
         yield divided(row | {"query": str(number), "chunks": chunks, "reference": reference})
 
 

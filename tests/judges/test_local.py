@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from karat.embeddings import find_embedder
 from karat.errors import OptionError
 from karat.judges.calibration import MODELS, logistic, logit
+from karat.judges.find import find_judge
 from karat.judges.local import LocalJudge
 from karat.judges.objections import negation
 from karat.judges.overlap import overlap
@@ -456,14 +457,20 @@ def test_scores_are_what_verdicts_are_made_of() -> None:
     assert TEXT.scores([], "relevance").tolist() == []
 
 
+def test_only_words_count_for_entities_too_whatever_is_installed() -> None:
+    assert LocalJudge(None).about()["entities"] == "rules"
+    assert LocalJudge(None).name == LocalJudge(None, entities="rules").name == "local:text"
+    assert find_judge("local:text(entities=auto)").name == "local:text(entities=auto)"
+
+
 def test_what_it_says_of_itself_can_be_written_down(minilm: LocalJudge) -> None:
     about = json.loads(json.dumps(minilm.about()))
-    assert minilm.name == about["judge"] == "local"
+    assert minilm.name == about["judge"] == "local(entities=rules)"
     assert about["embedder"].startswith("minilm:")
     assert about["entities"] == "rules"
     assert about["weights"]["relevance"].keys() == {"intercept", "cover", "similarity"}
     assert TEXT.about()["embedder"] is None
-    assert letters().name == "local:letters"
+    assert letters().name == "local:letters(entities=rules)"
 
 
 def test_the_logistic_function_and_its_inverse() -> None:

@@ -83,7 +83,7 @@ def _local(model: bool, settings: str, spec: str, options: Mapping[str, Any]) ->
     _no_options(spec, options)
     given = dict(split_parameters(settings, spec, OptionError))
     values = read_parameters("the judge local", given, SETTINGS, OptionError)
-    entities = values.pop("entities", "auto")
+    entities = values.pop("entities", None)
     return LocalJudge("minilm" if model else None, thresholds=values, entities=entities)
 
 

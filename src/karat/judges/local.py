@@ -34,8 +34,9 @@ class LocalJudge:
 
     `embedder` is `minilm` (needs karat[semantic]), an embedder of your own, or None: only words
     count then. `thresholds` replaces the score, 0 to 1, from which a verdict is in favour, by
-    aspect. `entities` is how entities are found: `auto`, `rules`, `spacy` or `spacy:MODEL`.
-    `remember` keeps vectors on disk.
+    aspect. `entities` is how entities are found: `rules` (the default where only words count),
+    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `remember` keeps vectors on
+    disk.
 
     >>> judge = LocalJudge(None)
     >>> sample = Sample("q1", "Where is the Eiffel Tower?", ("It is cold.", "A tower of Eiffel."))
@@ -48,7 +49,7 @@ class LocalJudge:
         embedder: str | Embedder | None = "minilm",
         *,
         thresholds: Mapping[str, float] | None = None,
-        entities: str = "auto",
+        entities: str | None = None,
         remember: bool = True,
     ) -> None:
         self._embedder: Embedder | None = None
@@ -57,13 +58,16 @@ class LocalJudge:
             found = find_embedder(embedder)
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
-        self._find = entity_finder(entities)
+        usual = "rules" if embedder is None else "auto"
+        self._find = entity_finder(entities or usual)
+        self._unusual = {"entities": entities} if entities not in (None, usual) else {}
         self._set(thresholds or {})
 
     def _set(self, thresholds: Mapping[str, float]) -> None:
         self._thresholds = dict(thresholds)
         self._models = models("text" if self._embedder is None else "minilm", thresholds)
-        given = ",".join(f"{name}={spell(value)}" for name, value in thresholds.items())
+        changed = {**thresholds, **self._unusual}
+        given = ",".join(f"{name}={spell(value)}" for name, value in changed.items())
         self._name = f"{self._kind}({given})" if given else self._kind
 
     def __repr__(self) -> str:
@@ -71,7 +75,7 @@ class LocalJudge:
 
     @property
     def name(self) -> str:
-        """`local`, or `local:text` without a model, and the thresholds that were changed."""
+        """`local`, or `local:text` without a model, and what was changed about it."""
         return self._name
 
     def about(self) -> dict[str, Any]:

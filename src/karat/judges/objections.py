@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from karat.judges.entities import Holdings, entities_by_rules
+from karat.judges.entities import entities_by_rules, holdings
 
 if TYPE_CHECKING:
     from karat.judges.signals import Signals
@@ -28,7 +28,7 @@ def objections(
     pairs: Sequence[tuple[str, str]], signals: Signals, asked: Sequence[bool]
 ) -> list[str]:
     """Return what speaks against each pair of a claim and a chunk, where that is asked."""
-    facts, holdings = cache(entities_by_rules), cache(Holdings)
+    facts = cache(entities_by_rules)
     found = []
     for pair, (claim, chunk) in enumerate(pairs):
         reason = ""

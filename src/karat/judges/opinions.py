@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from karat.judges.calibration import Model, logistic
-from karat.judges.entities import EntityFinder, Holdings
+from karat.judges.entities import EntityFinder, holdings
 from karat.judges.objections import objections
 from karat.judges.pieces import cut
 from karat.judges.signals import Signals, compare
@@ -67,7 +67,7 @@ def statements(samples: Sequence[Sample], model: Model, embedder: Embedder | Non
 
 def entities(samples: Sequence[Sample], find: EntityFinder) -> list[tuple[tuple[str, ...], Matrix]]:
     """Find the entities of each reference, and say which chunks hold them."""
-    known, holdings = cache(find), cache(Holdings)
+    known = cache(find)
     chunks = {
         text: n for n, text in enumerate(dict.fromkeys(it for s in samples for it in s.chunks))
     }
@@ -77,7 +77,7 @@ def entities(samples: Sequence[Sample], find: EntityFinder) -> list[tuple[tuple[
             tuple(known(sample.reference)),
             tuple(
                 tuple(
-                    _held(entity, holdings(chunk), partial(pieces.of, chunks[chunk]))
+                    _held(entity, chunk, partial(pieces.of, chunks[chunk]))
                     for chunk in sample.chunks
                 )
                 for entity in known(sample.reference)
@@ -129,8 +129,8 @@ def _reason(score: float, threshold: float, cover: float, likeness: float | None
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
-def _held(entity: str, holdings: Holdings, pieces: Callable[[], list[str]]) -> Verdict:
-    if not holdings.holds(entity):
+def _held(entity: str, chunk: str, pieces: Callable[[], list[str]]) -> Verdict:
+    if not holdings(chunk).holds(entity):
         return Verdict(0, "not in the chunk")
-    sentence = next((piece for piece in pieces() if Holdings(piece).holds(entity)), "")
+    sentence = next((piece for piece in pieces() if holdings(piece).holds(entity)), "")
     return Verdict(1, "in the chunk", sentence)

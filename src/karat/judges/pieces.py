@@ -29,13 +29,12 @@ WINDOW = 900  # characters of a window of a longer chunk
 class Pieces:
     """The pieces of several chunks, one chunk after the other."""
 
-    texts: pl.Series
+    texts: list[str]
     offset: Ints  # the pieces of chunk c are texts[offset[c] : offset[c + 1]]
 
     def of(self, chunk: int) -> list[str]:
         """Return the pieces of one chunk."""
-        found: list[str] = self.texts[self.offset[chunk] : self.offset[chunk + 1]].to_list()
-        return found
+        return self.texts[self.offset[chunk] : self.offset[chunk + 1]]
 
 
 def cut(chunks: Sequence[str]) -> Pieces:
@@ -51,7 +50,7 @@ def cut(chunks: Sequence[str]) -> Pieces:
     table = table.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     table = _shortened(table)
     sizes = np.bincount(table["chunk"].to_numpy(), minlength=len(texts))
-    return Pieces(table["text"], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    return Pieces(table["text"].to_list(), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
 
 def _shortened(pieces: pl.DataFrame) -> pl.DataFrame:

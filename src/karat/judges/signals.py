@@ -98,9 +98,7 @@ def _largest(values: Floats, pair: Ints, count: int) -> Floats:
 
 
 def _best_pieces(pieces: Pieces, chunk: Ints, place: Ints) -> list[str]:
-    filled = pieces.offset[chunk] < pieces.offset[chunk + 1]
-    where = np.where(filled, pieces.offset[chunk] + place, 0)
-    if not len(pieces.texts):
-        return [""] * len(chunk)
-    found = pieces.texts.gather(where).to_list()
-    return [text if full else "" for text, full in zip(found, filled.tolist(), strict=True)]
+    first, end = pieces.offset[chunk], pieces.offset[chunk + 1]
+    where = np.where(first < end, first + place, len(pieces.texts))  # behind the last: no piece
+    texts = [*pieces.texts, ""]
+    return [texts[at] for at in where.tolist()]

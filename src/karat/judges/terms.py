@@ -153,8 +153,8 @@ def without_accents(word: str) -> str:
     if word.isascii():
         return word
     marks = unicodedata.normalize("NFD", word)
-    kept = (mark for mark in marks if not _is_accent(unicodedata.combining(mark)))
-    return unicodedata.normalize("NFC", "".join(kept))
+    accents = (ord(mark) for mark in set(marks) if _is_accent(unicodedata.combining(mark)))
+    return unicodedata.normalize("NFC", marks.translate(dict.fromkeys(accents)))
 
 
 def _is_accent(combining: int) -> bool:
