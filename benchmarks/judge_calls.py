@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks.data import ROOT
 from benchmarks.report import Table
-from karat.judges.llm import LLMJudge
-from karat.judges.prices import estimate_tokens
+from karat.judges.asking.prices import estimate_tokens
+from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
 from karat.match.sentences import split
 from tests.judges.model import well

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
-from karat.judges.cache import Cache
-from karat.judges.client import Manners
-from karat.judges.llm import LLMJudge
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.client import Manners
+from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
 from tests.judges.model import well
 from tests.judges.server import Call, Reaction, serve

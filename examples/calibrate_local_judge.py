@@ -2,7 +2,8 @@
 
     python examples/calibrate_local_judge.py [../shared/data]
 
-Prints the tables of `karat.judges.calibration` and the figures of docs/local-judge.md. Fitted on:
+Prints the tables of `karat.judges.local.calibration` and the figures of docs/local-judge.md. Fitted
+on:
 
 - relevance: NovelEval (21 questions × 20 passages, graded by people) and ClapNQ (600 questions with
   a passage each, half of which people found to hold no answer);
@@ -31,9 +32,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from karat.embeddings import cached, cosine, find_embedder
-from karat.judges.calibration import Model, logistic, logit
 from karat.judges.local import LocalJudge
-from karat.judges.signals import compare
+from karat.judges.local.calibration import Model, logistic, logit
+from karat.judges.local.signals import compare
 from karat.judges.verdicts import Aspect, Sample
 from karat.match.sentences import split
 from karat.statistics.agreement import kappa

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from statsmodels.stats.inter_rater import cohens_kappa
 
 import karat
-from karat.agreements import agree_on_labels, agree_on_rankings, agree_on_systems
+from karat.comparison.agreements import agree_on_labels, agree_on_rankings, agree_on_systems
 from karat.errors import KaratError
 
 DEMO = Path(karat.__file__).parent / "demo"

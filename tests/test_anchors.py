@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.anchors import Anchored, anchor
-from karat.drifts import drift
 from karat.errors import InputError, KaratError, OptionError
+from karat.labels.anchors import Anchored, anchor
+from karat.labels.drifts import drift
 
 if TYPE_CHECKING:
     from karat.findings import Finding

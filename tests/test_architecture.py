@@ -1,6 +1,7 @@
 """The shape of the code: imports point backwards, public names are pinned, start-up is light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,33 +37,14 @@ PATH = [
     "bounds",
     "dialects",
     "engines",
-    "store",
-    "saved",
-    "summaries",
-    "result",
-    "loaded",
-    "cutoffs",
-    "inputs",
+    "results",
     "judges",
-    "assessment",
     "evaluation",
-    "judging",
-    "differences",
-    "ranking",
     "explanation",
-    "anchors",
-    "drifts",
+    "labels",
     "tuning",
-    "systems",
-    "pairing",
-    "contrasts",
     "comparison",
-    "requirements",
-    "verdicts",
-    "facing",
     "gates",
-    "planning",
-    "agreements",
     "report",
     "web",
     "pytest_plugin",
@@ -105,6 +87,17 @@ def test_imports_point_backwards(path: Path) -> None:
 def test_measures_know_neither_readers_nor_matchers() -> None:
     for path in (SOURCE / "measures").glob("*.py"):
         assert not imports(path) & {"read", "align", "match"}, path.name
+
+
+def test_the_rooms_of_judges_are_apart() -> None:
+    """Asking knows nothing of judging; what all know of entities is in the local room."""
+    allowed = {"asking": set(), "local": set(), "model": {"asking", "local"}, "cards": {"local"}}
+    rooms = SOURCE / "judges"
+    for name, known in allowed.items():
+        for path in (rooms / name).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            found = set(re.findall(r"(?:from|import) karat\.judges\.(\w+)", text))
+            assert found & allowed.keys() <= {name} | known, path.name
 
 
 def test_the_public_names_are_pinned() -> None:

@@ -19,13 +19,13 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 import karat
-from karat.contrasts import ROWS
+from karat.comparison.contrasts import ROWS
+from karat.comparison.systems import unique_names
 from karat.errors import AlignError, KaratError, MeasureError, OptionError
-from karat.systems import unique_names
 from tests import values
 
 if TYPE_CHECKING:
-    from karat.comparison import Comparison
+    from karat.comparison.compare import Comparison
 
 KEYS = [
     *("baseline", "system", "measure", "difference", "low", "high", "p", "p_adjusted"),

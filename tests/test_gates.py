@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import KaratError, OptionError
-from karat.gates import Gate, gate, no_regression, regressions
-from karat.requirements import parse_requirement
+from karat.gates.gate import Gate, gate, no_regression, regressions
+from karat.gates.requirements import parse_requirement
+from karat.gates.verdicts import Line
 from karat.statistics.intervals import interval
-from karat.verdicts import Line
 from tests import values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.verdicts import Verdict
+    from karat.gates.verdicts import Verdict
 
 RNG = np.random.default_rng(61)
 OLD = np.round(RNG.beta(4, 2, 60), 1)

@@ -10,8 +10,8 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 import karat
+from karat.comparison.planning import plan
 from karat.errors import KaratError
-from karat.planning import plan
 from tests import values
 from tests.test_comparison import NEW, OLD
 

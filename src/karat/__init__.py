@@ -14,46 +14,46 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from karat.anchors import anchor
-    from karat.comparison import Comparison, compare
-    from karat.cutoffs import curve, smallest_k
+    from karat.comparison.compare import Comparison, compare
     from karat.data import Gold, Run
-    from karat.drifts import drift
     from karat.errors import KaratError
-    from karat.evaluation import check, evaluate
-    from karat.explanation import Explanation, explain
+    from karat.evaluation.evaluate import check, evaluate
+    from karat.evaluation.judging import judge
+    from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
-    from karat.judging import judge
-    from karat.loaded import load
+    from karat.labels.anchors import anchor
+    from karat.labels.drifts import drift
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
-    from karat.result import Result
+    from karat.results.cutoffs import curve, smallest_k
+    from karat.results.loaded import load
+    from karat.results.result import Result
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
-    "Comparison": "karat.comparison",
-    "Explanation": "karat.explanation",
+    "Comparison": "karat.comparison.compare",
+    "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
     "Gold": "karat.data",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
-    "Result": "karat.result",
+    "Result": "karat.results.result",
     "Run": "karat.data",
-    "anchor": "karat.anchors",
-    "check": "karat.evaluation",
-    "compare": "karat.comparison",
-    "curve": "karat.cutoffs",
-    "drift": "karat.drifts",
-    "evaluate": "karat.evaluation",
-    "explain": "karat.explanation",
-    "judge": "karat.judging",
+    "anchor": "karat.labels.anchors",
+    "check": "karat.evaluation.evaluate",
+    "compare": "karat.comparison.compare",
+    "curve": "karat.results.cutoffs",
+    "drift": "karat.labels.drifts",
+    "evaluate": "karat.evaluation.evaluate",
+    "explain": "karat.explanation.explain",
+    "judge": "karat.evaluation.judging",
     "known_measures": "karat.measures",
-    "load": "karat.loaded",
+    "load": "karat.results.loaded",
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",
     "register": "karat.measures",
-    "smallest_k": "karat.cutoffs",
+    "smallest_k": "karat.results.cutoffs",
 }
 
 __all__ = [

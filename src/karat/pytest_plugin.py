@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from karat.gates import Gate
-    from karat.result import Result
-    from karat.verdicts import Verdict
+    from karat.gates.gate import Gate
+    from karat.gates.verdicts import Verdict
+    from karat.results.result import Result
 
 WORST = 5  # queries that a failure shows
 
@@ -35,7 +35,7 @@ def karat_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
     folder = request.path.parent
 
     def evaluate(run: object, gold: object = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
-        from karat.evaluation import evaluate as measure  # noqa: PLC0415
+        from karat.evaluation.evaluate import evaluate as measure  # noqa: PLC0415
 
         named = ("queries", "corpus")
         options |= {name: _beside(folder, options[name]) for name in named if name in options}
@@ -52,7 +52,7 @@ def assert_retrieval(
     undecided: str = "fail",
     worst: int = WORST,
 ) -> None:
-    """Fail unless every run of the result meets the requirements of `karat.gates`.
+    """Fail unless every run of the result meets the requirements of `karat.gates.gate`.
 
     What is undecided, because the interval spans the line, fails as well; `undecided="pass"` lets
     it pass, `decide="value"` asks for the value alone. The failure shows each value with its
@@ -60,7 +60,7 @@ def assert_retrieval(
     """
     __tracebackhide__ = True
     from karat.errors import choose  # noqa: PLC0415
-    from karat.gates import gate  # noqa: PLC0415
+    from karat.gates.gate import gate  # noqa: PLC0415
 
     choose("choice for undecided gates", undecided, ("fail", "pass"))
     if not requirements:
@@ -88,8 +88,8 @@ def _message(result: Result, gate: Gate, undecided: str, count: int) -> str:
 
 def _worst(result: Result, verdict: Verdict, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
+    from karat.gates.requirements import COUNTS  # noqa: PLC0415
     from karat.report.layout import number, printable  # noqa: PLC0415
-    from karat.requirements import COUNTS  # noqa: PLC0415
 
     if verdict.measure in COUNTS:
         return []

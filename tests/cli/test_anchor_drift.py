@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.anchors import anchor
-from karat.drifts import drift
+from karat.labels.anchors import anchor
+from karat.labels.drifts import drift
 
 if TYPE_CHECKING:
     from tests.conftest import Karat, Process, Save

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.cards import find_card, load_card
+from karat.judges.cards.shelf import find_card, load_card
 
 if TYPE_CHECKING:
     from pathlib import Path

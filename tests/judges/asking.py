@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.judges.client import Manners
-from karat.judges.endpoint import Endpoint
-from karat.judges.request import Message, Request
-from karat.judges.run import ask_all
+from karat.judges.asking.client import Manners
+from karat.judges.asking.endpoint import Endpoint
+from karat.judges.asking.request import Message, Request
+from karat.judges.asking.run import ask_all
 
 if TYPE_CHECKING:
-    from karat.judges.answers import Outcome
+    from karat.judges.asking.answers import Outcome
     from tests.judges.server import Server
 
 SCHEMA: dict[str, Any] = {

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError
-from karat.judges.answers import Answer, Failure, Reason, Usage
-from karat.judges.budget import Ledger, Limits
-from karat.judges.cache import Cache
-from karat.judges.forecast import forecast
-from karat.judges.prices import Prices, estimate_prompt, estimate_tokens, load_prices
+from karat.judges.asking.answers import Answer, Failure, Reason, Usage
+from karat.judges.asking.budget import Ledger, Limits
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.forecast import forecast
+from karat.judges.asking.prices import Prices, estimate_prompt, estimate_tokens, load_prices
 from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.judges.server import chat, echo, error, serve
 

@@ -12,10 +12,10 @@ import pytest
 
 from karat.database import cache_folder
 from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.judges.answers import Answer, Reason, Usage
-from karat.judges.cache import FILE, Cache
-from karat.judges.endpoint import Endpoint
-from karat.judges.request import Message, Request
+from karat.judges.asking.answers import Answer, Reason, Usage
+from karat.judges.asking.cache import FILE, Cache
+from karat.judges.asking.endpoint import Endpoint
+from karat.judges.asking.request import Message, Request
 from tests.judges.asking import SCHEMA, ask, question
 from tests.judges.server import chat, echo, serve
 

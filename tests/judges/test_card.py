@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.judges.card import JudgeCard, judge_card, verdicts
-from karat.judges.cards import find_card, load_card, save_card
-from karat.judges.figures import Figure, figures, kappas
+from karat.judges.cards.card import JudgeCard, judge_card, verdicts
+from karat.judges.cards.figures import Figure, figures, kappas
+from karat.judges.cards.labels import load_labels
+from karat.judges.cards.recalibrate import recalibrate
+from karat.judges.cards.shelf import find_card, load_card, save_card
 from karat.judges.function import FunctionJudge
-from karat.judges.labels import load_labels
 from karat.judges.local import LocalJudge
-from karat.judges.recalibrate import recalibrate
 from karat.statistics.agreement import kappa
 
 if TYPE_CHECKING:

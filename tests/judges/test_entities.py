@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import JudgeError, OptionError
-from karat.judges import spacy_model
-from karat.judges.dates import find_dates, parts_of
-from karat.judges.entities import (
+from karat.judges.local import spacy_model
+from karat.judges.local.dates import find_dates, parts_of
+from karat.judges.local.entities import (
     Holdings,
     entities_by_rules,
     entity_finder,
     plain_form,
 )
-from karat.judges.names import names_of
+from karat.judges.local.names import names_of
 
 BRAZIL = "The capital of Brazil is Brasília, established on April 21, 1960."
 RULES = entity_finder("rules")
@@ -286,7 +286,7 @@ def test_rules_take_any_text(text: str) -> None:
 
 
 def test_auto_falls_back_to_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.entities.installed", lambda: False)
+    monkeypatch.setattr("karat.judges.local.entities.installed", lambda: False)
     assert entity_finder().name == "rules"
 
 

@@ -12,11 +12,11 @@ import pytest
 
 import karat
 from karat.errors import OptionError
-from karat.judges.budget import Ledger, Limits
-from karat.judges.cache import Cache
+from karat.judges.asking.budget import Ledger, Limits
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.prices import Prices
 from karat.judges.find import find_judge
-from karat.judges.llm import LLMJudge
-from karat.judges.prices import Prices
+from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Verdict
 from tests.judges.asking import HASTE, KEY
 from tests.judges.judging import (
@@ -266,7 +266,7 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
 
 
 def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.llm.BATCH", 7)
+    monkeypatch.setattr("karat.judges.model.llm.BATCH", 7)
     samples = [sample(number) for number in range(20)]
     with serve(well) as server:
         judge = judge_of(server)

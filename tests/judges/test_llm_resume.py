@@ -22,8 +22,8 @@ SAMPLES, CONCURRENCY = 500, 8
 JOB = f"""
 import sys
 from dataclasses import replace
-from karat.judges.cache import Cache
-from karat.judges.llm import LLMJudge
+from karat.judges.asking.cache import Cache
+from karat.judges.model.llm import LLMJudge
 from tests.judges.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from karat.embeddings import find_embedder
 from karat.errors import OptionError
-from karat.judges.calibration import MODELS, logistic, logit
 from karat.judges.find import find_judge
 from karat.judges.local import LocalJudge
-from karat.judges.objections import negation
-from karat.judges.overlap import overlap
-from karat.judges.pieces import LONGEST, cut, windows
-from karat.judges.signals import MANY, compare
-from karat.judges.terms import term_and_weight, terms_of
+from karat.judges.local.calibration import MODELS, logistic, logit
+from karat.judges.local.objections import negation
+from karat.judges.local.overlap import overlap
+from karat.judges.local.pieces import LONGEST, cut, windows
+from karat.judges.local.signals import MANY, compare
+from karat.judges.local.terms import term_and_weight, terms_of
 from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def test_verdicts_do_not_depend_on_company_or_order(make: Any) -> None:
 def test_more_samples_than_are_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = varied(30)
     together = TEXT.judge(samples, frozenset({"relevance"}))
-    monkeypatch.setattr("karat.judges.local.TOGETHER", {True: 4, False: 7})
+    monkeypatch.setattr("karat.judges.local.judge.TOGETHER", {True: 4, False: 7})
     steps: list[Progress] = []
     assert TEXT.judge(samples, frozenset({"relevance"}), steps.append) == together
     assert [step.done for step in steps] == [7, 14, 21, 28, 30]

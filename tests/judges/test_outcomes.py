@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from karat.errors import JudgeError, KaratError
-from karat.judges.answers import Answer, Failure, Outcome, Reason
-from karat.judges.budget import Ledger
-from karat.judges.cache import Cache
-from karat.judges.client import Manners
-from karat.judges.parse import Unreadable, extract_object
-from karat.judges.run import ask_all
+from karat.judges.asking.answers import Answer, Failure, Outcome, Reason
+from karat.judges.asking.budget import Ledger
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.client import Manners
+from karat.judges.asking.parse import Unreadable, extract_object
+from karat.judges.asking.run import ask_all
 from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question
 from tests.judges.server import Call, Reaction, Script, as_json, chat, echo, error, serve
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from karat.judges.pacing import LONGEST, Pacer, Room
+from karat.judges.asking.pacing import LONGEST, Pacer, Room
 
 
 def pacer(most: int = 8, seed: int = 1) -> Pacer:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError
-from karat.judges.asks import Writer, plan
-from karat.judges.dossier import cut_text, open_dossier
-from karat.judges.fence import Fence, plain_digits, ranges, tame
-from karat.judges.llm import LLMJudge
-from karat.judges.prices import estimate_tokens
-from karat.judges.templates import NAMES, load_prompts
+from karat.judges.asking.prices import estimate_tokens
+from karat.judges.model.asks import Writer, plan
+from karat.judges.model.dossier import cut_text, open_dossier
+from karat.judges.model.fence import Fence, plain_digits, ranges, tame
+from karat.judges.model.llm import LLMJudge
+from karat.judges.model.templates import NAMES, load_prompts
 from karat.judges.verdicts import ASPECTS, GRADES, Sample
 from tests.judges.asking import HASTE
 from tests.judges.model import read_prompt, well

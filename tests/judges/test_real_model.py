@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from karat.errors import JudgeError
-from karat.judges.answers import Answer, Failure, Outcome, Reason
-from karat.judges.budget import Ledger
-from karat.judges.cache import Cache
-from karat.judges.client import Manners
-from karat.judges.endpoint import Endpoint
-from karat.judges.llm import LLMJudge
-from karat.judges.parse import extract_object
-from karat.judges.prices import estimate_prompt
-from karat.judges.request import Message, Request
-from karat.judges.run import ask_all
+from karat.judges.asking.answers import Answer, Failure, Outcome, Reason
+from karat.judges.asking.budget import Ledger
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.client import Manners
+from karat.judges.asking.endpoint import Endpoint
+from karat.judges.asking.parse import extract_object
+from karat.judges.asking.prices import estimate_prompt
+from karat.judges.asking.request import Message, Request
+from karat.judges.asking.run import ask_all
+from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import Sample
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.answers import Answer, Failure
-from karat.judges.budget import Ledger
-from karat.judges.cache import FILE, Cache
-from karat.judges.run import OPEN, Ask, Talk, ask_all, hold_all
+from karat.judges.asking.answers import Answer, Failure
+from karat.judges.asking.budget import Ledger
+from karat.judges.asking.cache import FILE, Cache
+from karat.judges.asking.run import OPEN, Ask, Talk, ask_all, hold_all
 from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.judges.server import Barrier, Call, Reaction, chat, echo, error, serve
 
@@ -35,9 +35,9 @@ CONCURRENCY = 8
 JOB = f"""
 import json, sys
 from dataclasses import replace
-from karat.judges.cache import Cache
-from karat.judges.endpoint import Endpoint
-from karat.judges.run import ask_all
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.endpoint import Endpoint
+from karat.judges.asking.run import ask_all
 from tests.judges.asking import HASTE, SCHEMA, question
 url, folder, count = sys.argv[1:]
 requests = [question(number, schema=SCHEMA) for number in range(int(count))]
@@ -294,7 +294,7 @@ def test_an_error_inside_a_talk_is_raised_as_it_is() -> None:
 def test_the_same_seed_waits_the_same() -> None:
     import numpy as np
 
-    from karat.judges.pacing import Pacer
+    from karat.judges.asking.pacing import Pacer
 
     def waits(seed: int) -> list[float]:
         gate = Pacer(4, first_wait=1.0, rng=np.random.default_rng(seed))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from karat.errors import KaratError, OptionError
-from karat.judges.budget import Ledger
-from karat.judges.cache import Cache
-from karat.judges.client import Manners
-from karat.judges.endpoint import DEFAULT_URL, Endpoint, Secret
-from karat.judges.run import ask_all
+from karat.judges.asking.budget import Ledger
+from karat.judges.asking.cache import Cache
+from karat.judges.asking.client import Manners
+from karat.judges.asking.endpoint import DEFAULT_URL, Endpoint, Secret
+from karat.judges.asking.run import ask_all
 from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question
 from tests.judges.server import Call, Reaction, as_json, chat, error, serve
 

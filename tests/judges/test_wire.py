@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from karat.errors import JudgeError, KaratError, OptionError
-from karat.judges.answers import Answer, Failure, Reason
-from karat.judges.endpoint import Endpoint
-from karat.judges.run import ask_all
+from karat.judges.asking.answers import Answer, Failure, Reason
+from karat.judges.asking.endpoint import Endpoint
+from karat.judges.asking.run import ask_all
 from tests.judges.asking import HASTE, KEY, ask, question
 from tests.judges.server import Call, Reaction, chat, echo, serve
 

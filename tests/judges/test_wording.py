@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from karat.judges.answers import Answer, Failure, Reason
-from karat.judges.complaint import read_complaint
-from karat.judges.wording import Accepted, Wording
+from karat.judges.asking.answers import Answer, Failure, Reason
+from karat.judges.asking.complaint import read_complaint
+from karat.judges.asking.wording import Accepted, Wording
 from tests.judges.asking import SCHEMA, ask, endpoint_of, question
 from tests.judges.server import Call, Reaction, as_json, echo, error, serve
 

@@ -11,7 +11,7 @@ from karat.cli import options
 from karat.report.agreement import FORMATS
 
 if TYPE_CHECKING:
-    from karat.agreements import Agreement
+    from karat.comparison.agreements import Agreement
 
 KINDS = ("rankings", "labels", "systems")
 
@@ -64,7 +64,7 @@ def _agreement(
     column: str | None,
     level: float,
 ) -> Agreement:
-    from karat.agreements import (  # noqa: PLC0415
+    from karat.comparison.agreements import (  # noqa: PLC0415
         agree_on_labels,
         agree_on_rankings,
         agree_on_systems,

@@ -12,7 +12,7 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karat.anchors import Anchored
+    from karat.labels.anchors import Anchored
     from karat.report.layout import Grid
 
 SHOWN = tuple(name for name in options.FORMATS if name != "latex")
@@ -65,7 +65,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     karat anchor gold.jsonl --chunks chunks.jsonl --corpus docs/ -o gold-spans.jsonl
     karat anchor quotes.jsonl --corpus docs/ -o gold-spans.jsonl
     """
-    from karat.anchors import anchor  # noqa: PLC0415
+    from karat.labels.anchors import anchor  # noqa: PLC0415
 
     file, _ = options.paths((gold,), None)
     with options.progress("looking for the labels"):

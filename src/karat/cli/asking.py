@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from karat.judges.forecast import Forecast
-    from karat.judges.request import Json
+    from karat.judges.asking.forecast import Forecast
+    from karat.judges.asking.request import Json
     from karat.judges.verdicts import Aspect, Judge, Judged, Sample
     from karat.progress import Report
 

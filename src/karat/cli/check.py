@@ -27,7 +27,7 @@ def command(
     \b
     karat check run.trec --gold qrels.txt
     """
-    from karat.evaluation import check  # noqa: PLC0415
+    from karat.evaluation.evaluate import check  # noqa: PLC0415
 
     files, gold = options.paths(runs, gold)
     with options.progress("checking") as progress:

@@ -81,9 +81,9 @@ def command(
     The first one is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
     """
-    from karat.comparison import compare  # noqa: PLC0415
-    from karat.gates import Gate  # noqa: PLC0415
-    from karat.gates import no_regression as hold  # noqa: PLC0415
+    from karat.comparison.compare import compare  # noqa: PLC0415
+    from karat.gates.gate import Gate  # noqa: PLC0415
+    from karat.gates.gate import no_regression as hold  # noqa: PLC0415
     from karat.report.comparison import render  # noqa: PLC0415
 
     telling = gating.Telling.take(choices)

@@ -40,9 +40,9 @@ def command(
     karat curve run.trec --gold qrels.txt
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
     """
-    from karat.cutoffs import curve  # noqa: PLC0415
-    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
+    from karat.results.cutoffs import curve  # noqa: PLC0415
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
@@ -62,7 +62,7 @@ def command(
 
 
 def _enough(result: Any, targets: list[tuple[str, float]]) -> list[dict[str, Any]]:  # noqa: ANN401
-    from karat.cutoffs import smallest_k  # noqa: PLC0415
+    from karat.results.cutoffs import smallest_k  # noqa: PLC0415
 
     return [
         {

@@ -13,7 +13,7 @@ from karat.cli import options
 from karat.errors import OptionError, SaveError
 
 if TYPE_CHECKING:
-    from karat.result import Result
+    from karat.results.result import Result
 
 KEPT = 20  # documents of each list that the report shows
 FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
@@ -28,7 +28,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
 
     The task is an illustration written for karat, not evidence about the two retrievers.
     """
-    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
 
     folder = Path(__file__).parent.parent / "demo"
@@ -64,8 +64,8 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
 
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
-    from karat.evaluation import evaluate  # noqa: PLC0415
-    from karat.judging import JUDGED  # noqa: PLC0415
+    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from karat.evaluation.judging import JUDGED  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]

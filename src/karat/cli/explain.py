@@ -54,7 +54,7 @@ def command(
     karat explain samples.jsonl -q 1 --dialect karat --dialect autorag
     karat explain samples.jsonl -q 1 --by rouge-sentence -m recall@5
     """
-    from karat.explanation import explain  # noqa: PLC0415
+    from karat.explanation.explain import explain  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.account import render  # noqa: PLC0415
 

@@ -16,8 +16,8 @@ from karat.report.layout import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.gates import Gate
-    from karat.result import Result
+    from karat.gates.gate import Gate
+    from karat.results.result import Result
 
 GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows beside a run
 NOT_DECIDED = 3
@@ -139,8 +139,8 @@ class Requirements:
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
-        from karat.loaded import load  # noqa: PLC0415
-        from karat.requirements import parse_requirement  # noqa: PLC0415
+        from karat.gates.requirements import parse_requirement  # noqa: PLC0415
+        from karat.results.loaded import load  # noqa: PLC0415
 
         texts, folder = choices.pop("require"), choices.pop("baseline")
         update, telling = choices.pop("update_baseline"), Telling.take(choices)
@@ -161,14 +161,14 @@ class Requirements:
     @property
     def measures(self) -> list[str]:
         """The measures that requirements name."""
-        from karat.requirements import COUNTS, parse_requirement  # noqa: PLC0415
+        from karat.gates.requirements import COUNTS, parse_requirement  # noqa: PLC0415
 
         named = (parse_requirement(text).subject for text in self.texts)
         return [name for name in named if name not in COUNTS]
 
     def hold(self, result: Result) -> Gate:
         """Hold the result against the requirements."""
-        from karat.gates import gate  # noqa: PLC0415
+        from karat.gates.gate import gate  # noqa: PLC0415
 
         return gate(
             result,
@@ -188,7 +188,7 @@ class Requirements:
         return self._update(result, code) if self.update else code
 
     def _update(self, result: Result, code: int) -> int:
-        from karat.gates import EXIT, regressions  # noqa: PLC0415
+        from karat.gates.gate import EXIT, regressions  # noqa: PLC0415
         from karat.report.gate import sentence  # noqa: PLC0415
 
         worse = () if self.before is None else regressions(result, self.before)

@@ -61,10 +61,10 @@ def command(
     karat judge-card labels.jsonl --judge openai:MODEL --base-url URL --max-cost 2
     karat judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
     """
-    from karat.judges.card import judge_card  # noqa: PLC0415
-    from karat.judges.cards import save_card  # noqa: PLC0415
+    from karat.judges.cards.card import judge_card  # noqa: PLC0415
+    from karat.judges.cards.labels import load_labels  # noqa: PLC0415
+    from karat.judges.cards.shelf import save_card  # noqa: PLC0415
     from karat.judges.find import find_judge  # noqa: PLC0415
-    from karat.judges.labels import load_labels  # noqa: PLC0415
     from karat.report.card import render  # noqa: PLC0415
 
     if save is not None and no_save:
@@ -95,8 +95,8 @@ def command(
 
 
 def _again(judge: object, labels: object, **choices: Any) -> Any:  # noqa: ANN401
+    from karat.judges.cards.recalibrate import recalibrate  # noqa: PLC0415
     from karat.judges.local import LocalJudge  # noqa: PLC0415
-    from karat.judges.recalibrate import recalibrate  # noqa: PLC0415
 
     if not isinstance(judge, LocalJudge):
         raise click.UsageError("only the judges local and local:text have a threshold to choose")

@@ -58,7 +58,7 @@ def command(
     much their differences vary from query to query; of one the --correlation with another system
     is assumed; without any, assume --sd, the standard deviation of the differences.
     """
-    from karat.planning import plan  # noqa: PLC0415
+    from karat.comparison.planning import plan  # noqa: PLC0415
     from karat.report.power import render  # noqa: PLC0415
 
     if gold is not None and not results:

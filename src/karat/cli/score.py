@@ -9,7 +9,7 @@ import click
 from karat.cli import asking, gating, options
 
 if TYPE_CHECKING:
-    from karat.result import Result
+    from karat.results.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT = 50  # documents of each list that a saved result remembers, for reports
@@ -78,7 +78,7 @@ def command(
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold.
     """
-    from karat.evaluation import evaluate  # noqa: PLC0415
+    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from karat.errors import OptionError, choose
 from karat.judges.agreeing import agreement
-from karat.judges.entities import plain_form
+from karat.judges.local.entities import plain_form
 from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Sample, Verdict
 from karat.progress import Progress, Report
 

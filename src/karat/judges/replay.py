@@ -18,7 +18,7 @@ from karat.errors import InputError
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Sample
 from karat.progress import Progress, Report
-from karat.store import write_text
+from karat.results.store import write_text
 
 LAYOUT = 1
 FIX = "record the verdicts again with karat.judges.replay.record"

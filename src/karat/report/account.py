@@ -9,8 +9,8 @@ from karat.report.layout import Grid, number, printable
 from karat.report.text import escape, markdown, terminal
 
 if TYPE_CHECKING:
-    from karat.explanation import Account, Explanation
-    from karat.ranking import Step
+    from karat.explanation.explain import Account, Explanation
+    from karat.explanation.ranking import Step
 
 MARKS = {
     "hit": "✓ hit",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.agreements import Agreement
+    from karat.comparison.agreements import Agreement
 
 FORMATS = ("table", "json", "csv", "markdown")
 TITLES = {

@@ -11,9 +11,9 @@ from karat.report.text import markdown, terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from karat.judges.card import JudgeCard
-    from karat.judges.figures import Figure
-    from karat.judges.recalibrate import Recalibration
+    from karat.judges.cards.card import JudgeCard
+    from karat.judges.cards.figures import Figure
+    from karat.judges.cards.recalibrate import Recalibration
 
 FORMATS = ("table", "json", "markdown")
 IN_SLICES = ("kappa", "precision", "recall", "bias")

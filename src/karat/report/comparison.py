@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.comparison import Comparison
+    from karat.comparison.compare import Comparison
 
 FORMATS = TEXT
 CORRECTIONS = {"holm": "p (Holm)", "tukey": "p (Tukey)", "bh": "p (BH)"}

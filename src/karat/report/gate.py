@@ -9,8 +9,8 @@ from karat.report.layout import Grid, number, printable
 from karat.report.text import markdown, terminal
 
 if TYPE_CHECKING:
-    from karat.gates import Gate
-    from karat.verdicts import Verdict
+    from karat.gates.gate import Gate
+    from karat.gates.verdicts import Verdict
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (
@@ -22,7 +22,7 @@ ADVICE = (
 def sentence(verdict: Verdict) -> str:
     """Say what was decided, and by what.
 
-    >>> from karat.gates import gate
+    >>> from karat.gates.gate import gate
     >>> from karat import evaluate
     >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
     >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))

@@ -10,8 +10,8 @@ from karat.report.gate import sentence
 from karat.report.layout import printable
 
 if TYPE_CHECKING:
-    from karat.gates import Gate
-    from karat.verdicts import Verdict
+    from karat.gates.gate import Gate
+    from karat.gates.verdicts import Verdict
 
 # what printable leaves and XML 1.0 has no way to write
 _FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")

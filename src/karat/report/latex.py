@@ -10,7 +10,7 @@ from karat.report.comparison import count
 from karat.report.layout import Grid, number, printable
 
 if TYPE_CHECKING:
-    from karat.comparison import Comparison
+    from karat.comparison.compare import Comparison
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from karat.data import Floats
-    from karat.result import Result
+    from karat.results.result import Result
     from karat.timing import Timing
 
 DIGITS = 4

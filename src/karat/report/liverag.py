@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from karat.result import Result
+    from karat.results.result import Result
 
 EVALUATOR = "ContextRecall"
 ROWS = {

@@ -9,9 +9,9 @@ from karat.report import comparison as comparisons
 from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
-    from karat.comparison import Comparison
+    from karat.comparison.compare import Comparison
     from karat.findings import Finding
-    from karat.result import Result
+    from karat.results.result import Result
 
 ROWS = 100  # of a table; a notebook is no place for more
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.comparison import Comparison, compare
+from karat.comparison.compare import Comparison, compare
+from karat.comparison.pairing import Pairing, pair
+from karat.comparison.systems import System, gather
 from karat.errors import InputError, choose
-from karat.pairing import Pairing, pair
-from karat.systems import System, gather
 
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
-    from karat.result import Result
+    from karat.results.result import Result
 
 FACETS = 40  # values of a column that are still slices
 NOT_SLICES = ("query", "question", "reference", "answer")

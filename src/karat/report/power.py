@@ -8,7 +8,7 @@ from karat.report.layout import Grid, number, printable
 from karat.report.text import escape, markdown, terminal
 
 if TYPE_CHECKING:
-    from karat.planning import Plan
+    from karat.comparison.planning import Plan
     from karat.statistics.quantity import Quantity
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.result import Result
+    from karat.results.result import Result
 
 BEST, GOOD, BAD, PLAIN = "\x1b[1;32m", "\x1b[32m", "\x1b[31m", "\x1b[0m"  # green, red, and back
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")

@@ -12,7 +12,7 @@ import polars as pl
 from karat.dialects import speak
 from karat.dialects.selection import select_best
 from karat.errors import OptionError
-from karat.evaluation import evaluate
+from karat.evaluation.evaluate import evaluate
 from karat.read import load_gold
 from karat.tuning.fusion import reciprocal_rank_fusion, scaled_scores, weighted_sum
 from karat.tuning.pool import Pool
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karat.data import Floats, Gold, Run
     from karat.dialects import Dialect
     from karat.measures import Measure
-    from karat.result import Result
+    from karat.results.result import Result
 
 RRF_KS = tuple(range(4, 81))
 

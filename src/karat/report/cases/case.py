@@ -17,8 +17,8 @@ from karat.report.cases.shown import excerpt, in_utf16, shown
 from karat.report.cases.steps import Steps
 
 if TYPE_CHECKING:
+    from karat.comparison.systems import System
     from karat.report.panel import Panel
-    from karat.systems import System
 
 Keep: TypeAlias = Callable[[str], int | str]  # keeps a text and returns how to find it
 

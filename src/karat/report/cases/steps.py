@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.explanation import Account
+from karat.explanation.explain import Account
 from karat.report.account import sentence
 
 if TYPE_CHECKING:
     from karat.data import Floats, Ints
     from karat.measures import Measure
     from karat.relation import Relation
-    from karat.result import Result
+    from karat.results.result import Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

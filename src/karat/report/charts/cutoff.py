@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from karat.cutoffs import curve
 from karat.errors import KaratError
 from karat.measures import parse
 from karat.report.charts.figure import Figure
@@ -22,6 +21,7 @@ from karat.report.charts.svg import (
     title,
 )
 from karat.report.layout import Grid, number
+from karat.results.cutoffs import curve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

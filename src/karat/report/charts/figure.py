@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import OptionError, SaveError
 from karat.report.charts.palette import LIGHT, fixed_css
-from karat.store import write_text
+from karat.results.store import write_text
 
 if TYPE_CHECKING:
     from karat.report.layout import Grid

@@ -12,7 +12,7 @@ from karat.report.layout import Grid, number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.comparison import Comparison
+    from karat.comparison.compare import Comparison
     from karat.report.charts.svg import Scale
 
 ROW, TOP, NAMES, PLOT = 26.0, 54.0, 12.0, 420.0

@@ -12,14 +12,14 @@ from karat.report.charts.svg import text
 from karat.report.html.insights import insights
 from karat.report.html.markup import definitions, figure, scroll
 from karat.report.layout import interval, number
-from karat.store import MANIFEST
+from karat.results.store import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from karat.comparison.systems import System
     from karat.report.html.prepared import Prepared
     from karat.report.panel import Panel
-    from karat.systems import System
 
 JUDGED_AT = 10
 JUDGED = f"Judged @{JUDGED_AT}"

@@ -1,0 +1,1 @@
+"""Systems on the same queries: paired, tested, corrected; how many queries it takes; agreement."""

@@ -1,0 +1,279 @@
+"""Comparisons: is the difference between systems real, how large is it, where does it come from?"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.aggregate import aggregate
+from karat.comparison.contrasts import (
+    ROWS,
+    Pair,
+    Row,
+    Statistics,
+    contrasts,
+    correct,
+    correct_all_pairs,
+    slice_rows,
+)
+from karat.comparison.pairing import Pairing, pair
+from karat.comparison.systems import System, gather
+from karat.dialects import speak
+from karat.errors import MeasureError, OptionError, choose, nearest
+from karat.statistics.quantity import check_draws, check_share
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
+
+    from karat.findings import Finding
+    from karat.measures import Measure
+
+SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
+MOVED: dict[str, PolarsDataType] = {
+    "baseline": pl.String,
+    "system": pl.String,
+    "measure": pl.String,
+    "query": pl.String,
+    "question": pl.String,
+    "before": pl.Float64,
+    "after": pl.Float64,
+    "difference": pl.Float64,
+}
+VALUES: dict[str, PolarsDataType] = {
+    "system": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "n": pl.Int64,
+    "undefined": pl.Int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems against a baseline, or all pairs of them; frames are polars and export Arrow."""
+
+    baseline: str
+    systems: tuple[str, ...]  # all of them, the baseline first
+    measures: tuple[Measure, ...]
+    comparisons: pl.DataFrame  # a row a pair of systems and measure
+    slices: pl.DataFrame  # the same by column and slice of the queries
+    values: pl.DataFrame  # a row a system and measure: the aggregated value
+    moved: pl.DataFrame  # the queries that moved most, each way
+    findings: tuple[Finding, ...]
+    dialect: str
+    level: float
+    permutations: int
+    seed: int
+    queries: int  # of all systems together
+    cluster: str | None = None
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Row:
+        """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
+        system, name = key if isinstance(key, tuple) else (None, key)
+        if system is None:
+            if len(self.systems) != 2:
+                raise OptionError(
+                    f"there are several systems: {', '.join(self.systems[1:])}",
+                    fix=f"name one: comparison[{self.systems[-1]!r}, {name!r}]",
+                )
+            system = self.systems[1]
+        choose("system", system, self.systems[1:])
+        (measure,) = speak(name, self.dialect)
+        if measure not in self.measures:
+            known = [str(each) for each in self.measures]
+            raise MeasureError(
+                f"{name} was not compared",
+                fix=f"{nearest(name, known)} (compared: {', '.join(known)})".strip(),
+            )
+        return self.comparisons.row(
+            by_predicate=(pl.col("baseline") == self.baseline)
+            & (pl.col("system") == system)
+            & (pl.col("measure") == str(measure)),
+            named=True,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the comparison as the JSON output prints it."""
+        return {
+            "comparisons": self.comparisons.to_dicts(),
+            **({"slices": self.slices.to_dicts()} if self.slices.height else {}),
+            "values": self.values.to_dicts(),
+            "moved": self.moved.to_dicts(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "baseline": self.baseline,
+            "dialect": self.dialect,
+            "level": self.level,
+            "cluster": self.cluster,
+            "permutations": self.permutations,
+            "seed": self.seed,
+        }
+
+    def to_markdown(self) -> str:
+        """Return tables for a pull request."""
+        return str(_report("comparison").render(self, "markdown"))
+
+    def to_latex(self) -> str:
+        """Return a table for a paper: values, with marks where the difference is significant."""
+        return str(_report("latex").comparison_table(self))
+
+    def _repr_html_(self) -> str:
+        return str(_report("notebook").comparison_html(self))
+
+    def __repr__(self) -> str:
+        return str(_report("comparison").render(self, "table", moved=0))
+
+
+def _report(name: str) -> Any:  # noqa: ANN401
+    """Return a module of the reports, which stand behind this one on the path of the data."""
+    return importlib.import_module(f"karat.report.{name}")
+
+
+def compare(
+    *systems: object,
+    gold: object = None,
+    baseline: str | None = None,
+    measures: Iterable[str | Measure] | str | None = None,
+    rel: float | None = None,
+    slices: Iterable[str] | str = (),
+    all_pairs: bool = False,
+    moved: int = 5,
+    test: str = "auto",
+    level: float = 0.95,
+    permutations: int = 10_000,
+    seed: int = 0,
+    cluster: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Comparison:
+    """Compare systems with a baseline, the first unless named, on the same queries.
+
+    A system is a `Result`, the folder of one, or with `gold` a run as `karat.evaluate` takes it;
+    without `gold`, records that hold both sides. A dict names several. A result with several runs
+    is several systems. Further options (`by`, `dialect`, `ids`, …) are those of `karat.evaluate`.
+
+    Each row has the difference (system − baseline) with its interval, p of a paired test, p
+    corrected for the number of systems (Holm; with `all_pairs` every pair is compared, and
+    corrected by a randomised Tukey HSD), the effect size (Cohen's d_z), and on how many queries the
+    system is better, as good, worse. The test is `auto`: McNemar's where every value is 0 or 1,
+    else a sign-flip permutation test; or `permutation`, `t`, `mcnemar`. Queries that share the
+    value of the column `cluster` are drawn and flipped together. `slices` are columns of the
+    queries; their p-values are corrected after Benjamini and Hochberg. `moved` queries are kept
+    that gained most, and that lost most.
+
+    >>> gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    >>> old, new = {q: ["x", *docs] for q, docs in gold.items()}, {"q1": ["a"], "q2": ["b", "c"]}
+    >>> found = compare({"old": old, "new": new}, gold=gold, measures="RR")
+    >>> row = found["new", "RR"]
+    >>> row["difference"], row["p"], (row["wins"], row["losses"])
+    (0.16666666666666666, 1.0, (2, 1))
+    """
+    check_share("level", level)
+    check_draws("permutations", permutations)
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
+    gathered = gather(systems, gold, measures, rel=rel, options=options | _given(cluster=cluster))
+    if len(gathered) < 2:
+        raise OptionError(
+            f"{len(gathered)} system cannot be compared", fix="name two systems or more"
+        )
+    order = _baseline_first(gathered, baseline)
+    result = order[0].result
+    table = pair(order)
+    column = cluster or result.cluster
+    clusters = None if column is None else tuple(table.column(column))
+    how = Statistics(level, permutations, seed, test, clusters)
+    pairs = _pairs(len(order), every=all_pairs)
+    columns = [slices] if isinstance(slices, str) else list(slices)
+    return Comparison(
+        baseline=table.systems[0],
+        systems=table.systems,
+        measures=table.measures,
+        comparisons=_corrected(table, pairs, how, all_pairs=all_pairs),
+        slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICES),
+        values=pl.DataFrame(list(_values(table)), schema=VALUES),
+        moved=pl.DataFrame(_moved(table, moved), schema=MOVED),
+        findings=table.findings,
+        dialect=result.dialect,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+        queries=table.queries.height,
+        cluster=column,
+    )
+
+
+def _given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _baseline_first(systems: list[System], named: str | None) -> list[System]:
+    if named is None:
+        return systems
+    by_name = {system.given: system for system in systems if system.given}
+    by_name |= {system.name: system for system in systems}
+    if named not in by_name:
+        choose("baseline", named, [system.name for system in systems])
+    first = by_name[named]
+    return [first, *(system for system in systems if system is not first)]
+
+
+def _pairs(systems: int, *, every: bool) -> list[Pair]:
+    if every:
+        return list(combinations(range(systems), 2))
+    return [(0, system) for system in range(1, systems)]
+
+
+def _corrected(
+    table: Pairing, pairs: list[Pair], how: Statistics, *, all_pairs: bool
+) -> pl.DataFrame:
+    rows = contrasts(table, pairs, how)
+    if all_pairs:
+        correct_all_pairs(rows, table, pairs, how)
+    else:
+        correct(rows, "holm")
+    return pl.DataFrame(rows, schema=ROWS)
+
+
+def _values(table: Pairing) -> Iterable[Row]:
+    for at, system in enumerate(table.systems):
+        for number, measure in enumerate(table.measures):
+            asked = table.values[table.present[:, at], at, number]
+            found = aggregate(measure, asked)
+            yield {
+                "system": system,
+                "measure": str(measure),
+                "value": found.value,
+                "n": found.n,
+                "undefined": found.undefined,
+            }
+
+
+def _moved(table: Pairing, count: int) -> list[Row]:
+    """Return the queries that differ most from the baseline: what was won first, then lost."""
+    rows: list[Row] = []
+    texts = table.queries.get_column("question", default=None)
+    for place, system in enumerate(table.systems[1:], start=1):
+        for number, measure in enumerate(table.measures):
+            before, after = table.values[:, 0, number], table.values[:, place, number]
+            moved = np.nan_to_num(after - before)
+            up = [at for at in np.argsort(-moved, kind="stable")[: max(count, 0)] if moved[at] > 0]
+            down = [at for at in np.argsort(moved, kind="stable")[: max(count, 0)] if moved[at] < 0]
+            rows += (
+                {
+                    "baseline": table.systems[0],
+                    "system": system,
+                    "measure": str(measure),
+                    "query": table.queries["query"][int(query)],
+                    "question": None if texts is None else str(texts[int(query)] or ""),
+                    "before": float(before[query]),
+                    "after": float(after[query]),
+                    "difference": float(moved[query]),
+                }
+                for query in up + down
+            )
+    return rows

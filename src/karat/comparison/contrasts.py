@@ -1,0 +1,226 @@
+"""From values side by side to rows: differences, intervals, tests, corrected p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.aggregate import aggregate
+from karat.errors import OptionError, choose
+from karat.statistics.intervals import binary
+from karat.statistics.paired import Paired, paired
+from karat.statistics.several import adjust, tukey
+from karat.statistics.significance import Significance, mcnemar, paired_t
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
+
+    from karat.comparison.pairing import Pairing
+    from karat.data import Bools, Floats
+    from karat.measures import Measure
+
+Row: TypeAlias = dict[str, Any]
+Pair: TypeAlias = tuple[int, int]  # the numbers of baseline and system
+
+TESTS = ("auto", "permutation", "t", "mcnemar")
+NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
+NO_TUKEY = "the correction for all pairs takes queries of a cluster as independent"
+
+ROWS: dict[str, PolarsDataType] = {
+    "baseline": pl.String,
+    "system": pl.String,
+    "measure": pl.String,
+    "difference": pl.Float64,  # system − baseline
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "p_adjusted": pl.Float64,
+    "effect": pl.Float64,
+    "wins": pl.Int64,
+    "ties": pl.Int64,
+    "losses": pl.Int64,
+    "n": pl.Int64,
+    "left_out": pl.Int64,
+    "baseline_value": pl.Float64,
+    "system_value": pl.Float64,
+    "test": pl.String,
+    "correction": pl.String,
+    "method": pl.String,
+    "reason": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How differences are judged."""
+
+    level: float
+    permutations: int
+    seed: int
+    test: str
+    clusters: tuple[object, ...] | None
+
+    def only(self, inside: Bools) -> Statistics:
+        """Return the same for some of the queries."""
+        if self.clusters is None:
+            return self
+        kept = tuple(label for label, keep in zip(self.clusters, inside, strict=True) if keep)
+        return replace(self, clusters=kept)
+
+
+def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[Row]:
+    """Return a row for each pair of systems and each measure, p-values not corrected yet."""
+    measures = pairing.measures
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    shape = (len(pairing.values), len(pairs) * len(measures))
+    before = pairing.values[:, first, :].reshape(shape)
+    after = pairing.values[:, second, :].reshape(shape)
+    found = paired(
+        before,
+        after,
+        statistic=[measure.aggregation for measure in measures] * len(pairs),
+        level=how.level,
+        clusters=how.clusters,
+        permutations=how.permutations,
+        seed=how.seed,
+    )
+    tests = _tests(before, after, found, how)
+    rows = []
+    for column, (each, test) in enumerate(zip(found, tests, strict=True)):
+        pair, measure = pairs[column // len(measures)], measures[column % len(measures)]
+        values = before[:, column], after[:, column]
+        rows.append(_row(pairing, pair, measure, each, test, values))
+    return rows
+
+
+def _row(  # noqa: PLR0917
+    pairing: Pairing,
+    pair: Pair,
+    measure: Measure,
+    found: Paired,
+    test: Significance,
+    values: tuple[Floats, Floats],
+) -> Row:
+    both = ~(np.isnan(values[0]) | np.isnan(values[1]))
+    won, lost = found.wins, found.losses
+    if not measure.higher_is_better:  # to win is to be better, not to have more
+        won, lost = lost, won
+    reasons = (test.reason, found.difference.reason, found.effect.reason)
+    return {
+        "baseline": pairing.systems[pair[0]],
+        "system": pairing.systems[pair[1]],
+        "measure": str(measure),
+        "difference": found.difference.value,
+        "low": found.difference.low,
+        "high": found.difference.high,
+        "p": test.p,
+        "p_adjusted": test.p,
+        "effect": found.effect.value,
+        "wins": won,
+        "ties": found.ties,
+        "losses": lost,
+        "n": found.n,
+        "left_out": found.left_out,
+        "baseline_value": aggregate(measure, values[0][both]).value,
+        "system_value": aggregate(measure, values[1][both]).value,
+        "test": test.method,
+        "correction": "none",
+        "method": found.difference.method or None,
+        "reason": _joined(*reasons),
+    }
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def _tests(
+    before: Floats, after: Floats, found: Sequence[Paired], how: Statistics
+) -> Sequence[Significance]:
+    """Return the test of each column: sign flips, or what was asked for, or McNemar's."""
+    choose("test", how.test, TESTS)
+    if how.test == "t":
+        return paired_t(after - before, clusters=how.clusters)
+    if how.test == "mcnemar":
+        if how.clusters is not None:
+            raise OptionError(NOT_IN_CLUSTERS, fix="leave out the clusters, or use permutation")
+        return mcnemar(before, after)
+    flipped = [each.test for each in found]
+    if how.test == "permutation" or how.clusters is not None:
+        return flipped
+    hits = [column for column in range(len(found)) if _hit_or_miss(before, after, column)]
+    try:
+        exact = mcnemar(before[:, hits], after[:, hits]) if hits else ()
+    except OptionError:  # no statsmodels: flipping signs of −1, 0 and 1 is the same test
+        return flipped
+    for column, test in zip(hits, exact, strict=True):
+        flipped[column] = test
+    return flipped
+
+
+def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
+    one, other = before[:, column], after[:, column]
+    both = ~(np.isnan(one) | np.isnan(other))
+    return bool(both.any()) and binary(one[both]) and binary(other[both])
+
+
+def correct(rows: Iterable[Row], method: str) -> None:
+    """Correct the p-values of the rows of each measure for their number.
+
+    A single p-value needs no correction.
+    """
+    by_measure: dict[str, list[Row]] = {}
+    for row in rows:
+        by_measure.setdefault(row["measure"], []).append(row)
+    for family in by_measure.values():
+        if len(family) == 1:
+            continue
+        for row, p in zip(family, adjust([row["p"] for row in family], method), strict=True):
+            row |= {"p_adjusted": p, "correction": method}
+
+
+def correct_all_pairs(
+    rows: Sequence[Row], pairing: Pairing, pairs: Sequence[Pair], how: Statistics
+) -> None:
+    """Correct the p-values of all pairs of systems: randomised Tukey HSD."""
+    number = {pair: at for at, pair in enumerate(pairs)}
+    found = tukey(
+        pairing.values,
+        statistic=[measure.aggregation for measure in pairing.measures],
+        permutations=how.permutations,
+        seed=how.seed,
+    )
+    for at, every in enumerate(found):
+        for each in every.pairs:
+            pair = (each.first, each.second)
+            pair = pair if pair in number else pair[::-1]
+            row = rows[number[pair] * len(found) + at]
+            row |= {"p_adjusted": each.p, "correction": "tukey"}
+            row["reason"] = _joined(row["reason"], every.reason, NO_TUKEY if how.clusters else "")
+
+
+def slice_rows(
+    pairing: Pairing,
+    pairs: Sequence[Pair],
+    columns: Iterable[str],
+    how: Statistics,
+) -> list[Row]:
+    """Return the rows of every slice, corrected for all slices and systems of a measure."""
+    rows: list[Row] = []
+    for column in dict.fromkeys(columns):
+        labels = pairing.column(column).cast(pl.String)
+        for value in labels.unique(maintain_order=True).sort(nulls_last=True):
+            inside = labels.eq_missing(value).to_numpy()
+            part = replace(
+                pairing, values=pairing.values[inside], queries=pairing.queries.filter(inside)
+            )
+            rows += (
+                {"column": column, "slice": value, **row}
+                for row in contrasts(part, pairs, how.only(inside))
+            )
+    correct(rows, "bh")
+    return rows

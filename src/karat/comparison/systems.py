@@ -1,0 +1,246 @@
+"""The systems of a comparison: results, result folders, run files or records, each with a name."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from karat.dialects import dialect, speak
+from karat.errors import OptionError
+from karat.evaluation.evaluate import evaluate
+from karat.measures import DEFAULTS
+from karat.read import is_several
+from karat.read.source import Source
+from karat.results.loaded import load
+from karat.results.result import Result
+
+if TYPE_CHECKING:
+    from karat.findings import Finding
+    from karat.measures import Measure
+
+Measures: TypeAlias = "Iterable[str | Measure] | str | None"
+
+OPTIONS = frozenset(inspect.signature(evaluate).parameters) - {"run", "gold", "measures", "rel"}
+HARMLESS = ("cluster", "level", "progress")  # mean something for results as well
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """One run of a result, under the name it has in the comparison."""
+
+    name: str
+    result: Result
+    run: str
+    given: str = ""  # the path, if it was given as one
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is odd about its input; what is about another run of the result is left out."""
+        return tuple(
+            replace(found, run=self.name if found.run else "")
+            for found in self.result.findings
+            if found.run in ("", self.run)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """What was given as one system: where it came from, and the result once there is one."""
+
+    name: str | None
+    data: object
+    result: Result | None
+
+    @property
+    def path(self) -> str:
+        return os.fspath(self.data) if isinstance(self.data, str | os.PathLike) else ""
+
+    def spellings(self, run: str) -> list[str]:
+        """Return names for a run of the result, from short to long, all of them valid Unicode."""
+        return [name.encode("utf-8", "backslashreplace").decode() for name in self._spellings(run)]
+
+    def _spellings(self, run: str) -> list[str]:
+        several = self.result is not None and len(self.result.runs) > 1
+        if self.name is not None:
+            return [f"{self.name}/{run}" if several else self.name]
+        if not self.path:
+            return [run]
+        folder = _is_folder(self.path)
+        own = Path(self.path).resolve().name if folder else Source(Path(self.path)).name
+        parents = Path(self.path).parent.parts[::-1]
+        longer = [own]
+        for parent in parents:
+            longer.append(f"{parent.strip(os.sep)}/{longer[-1]}")
+        return [run, *(f"{name}/{run}" for name in longer)] if several else longer
+
+
+def gather(
+    systems: Sequence[object],
+    gold: object = None,
+    measures: Measures = None,
+    *,
+    rel: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> list[System]:
+    """Return every run of what was given, measured alike.
+
+    A system is a `Result`, the folder of one, or whatever `karat.evaluate` takes; a dict of these
+    names them. What is not a result yet is evaluated with these options, by default as the first
+    result was. Without measures those of the first result are taken.
+    """
+    chosen = dict(options or {})
+    _check_options(chosen)
+    given = [each for data in systems for each in _given(data)]
+    results = [each.result for each in given if each.result is not None]
+    if results and len(results) == len(given):
+        _refuse_without_effect(chosen, gold)
+    first = results[0] if results else None
+    wanted: Measures = measures
+    if wanted is None:
+        wanted = DEFAULTS if first is None else [str(measure) for measure in first.measures]
+    as_first = {} if first is None else _as_evaluated(first)
+    speaks = dialect((as_first | chosen).get("dialect", "karat"))
+    names = [str(measure) for measure in speak(wanted, speaks, rel)]
+    found, spelled = [], []
+    for each in _evaluated(given, gold, names, as_first | chosen):
+        if each.result is not None:
+            scored = _measured(each.result, names)  # once for all its runs
+            found += [System("", scored, run, each.path) for run in scored.runs]
+            spelled += [each.spellings(run) for run in scored.runs]
+    same_dialect(found, speaks.name)
+    named = zip(found, unique_names(spelled), strict=True)
+    return [replace(system, name=name) for system, name in named]
+
+
+def _measured(result: Result, names: list[str]) -> Result:
+    """Return the result with these measures; what was worked out already is not done again."""
+    scored = result.score(names)
+    return result if result.measures == scored.measures else scored
+
+
+def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
+    """Choose for each the shortest spelling that no other has; the last resort is a number.
+
+    >>> unique_names([["run", "old/run"], ["run", "new/run"], ["bm25", "new/bm25"]])
+    ['old/run', 'new/run', 'bm25']
+    >>> unique_names([["run"], ["run"]])
+    ['run', 'run-2']
+    """
+    level = [0] * len(spellings)
+    while True:
+        names = [each[at] for each, at in zip(spellings, level, strict=True)]
+        count = Counter(names)
+        longer = [
+            number
+            for number, each in enumerate(spellings)
+            if count[names[number]] > 1 and level[number] + 1 < len(each)
+        ]
+        if not longer:
+            break
+        for number in longer:
+            level[number] += 1
+    taken: set[str] = set()
+    for number, name in enumerate(names):
+        again, new = 2, name
+        while new in taken:
+            new, again = f"{name}-{again}", again + 1
+        names[number] = new
+        taken.add(new)
+    return names
+
+
+def _given(data: object) -> list[_Given]:
+    """Return the systems of one argument; a dict by name holds several."""
+    named: Iterable[tuple[str | None, object]] = [(None, data)]
+    if isinstance(data, Mapping) and (
+        is_several(data) or any(isinstance(each, Result) for each in data.values())
+    ):
+        named = [(str(name), each) for name, each in data.items()]
+    return [_Given(name, each, _as_result(each)) for name, each in named]
+
+
+def _as_result(data: object) -> Result | None:
+    if isinstance(data, str | os.PathLike) and _is_folder(data):
+        return load(data)
+    return data if isinstance(data, Result) else None
+
+
+def _is_folder(path: str | os.PathLike[str]) -> bool:
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):  # no path at all: whoever reads it says so
+        return False
+
+
+def _evaluated(
+    given: list[_Given], gold: object, measures: list[str], options: dict[str, Any]
+) -> list[_Given]:
+    """Evaluate what is no result yet; run files together, so that the gold is read once."""
+    files = [each for each in given if each.result is None and each.path and gold is not None]
+    together: dict[int, Result] = {}
+    if files:
+        names = unique_names([each.spellings("") for each in files])
+        runs = {name: each.data for name, each in zip(names, files, strict=True)}
+        whole = evaluate(runs, gold, measures, **options)
+        together = {id(each): _only(whole, name) for name, each in zip(names, files, strict=True)}
+    return [
+        each
+        if each.result is not None
+        else replace(
+            each, result=together.get(id(each)) or evaluate(each.data, gold, measures, **options)
+        )
+        for each in given
+    ]
+
+
+def _only(result: Result, run: str) -> Result:
+    """Return the result of one of its runs."""
+    return replace(
+        result,
+        relations={key: relation for key, relation in result.relations.items() if key[0] == run},
+        lenient={key: relation for key, relation in result.lenient.items() if key[0] == run},
+        findings=tuple(found for found in result.findings if found.run in ("", run)),
+        about={name: table for name, table in result.about.items() if name == run},
+    )
+
+
+def _as_evaluated(result: Result) -> dict[str, Any]:
+    """Return the options that evaluate a run as this result was."""
+    return {
+        "dialect": result.dialect,
+        "by": result.drawn_by,
+        "ids": result.ids,
+        "missing": result.policy.missing,
+    }
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    unknown = options.keys() - OPTIONS
+    if unknown:
+        raise TypeError(f"unknown option {min(unknown)!r}; those of karat.evaluate are known")
+
+
+def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:
+    idle = [name for name in options if name not in HARMLESS and name != "dialect"]
+    idle += ["gold"] if gold is not None else []
+    if idle:
+        raise OptionError(
+            f"{idle[0]} has no effect: all systems are results, which were evaluated before",
+            fix="leave it out, or name the run files instead",
+        )
+
+
+def same_dialect(systems: Iterable[System], name: str) -> None:
+    """Raise unless all systems were measured in this dialect."""
+    for system in systems:
+        if system.result.dialect != name:
+            raise OptionError(
+                f"{system.run} was measured in the dialect {system.result.dialect}, not in {name}",
+                where=system.given,
+                fix="compare results of one dialect: evaluate anew with the same",
+            )

@@ -1,0 +1,187 @@
+"""The main function: run and gold in, result out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from karat.dialects import Dialect, speak
+from karat.dialects import dialect as find_dialect
+from karat.errors import OptionError, choose
+from karat.evaluation.assessment import assess, find_matchers
+from karat.evaluation.inputs import load_inputs, with_columns
+from karat.match.judged import Judged
+from karat.match.matcher import Material
+from karat.measures import DEFAULTS, Measure
+from karat.read.corpus import load_corpus
+from karat.results.store import Input
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from karat.align import Missing, Policy
+    from karat.findings import Finding
+    from karat.judges.verdicts import Judge
+    from karat.match import Matcher
+    from karat.match.ids import Normaliser
+    from karat.progress import Report
+    from karat.results.result import Result
+
+
+def evaluate(
+    run: object,
+    gold: object = None,
+    measures: Iterable[str | Measure] | str = DEFAULTS,
+    *,
+    by: str | Matcher = "ids",
+    dialect: str | Dialect = "karat",
+    rel: float | None = None,
+    ids: Normaliser = "identity",
+    missing: str | None = None,
+    queries: object = None,
+    corpus: object = None,
+    embedder: object = None,
+    judge: str | Judge = "local",
+    judge_options: Mapping[str, Any] | None = None,
+    bounds: bool = False,
+    level: float | None = 0.95,
+    cluster: str | None = None,
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+    keep: int = 0,
+    progress: Report | None = None,
+) -> Result:
+    """Measure how well one or several runs found the gold.
+
+    `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
+    list of records, a `Run`, or several of these as a dict by name or a list of paths. Without
+    `gold` the records hold both. `rel` is the grade from which an item counts as relevant, `ids`
+    how document ids are normalised, `queries` a table that adds columns to slice by, `bounds`
+    asks for the values if all unjudged documents were relevant, or all were not. `skip_bad` leaves
+    out records that cannot be read and says so in the findings. `dialect` and `missing` decide
+    what tools decide differently; see `karat.align.Policy`.
+
+    `by` says what makes a retrieved unit cover a gold item: equal `ids`, or texts: `exact`,
+    `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them). Texts
+    stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds texts with.
+    A measure may name a relation of its own, such as `recall@5/rouge`. Some relations are drawn by
+    a `judge`: `relevance`, `claims`, `entities` and `statements`, over which context_precision,
+    context_recall, context_entities_recall and context_relevancy are measured. The judge is
+    `local`, `openai:MODEL` or another; `judge_options` say how it is asked, see docs/judging.md.
+    `progress` is told how far it is (`karat.progress`). `keep` is how many documents
+    of each list the result remembers, with their texts, for reports.
+
+    Every aggregated number has an interval of this `level` (None: none). Queries that share the
+    value of the column `cluster` are not independent and are resampled together; without it a
+    column `source` in which values repeat is taken for one.
+
+    >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
+    >>> result["P@2"], result["RR"]
+    (0.5, 0.5)
+    """
+    speaks = find_dialect(dialect)
+    wanted = speak(measures, speaks, rel)
+    matchers = find_matchers(by, wanted, speaks)
+    texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
+    judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
+    judges = _judge(judge, judge_options or {}) if judging else None
+    streams, known, inputs, reading = load_inputs(
+        run,
+        gold,
+        run_format,
+        gold_format,
+        skip_bad=skip_bad,
+        texts=texts,
+        unlabelled=len(judging) == len(matchers),
+    )
+    table = None if corpus is None else load_corpus(corpus)
+    inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+    result = assess(
+        streams,
+        with_columns(known, queries),
+        wanted,
+        replace(speaks, policy=_with_missing(speaks.policy, missing)),
+        by,
+        Material(corpus=table, embedder=embedder, ids=ids),
+        judge=judges,
+        reading=reading,
+        progress=progress,
+        keep=keep,
+    )
+    return replace(
+        result,
+        bounds=bounds,
+        inputs=tuple(inputs),
+        level=_checked_level(level),
+        cluster=_cluster(result.queries, cluster),
+    )
+
+
+def _checked_level(level: float | None) -> float | None:
+    if level is None or 0 < level < 1:
+        return level
+    raise OptionError(f"{level} is not the level of an interval", fix="for example 0.95")
+
+
+def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
+    """Return the column that tells which queries are not independent of each other."""
+    if named is not None:
+        return choose("column", named, [name for name in queries.columns if name != "query"])
+    shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
+    return "source" if shared else None
+
+
+def _judge(judge: str | Judge, options: Mapping[str, Any]) -> Judge:
+    if not isinstance(judge, str) and not options:
+        return judge
+    from karat.judges.find import find_judge  # noqa: PLC0415 - few evaluations need one
+
+    return find_judge(judge, **options)
+
+
+def check(
+    run: object,
+    gold: object = None,
+    *,
+    by: str | Matcher = "ids",
+    dialect: str | Dialect = "karat",
+    ids: Normaliser = "identity",
+    corpus: object = None,
+    embedder: object = None,
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+    progress: Report | None = None,
+) -> tuple[Finding, ...]:
+    """Return what is odd about a run and its gold, without measuring anything.
+
+    >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
+    ['extra-query', 'duplicate-document']
+    """
+    return evaluate(
+        run,
+        gold,
+        ["recall"],
+        by=by,
+        dialect=dialect,
+        ids=ids,
+        missing="zero",
+        corpus=corpus,
+        embedder=embedder,
+        run_format=run_format,
+        gold_format=gold_format,
+        skip_bad=skip_bad,
+        progress=progress,
+    ).findings
+
+
+def _with_missing(policy: Policy, missing: str | None) -> Policy:
+    if missing is None:
+        return policy
+    choose("choice for missing queries", missing, ("zero", "skip", "error"))
+    return replace(policy, missing=cast("Missing", missing))
+
+
+__all__ = ["check", "evaluate"]

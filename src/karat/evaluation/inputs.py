@@ -1,0 +1,106 @@
+"""What an evaluation is given: runs and a gold, in any form, and columns about the queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from karat.data import Gold, Run, RunStream
+from karat.engines.ahead import ReadAhead
+from karat.errors import InputError
+from karat.read import is_several, load_gold, load_run, load_samples
+from karat.read.position import join_by_position
+from karat.read.queries import load_queries
+from karat.results.store import Input
+
+
+def load_inputs(
+    run: object,
+    gold: object,
+    run_format: str | None,
+    gold_format: str | None,
+    *,
+    skip_bad: bool,
+    texts: bool,
+    unlabelled: bool = False,
+) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
+    """Open the runs, begin to read the first, and read the gold meanwhile.
+
+    With `unlabelled` the records need no gold; what they say about the queries is kept.
+    """
+    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
+    if gold is None and unlabelled:
+        whole = load_run(run, format=run_format, about=True, **how).collect()
+        return [whole.stream()], _unlabelled(whole), [Input.of("samples", run)], None
+    if gold is None:
+        samples = load_samples(run, format=run_format, **how)
+        return [samples.run], samples.gold, [Input.of("samples", run)], None
+    named: Iterable[tuple[str, object]]
+    if is_several(run) and isinstance(run, Mapping):
+        named = [(str(name), data) for name, data in run.items()]
+    elif isinstance(run, list | tuple) and run and _is_run(run[0]):
+        named = [("", data) for data in run]
+    else:
+        named = [("", run)]
+    streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
+    inputs = [Input.of("run", data) for _, data in named]
+    reading = ReadAhead(streams[0].batches())
+    try:
+        loaded = load_gold(gold, format=gold_format, **how)
+    except BaseException:
+        reading.close()
+        raise
+    joined = [join_by_position(stream, loaded) for stream in streams]
+    inputs.append(Input.of("gold", gold))
+    if joined[0] is not streams[0]:  # what is being read carries other ids
+        reading.close()
+        return _unique_names(joined), loaded, inputs, None
+    return _unique_names(joined), loaded, inputs, reading
+
+
+def _unlabelled(run: Run) -> Gold:
+    """Return a gold without items: the queries of a run, and what it says about them."""
+    queries = run.rows.select("query").unique(maintain_order=True)
+    if run.about is not None:
+        about = run.about.unique("query", keep="last", maintain_order=True)
+        queries = queries.join(about, on="query", how="left", maintain_order="left")
+    none = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
+    return Gold.build(none, queries=queries)
+
+
+def _is_run(data: object) -> bool:
+    """Tell an element of a list of runs from a record."""
+    return isinstance(data, str | os.PathLike | Run | RunStream)
+
+
+def _unique_names(streams: list[RunStream]) -> list[RunStream]:
+    """Number runs of the same name: run, run-2, run-3."""
+    seen: dict[str, int] = {}
+    named = []
+    for stream in streams:
+        seen[stream.name] = seen.get(stream.name, 0) + 1
+        again = seen[stream.name]
+        named.append(stream if again == 1 else replace(stream, name=f"{stream.name}-{again}"))
+    return named
+
+
+def with_columns(gold: Gold, queries: object) -> Gold:
+    """Add the columns of a table about the queries, to slice by."""
+    if queries is None:
+        return gold
+    table = load_queries(queries)
+    index = gold.find(table["query"])
+    if not (index >= 0).any():
+        raise InputError(
+            f"no query of this table is in the gold: it has {table['query'][0]!r}",
+            where="queries",
+            fix="use the query ids of the gold",
+        )
+    joined = gold.queries.join(
+        table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
+    )
+    return replace(gold, queries=joined)

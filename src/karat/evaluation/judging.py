@@ -1,0 +1,61 @@
+"""The four metrics that need a judge, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from karat.evaluation.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from karat.judges.verdicts import Judge
+    from karat.measures import Measure
+    from karat.progress import Report
+    from karat.results.result import Result
+
+JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+
+
+def judge(
+    samples: object,
+    measures: Iterable[str | Measure] | str = JUDGED,
+    *,
+    judge: str | Judge = "local",
+    gold: object = None,
+    queries: object = None,
+    corpus: object = None,
+    level: float | None = 0.95,
+    skip_bad: bool = False,
+    keep: int = 0,
+    progress: Report | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Result:
+    """Let a judge assess what was retrieved, and measure its verdicts.
+
+    `samples` are records with a question, what was retrieved, and a reference answer, in any shape
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE` or an object that judges.
+    `keep` and `progress` are those of `evaluate`, other options say how the judge is asked:
+    base_url, votes, max_cost, … (docs/judging.md).
+
+    >>> sample = {
+    ...     "user_input": "What is the capital of Brazil?",
+    ...     "retrieved_contexts": ["Brasília is the capital of Brazil.", "Rio lies by the sea."],
+    ...     "reference": "The capital of Brazil is Brasília.",
+    ... }
+    >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
+    >>> result.values
+    {'context_precision': 1.0, 'context_recall': 1.0}
+    """
+    return evaluate(
+        samples,
+        gold,
+        measures,
+        judge=judge,
+        judge_options=options,
+        queries=queries,
+        corpus=corpus,
+        level=level,
+        skip_bad=skip_bad,
+        keep=keep,
+        progress=progress,
+    )

@@ -1,0 +1,1 @@
+"""Requirements that a result meets, fails, or is too uncertain to decide."""

@@ -1,0 +1,1 @@
+"""Many requests to an OpenAI-compatible server: once each, paced, counted, remembered."""

@@ -1,0 +1,114 @@
+"""Answers on disk: written as they arrive, found again by everything that they depend on.
+
+Neither prompts nor keys are in it, only the hashes of requests and what the models wrote.
+Failures are not kept: who asks again may fare better.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from karat.database import Database, cache_folder
+from karat.errors import choose
+from karat.judges.asking.answers import Answer, Usage
+
+FILE = "answers.sqlite"
+LAYOUT = 1
+MODES = ("use", "refresh", "off")
+ASKED = 500  # keys in one query
+TABLE = """
+CREATE TABLE IF NOT EXISTS answer (
+    key BLOB PRIMARY KEY, content TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, estimated INTEGER NOT NULL,
+    seconds REAL NOT NULL, form TEXT NOT NULL, time REAL NOT NULL
+)
+"""
+FIELDS = "content, prompt_tokens, completion_tokens, cached_tokens, estimated, seconds, form"
+
+
+class Cache:
+    """A store of answers.
+
+    `use` reads and writes the file, `refresh` writes it but reads only what was written since it
+    was opened, `off` remembers answers no longer than the object lives.
+    """
+
+    def __init__(self, path: Path | None, since: float = 0.0) -> None:
+        self.path = path
+        self.broken = ""  # why answers are no longer stored, if so
+        self._file = Database(path, "answers", TABLE, LAYOUT)
+        self._connection = self._file.open()
+        self._since = since
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str] | None = None, mode: str = "use") -> Self:
+        """Open the cache of a folder, by default the user's."""
+        choose("cache mode", mode, MODES)
+        if mode == "off":
+            return cls(None)
+        path = (cache_folder() if folder is None else Path(folder)) / FILE
+        return cls(path, time.time() if mode == "refresh" else 0.0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM answer").fetchone()[0])
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
+        """Return the answers that are there."""
+        found: dict[bytes, Answer] = {}
+        for start in range(0, len(keys), ASKED):
+            asked = keys[start : start + ASKED]
+            marks = ",".join("?" * len(asked))
+            query = f"SELECT key, {FIELDS} FROM answer WHERE time >= ? AND key IN ({marks})"  # noqa: S608
+            try:
+                rows = self._connection.execute(query, (self._since, *asked)).fetchall()
+            except sqlite3.Error as error:
+                raise self._file.failure(error) from None
+            found |= {row[0]: _answer(*row[1:]) for row in rows}
+        return found
+
+    def put(self, key: bytes, answer: Answer) -> bool:
+        """Store an answer, if possible: a full disk must not lose the answers still to come."""
+        usage = answer.usage
+        row = (
+            *(key, answer.content, usage.prompt, usage.completion, usage.cached, usage.estimated),
+            *(answer.seconds, answer.form, time.time()),
+        )
+        try:
+            self._connection.execute(
+                f"INSERT OR REPLACE INTO answer (key, {FIELDS}, time)"  # noqa: S608
+                f" VALUES ({', '.join('?' * len(row))})",
+                row,
+            )
+        except sqlite3.Error as error:
+            self.broken = self.broken or str(error)
+            return False
+        return True
+
+
+def _answer(  # noqa: PLR0917
+    content: str,
+    prompt: int,
+    completion: int,
+    cached: int,
+    estimated: int,
+    seconds: float,
+    form: str,
+) -> Answer:
+    usage = Usage(prompt, completion, cached, bool(estimated))
+    return Answer(content, usage, seconds, form, stored=True)

@@ -1,0 +1,58 @@
+"""What a job would cost, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from karat.judges.asking.answers import Usage
+from karat.judges.asking.budget import TYPICAL_ANSWER
+from karat.judges.asking.prices import Prices, estimate_prompt
+
+if TYPE_CHECKING:
+    from karat.judges.asking.cache import Cache
+    from karat.judges.asking.endpoint import Endpoint
+    from karat.judges.asking.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A guess: calls that would be made, with their tokens; `cost` needs prices."""
+
+    requests: int
+    calls: int
+    stored: int  # known from the cache
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+def forecast(
+    requests: Iterable[Request],
+    endpoint: Endpoint,
+    *,
+    cache: Cache | None = None,
+    prices: Prices | None = None,
+    answer_tokens: int = TYPICAL_ANSWER,
+) -> Forecast:
+    """Guess what asking would take: each distinct request once, if it is not known yet.
+
+    The tokens of prompts follow the rule of `estimate_tokens`; an answer has `answer_tokens`, or
+    the request's own limit if that is lower.
+    """
+    keyed = [(request.key(endpoint), request) for request in requests]
+    distinct = dict(keyed)
+    known = cache.get(list(distinct)) if cache is not None else {}
+    asked = [request for key, request in distinct.items() if key not in known]
+    limits = (request.most_tokens for request in asked)
+    answers = sum(answer_tokens if most is None else min(most, answer_tokens) for most in limits)
+    usage = Usage(sum(map(estimate_prompt, asked)), answers)
+    return Forecast(
+        requests=len(keyed),
+        calls=len(asked),
+        stored=len(known),
+        prompt_tokens=usage.prompt,
+        completion_tokens=usage.completion,
+        cost=None if prices is None else prices.cost(usage),
+    )

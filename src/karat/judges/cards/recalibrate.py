@@ -1,0 +1,100 @@
+"""A threshold of the local judge that fits your own labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.errors import InputError
+from karat.judges.cards.figures import kappas
+from karat.judges.cards.labels import load_labels
+
+if TYPE_CHECKING:
+    from karat.data import Bools, Floats
+    from karat.judges.local import LocalJudge
+    from karat.judges.verdicts import Aspect
+
+FOLDS = 10
+STEPS = np.round(np.arange(0.02, 0.99, 0.01), 2)
+FEW = 10  # questions
+
+
+@dataclass(frozen=True, slots=True)
+class Recalibration:
+    """A new threshold, and what it is worth on questions it was not chosen on."""
+
+    judge: str  # the spec of the judge with the new threshold
+    aspect: str
+    threshold: float
+    kappa: float | None  # cross-validated
+    before: float  # the threshold as it was
+    kappa_before: float | None
+    pairs: int
+    questions: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+def recalibrate(
+    judge: LocalJudge,
+    labels: object,
+    *,
+    aspect: Aspect = "relevance",
+    corpus: object = None,
+    questions: object = None,
+    rel: int = 1,
+    seed: int = 0,
+) -> Recalibration:
+    """Choose the threshold with the highest κ on labels; the old one stays if none is better.
+
+    What it is worth is measured by cross-validation: the questions are dealt into ten parts, and
+    each part is judged with the threshold that the others chose.
+    """
+    given = load_labels(labels, corpus=corpus, questions=questions)
+    yes = np.array(given.labels) >= rel
+    if yes.all() or not yes.any():
+        raise InputError("all labels are the same", where=given.name, fix="label both kinds")
+    groups, fold = np.unique(np.array(given.queries, dtype=object), return_inverse=True)
+    if len(groups) < FEW:
+        raise InputError(
+            f"labels of {len(groups)} questions", where=given.name, fix=f"label {FEW} or more"
+        )
+    old = judge.threshold(aspect)
+    scores = judge.scores(list(zip(given.questions, given.chunks, strict=True)), aspect)
+    part = np.random.default_rng(seed).permutation(len(groups)) % FOLDS
+    said = np.zeros(len(yes), dtype=bool)
+    for number in range(FOLDS):
+        out = part[fold] == number
+        said[out] = scores[out] >= _best(scores[~out], yes[~out], old)
+    chosen = _best(scores, yes, old)
+    return Recalibration(
+        judge=judge.at(aspect, chosen).name,
+        aspect=aspect,
+        threshold=chosen,
+        kappa=_kappa(said, yes),
+        before=old,
+        kappa_before=_kappa(scores >= old, yes),
+        pairs=len(yes),
+        questions=len(groups),
+    )
+
+
+def _best(scores: Floats, yes: Bools, old: float) -> float:
+    """Return the threshold with the highest κ: the old one if it has, else the middle of equals."""
+    worth = [_kappa(scores >= step, yes) or 0.0 for step in (old, *STEPS.tolist())]
+    if worth[0] >= max(worth):
+        return old
+    equals = [
+        step for step, value in zip(STEPS.tolist(), worth[1:], strict=True) if value == max(worth)
+    ]
+    return float(equals[len(equals) // 2])
+
+
+def _kappa(said: Bools, yes: Bools) -> float | None:
+    cells = np.bincount(said * 4 + yes * 1, minlength=16).astype(np.float64)
+    value = float(kappas(cells[np.newaxis], squared=False)[0])
+    return None if np.isnan(value) else value

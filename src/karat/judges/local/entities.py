@@ -1,0 +1,151 @@
+"""Which names, numbers and dates a text holds, and whether another text holds them too.
+
+Entities are compared in their plain form: without case, accents, articles and possessive endings,
+large numbers written out, dates in one form. Another name for the same thing is not recognised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from karat.errors import OptionError
+from karat.judges.local.dates import find_dates, parts_of
+from karat.judges.local.names import names_of, numbers_of
+from karat.judges.local.spacy_model import find_entities, installed, name_of
+from karat.judges.local.terms import LETTER, without_accents
+
+Finder: TypeAlias = Callable[[str], list[str]]
+
+ARTICLES = re.compile(r"^(?:the|an?) (?=\w)")
+POSSESSIVE = re.compile(r"['’ʼ]s?(?!\w)")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+SCALED = re.compile(r"(?<![\d.])(\d+)(?:\.(\d+))?[ -](thousand|million|billion|trillion)s?\b")
+ZEROS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+DOTTED = re.compile(r"[a-z]\.[a-z]")
+ACRONYM = re.compile(r"\b[a-z](?:\.[a-z])+\b\.?")
+WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
+KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFinder:
+    """A way to find the entities of a text; the name says which."""
+
+    name: str
+    find: Finder
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the entities of a text in their order, those with the same plain form once."""
+        distinct: dict[str, str] = {}
+        for entity in self.find(text):
+            if form := plain_form(entity):
+                distinct.setdefault(form, entity)
+        return list(distinct.values())
+
+
+def entity_finder(kind: str = "auto") -> EntityFinder:
+    """Return a finder: `rules`, `spacy`, `spacy:MODEL`, or `auto`, spaCy's where it is installed.
+
+    A model is loaded when the first text comes.
+
+    >>> entity_finder("rules")("The capital of Brazil is Brasília, established on April 21, 1960.")
+    ['Brazil', 'Brasília', 'April 21, 1960']
+    """
+    if kind == "rules" or (kind == "auto" and not installed()):
+        return EntityFinder("rules", entities_by_rules)
+    name, _, model = kind.partition(":")
+    if kind == "auto" or (name == "spacy" and (model or kind == "spacy")):
+        return EntityFinder(name_of(model), partial(find_entities, model=model))
+    raise OptionError(f"unknown way to find entities: {kind!r}", fix=f"one of {', '.join(KINDS)}")
+
+
+def entities_by_rules(text: str) -> list[str]:
+    """Return dates, numbers and capitalised names in the order of the text."""
+    found = [(match.start(), match.end()) for match, _ in find_dates(text)]
+    for spans in (numbers_of(text), names_of(text)):
+        taken = list(found)
+        found += [
+            (start, end)
+            for start, end in spans
+            if not any(start < last and first < end for first, last in taken)
+        ]
+    return [text[start:end] for start, end in sorted(found)]
+
+
+@lru_cache(maxsize=1 << 14)
+def plain_form(entity: str) -> str:
+    """Return the form in which entities are compared.
+
+    >>> [plain_form(text) for text in ("The  Côte d’Ivoire’s", "$1.5 million", "21 April 1960")]
+    ['cote d ivoire', '1500000', 'y1960m04d21']
+    """
+    words, _ = _plain(entity)
+    return ARTICLES.sub("", words)
+
+
+@lru_cache(maxsize=1 << 14)
+def holdings(text: str) -> Holdings:
+    """Return a text that can be asked; chunks are asked again and again."""
+    return Holdings(text)
+
+
+class Holdings:
+    """A text, ready to be asked which entities it holds.
+
+    A date holds its year, its month and its day: `April 21, 1960` holds `April 1960`.
+
+    >>> text = Holdings("Brasilia, on 21 April 1960 the capital of Brazil, grew to 2.8 million.")
+    >>> [text.holds(it) for it in ("Brasília", "1960-04-21", "April 1960", "2,800,000", "Rio")]
+    [True, True, True, True, False]
+    """
+
+    def __init__(self, text: str) -> None:
+        words, more = _plain(text)
+        self._words = f" {words} | {' | '.join(more)} "
+
+    def holds(self, entity: str) -> bool:
+        """Tell whether the text holds an entity."""
+        form = plain_form(entity)
+        return bool(form) and f" {form} " in self._words
+
+    def lacks(self, facts: Sequence[str]) -> list[str]:
+        """Return the entities of which a word is missing."""
+        return [fact for fact in facts if not self._has_words(fact)]
+
+    def _has_words(self, entity: str) -> bool:
+        return all(f" {word} " in self._words for word in plain_form(entity).split())
+
+
+def _plain(text: str) -> tuple[str, list[str]]:
+    """Return the words of a text in plain form, and what its dates say beside."""
+    more: list[str] = []
+    pieces: list[str] = []
+    end = 0
+    for match, word in find_dates(text):
+        pieces += [text[end : match.start()], " ", word, " "]
+        more += parts_of(word)
+        end = match.end()
+    dated = "".join([*pieces, text[end:]])
+    folded = without_accents(POSSESSIVE.sub("", dated).casefold())
+    if "," in folded:
+        folded = THOUSANDS.sub("", folded)
+    if any(scale in folded for scale in ZEROS):
+        folded = SCALED.sub(_written_out, folded)
+    if DOTTED.search(folded):
+        folded = ACRONYM.sub(lambda found: found[0].replace(".", ""), folded)
+    folded = folded.replace("%", " percent ").replace("per cent", "percent")
+    if not folded.isascii():
+        folded = LETTER.sub(r" \g<0> ", folded)
+    return " ".join(WORD.findall(folded)), more
+
+
+def _written_out(found: re.Match[str]) -> str:
+    """Write a number such as 1.5 million in digits."""
+    whole, fraction, scale = found.groups(default="")
+    if len(fraction) > ZEROS[scale]:
+        return found[0]
+    return (whole + fraction + "0" * (ZEROS[scale] - len(fraction))).lstrip("0") or "0"

@@ -1,0 +1,57 @@
+"""What speaks against a claim although its words stand in a chunk: other facts, or a negation.
+
+Likeness is blind for both: a claim with another year, another name or a `not` is as like as before.
+Facts are found by rules; negations are those of English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from karat.judges.local.entities import entities_by_rules, holdings
+
+if TYPE_CHECKING:
+    from karat.judges.local.signals import Signals
+
+NOT = re.compile(r"\b(?:not|never|cannot|neither)\b|n['’]t\b", re.IGNORECASE)
+NEGATIVE = re.compile(
+    r"\b(?:not|never|cannot|neither|no|none|nor|nothing|nobody|without|unable|fail(?:s|ed)?|"
+    r"lack(?:s|ed)?|refus\w+|prevent\w*|except|unlike|hardly|barely|rarely)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def objections(
+    pairs: Sequence[tuple[str, str]], signals: Signals, asked: Sequence[bool]
+) -> list[str]:
+    """Return what speaks against each pair of a claim and a chunk, where that is asked."""
+    facts = cache(entities_by_rules)
+    found = []
+    for pair, (claim, chunk) in enumerate(pairs):
+        reason = ""
+        if asked[pair]:
+            missing = holdings(chunk).lacks(facts(claim))
+            reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
+            reason = reason or negation(claim, signals.around(pair))
+        found.append(reason)
+    return found
+
+
+def negation(claim: str, pieces: tuple[str, str, str]) -> str:
+    """Say whether only one side denies something; the pieces are the best and its neighbours.
+
+    >>> negation("Tea is not taxed.", ("", "Tea is taxed.", "So is coffee."))
+    'the claim denies what the chunk does not'
+    >>> negation("Tea is taxed.", ("", "Tea isn’t taxed.", ""))
+    'the chunk denies what the claim does not'
+    >>> negation("Tea is never taxed.", ("", "There is no tax on tea.", ""))
+    ''
+    """
+    if NOT.search(claim) and not any(map(NEGATIVE.search, pieces)):
+        return "the claim denies what the chunk does not"
+    if NOT.search(pieces[1]) and not NEGATIVE.search(claim):
+        return "the chunk denies what the claim does not"
+    return ""

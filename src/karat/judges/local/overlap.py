@@ -1,0 +1,105 @@
+"""How much of a question or a claim stands in a chunk, word for word; thousands of pairs at once.
+
+All sums are of whole numbers, so the same pair has the same numbers in any company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.judges.local.terms import terms_of
+
+if TYPE_CHECKING:
+    from karat.data import Floats, Ints
+    from karat.judges.local.pieces import Pieces
+
+TYPICAL = 150  # words of a chunk of usual length
+LONGEST = 300  # a longer chunk counts as one of this length: what is in it is in it
+SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b
+FINE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What pairs of a needle (a question, a claim) and a chunk share; shares are 0…1."""
+
+    words: Ints  # terms of the needle, counted once
+    cover: Floats  # the share of the needle's weight that the chunk has
+    often: Floats  # the same, but a term counts the more, the more often it occurs (BM25), 0…2.2
+    near: Floats  # the largest share that one piece of the chunk has
+    place: Ints  # that piece, the first of equals, counted within the chunk
+
+
+def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Overlap:
+    """Compare needles with chunks; a pair is the number of a needle and of a chunk."""
+    count = len(needles)
+    table = terms_of([*needles, *pieces.texts])
+    wanted = _wanted(table.filter(pl.col("text") < count))
+    chunk_of = np.repeat(np.arange(len(pieces.offset) - 1), np.diff(pieces.offset))
+    held = _held(table.filter(pl.col("text") >= count), chunk_of, count, wanted)
+    asked = pl.DataFrame({"needle": pairs[0], "chunk": pairs[1]}).with_row_index("pair")
+    asked = asked.with_columns(pl.col("pair").cast(pl.Int64))
+    sought = asked.join(wanted, on="needle")
+    shared = sought.join(_counted(held), on=["chunk", "term"])
+    total, words = (_each(sought, len(asked), what) for what in (pl.col("weight").sum(), pl.len()))
+    cover = _each(shared, len(asked), pl.col("weight").sum())
+    often = _each(shared, len(asked), (pl.col("weight") * pl.col("often")).sum())
+    near, place = _nearest(shared, held, pieces, len(asked))
+    whole = np.maximum(total, 1).astype(np.float64)
+    return Overlap(words, cover / whole, often / whole / FINE, near / whole, place)
+
+
+def _wanted(terms: pl.DataFrame) -> pl.DataFrame:
+    """Return the distinct terms of each needle; words without meaning count where all are."""
+    distinct = terms.group_by(needle="text", term="term").agg(pl.col("weight").max())
+    heaviest = pl.col("weight").max().over("needle")
+    weight = pl.when(heaviest == 0).then(1).otherwise("weight")
+    return distinct.with_columns(weight=weight).filter(pl.col("weight") > 0)
+
+
+def _held(terms: pl.DataFrame, chunk_of: Ints, skip: int, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Return the terms of chunks that any needle has, with piece, chunk and length of the chunk."""
+    chunk = pl.Series("chunk", chunk_of, dtype=pl.Int64).gather(terms["text"] - skip)
+    length = np.bincount(chunk.to_numpy(), minlength=int(chunk_of.max(initial=0)) + 1)
+    held = terms.select("term", piece=pl.col("text") - skip).with_columns(chunk)
+    held = held.join(wanted.select("term").unique(), on="term", how="semi")
+    return held.with_columns(length=pl.Series(length, dtype=pl.Int64).gather(held["chunk"]))
+
+
+def _counted(held: pl.DataFrame) -> pl.DataFrame:
+    """Return the distinct terms of each chunk, and how much their number counts, in thousandths."""
+    counts = held.group_by("chunk", "term").agg(count=pl.len(), length=pl.col("length").first())
+    heavy = SATURATION * (
+        1 - LENGTH + LENGTH * pl.col("length").clip(upper_bound=LONGEST) / TYPICAL
+    )
+    often = pl.col("count") * (SATURATION + 1) / (pl.col("count") + heavy)
+    return counts.select("chunk", "term", often=(FINE * often).round().cast(pl.Int64))
+
+
+def _nearest(
+    shared: pl.DataFrame, held: pl.DataFrame, pieces: Pieces, count: int
+) -> tuple[Ints, Ints]:
+    """Return the largest weight of shared terms in one piece, and where; 0 if nothing is shared."""
+    here = held.select("chunk", "term", "piece").unique()
+    met = shared.select("pair", "chunk", "term", "weight").join(here, on=["chunk", "term"])
+    sums = met.group_by("pair", "chunk", "piece").agg(pl.col("weight").sum())
+    best = sums.sort("pair", "weight", "piece", descending=[False, True, False])
+    best = best.unique("pair", keep="first", maintain_order=True)
+    pair = best["pair"].to_numpy()
+    near, place = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    near[pair] = best["weight"].to_numpy()
+    place[pair] = best["piece"].to_numpy() - pieces.offset[best["chunk"].to_numpy()]
+    return near, place
+
+
+def _each(table: pl.DataFrame, count: int, what: pl.Expr) -> Ints:
+    """Return a sum for each of so many pairs, 0 where there is nothing to sum."""
+    sums = table.group_by("pair").agg(what.alias("sum"))
+    values = np.zeros(count, dtype=np.int64)
+    values[sums["pair"].to_numpy()] = sums["sum"].to_numpy()
+    return values

@@ -1,0 +1,1 @@
+"""What an evaluation returns: numbers, what made them, and how they are kept on disk."""

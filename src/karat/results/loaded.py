@@ -1,0 +1,65 @@
+"""From the folder of a result back to the result."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from karat.align import Policy
+from karat.dialects import speak
+from karat.findings import Finding
+from karat.results import store
+from karat.results.result import Result
+
+if TYPE_CHECKING:
+    from karat.relation import Relation
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+    manifest, tables = store.read_folder(folder)
+    rows = tables["relation"]
+    return Result(
+        relations=_relations(rows.filter(pl.col("lenient") == 0)),
+        lenient=_relations(rows.filter(pl.col("lenient") == 1)),
+        measures=speak(manifest["measures"], manifest["dialect"]),
+        queries=tables["queries"],
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        dialect=manifest["dialect"],
+        policy=Policy(**manifest["policies"]),
+        drawn_by=manifest["relation"],
+        settings=manifest["relations"],
+        bounds=manifest["bounds"],
+        level=manifest["interval"]["level"],
+        cluster=manifest["interval"]["cluster"],
+        judge=manifest["judge"],
+        ids=manifest["ids"],
+        inputs=tuple(
+            store.Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
+        ),
+        about=_by_run(tables.get("about")),
+        listed=_by_run(tables.get("listed")),
+        verdicts=tables.get("verdicts"),
+    )
+
+
+def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
+    return {
+        (run, name): store.relation_of(
+            rows.filter(pl.col("run") == run, pl.col("relation") == name)
+        )
+        for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
+    }
+
+
+def _by_run(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Take a table of all runs apart."""
+    if table is None:
+        return {}
+    parts = table.partition_by("run", as_dict=True, include_key=False, maintain_order=True)
+    return {str(run): part for (run,), part in parts.items()}

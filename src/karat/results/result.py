@@ -1,0 +1,255 @@
+"""What an evaluation returns: numbers by query, aggregated and by slice, and what made them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.aggregate import aggregate
+from karat.dialects import speak
+from karat.errors import MeasureError, choose, nearest
+from karat.results import summaries
+from karat.results.saved import save
+from karat.results.summaries import BOUNDS, METHOD, SUMMARY
+from karat.timing import Timing, timing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polars._typing import PolarsDataType
+
+    from karat.align import Policy
+    from karat.data import Floats
+    from karat.findings import Finding
+    from karat.measures import Measure
+    from karat.relation import Relation
+    from karat.results.store import Input
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of `karat.evaluate`; frames are polars and export Arrow."""
+
+    relations: Mapping[tuple[str, str], Relation]  # by run and by what drew it
+    measures: tuple[Measure, ...]
+    queries: pl.DataFrame  # query and the columns that describe it
+    findings: tuple[Finding, ...]
+    dialect: str
+    policy: Policy
+    drawn_by: str = "ids"  # the relation of measures that name none
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
+    bounds: bool = False
+    ids: str = "identity"
+    inputs: tuple[Input, ...] = field(default=())
+    about: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the queries, as a run says
+    level: float | None = 0.95  # of the intervals; None: no intervals
+    cluster: str | None = None  # a column of the queries: those that share a value are not apart
+    # relations in which every verdict that a judge failed to give is a yes, where there are such
+    lenient: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
+    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
+    listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
+    verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs."""
+        return list(dict.fromkeys(run for run, _ in self.relations))
+
+    def relation(self, run: str, measure: Measure | None = None) -> Relation:
+        """Return the relation of a run that a measure reads, or any of them."""
+        if measure is None:
+            return next(each for (name, _), each in self.relations.items() if name == run)
+        name = measure.relation or self.drawn_by
+        if (run, name) not in self.relations:
+            known = dict.fromkeys(name for _, name in self.relations)
+            raise MeasureError(
+                f"the result has no relation {name!r}",
+                fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
+            )
+        return self.relations[run, name]
+
+    @cached_property
+    def arrays(self) -> dict[tuple[str, Measure], Floats]:
+        """One value a query for each run and measure, NaN where undefined."""
+        return {
+            (run, measure): self.defined(relation, measure, measure.values(relation))
+            for run in self.runs
+            for measure in self.measures
+            for relation in [self.relation(run, measure)]
+        }
+
+    @cached_property
+    def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+        """Lower and upper bound of every value, where bounds were asked for or a judge failed."""
+        return summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """One row for each run and measure."""
+        return self._summary.drop(METHOD)
+
+    @cached_property
+    def interval(self) -> dict[str, Any]:
+        """The level of the intervals, the column that clusters queries, and the methods."""
+        methods: dict[str, dict[str, str | None]] = {}
+        for run, measure, method in self._summary.select("run", "measure", *METHOD).rows():
+            methods.setdefault(run, {})[measure] = method
+        return {"level": self.level, "cluster": self.cluster, "methods": methods}
+
+    @cached_property
+    def _summary(self) -> pl.DataFrame:
+        rows = [row for run in self.runs for row in summaries.rows(self, run)]
+        return pl.DataFrame(rows, schema=SUMMARY | METHOD | self._bound_columns)
+
+    @property
+    def _bound_columns(self) -> dict[str, PolarsDataType]:
+        return BOUNDS if self.bound_arrays else {}
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run, measure and query; an undefined value is null, with its reason."""
+        frames = []
+        for (run, measure), values in self.arrays.items():
+            bounds = self.bound_arrays.get((run, measure))
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "query": self.relation(run, measure).queries,
+                        "value": values,
+                        "void": self.relation(run, measure).void,
+                        **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
+                    }
+                ).select(
+                    pl.lit(run).alias("run"),
+                    "query",
+                    pl.lit(str(measure)).alias("measure"),
+                    pl.col("value").fill_nan(None),
+                    pl.when(pl.col("value").is_nan())
+                    .then(pl.col("void").fill_null(measure.why_undefined))
+                    .alias("reason"),
+                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
+                )
+            )
+        return pl.concat(frames, how="diagonal")
+
+    @cached_property
+    def timing(self) -> dict[str, Timing]:
+        """Latency, throughput and error rate by run, where its records or the queries tell."""
+        own = {run: timing(table) for run, table in self.about.items()}
+        found = {run: own.get(run) or timing(self.queries) for run in self.runs}
+        return {run: each for run, each in found.items() if each is not None}
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The aggregated value of every measure; for several runs, keyed `run: measure`."""
+        several = len(self.runs) > 1
+        return {
+            f"{run}: {measure}" if several else str(measure): aggregate(measure, values).value
+            for (run, measure), values in self.arrays.items()
+        }
+
+    def __getitem__(self, key: str | tuple[str, str]) -> float | None:
+        """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
+        run, name = key if isinstance(key, tuple) else (None, key)
+        if run is None:
+            if len(self.runs) > 1:
+                raise MeasureError(
+                    f"there are several runs: {', '.join(self.runs)}",
+                    fix=f"name one: result[{self.runs[0]!r}, {name!r}]",
+                )
+            run = self.runs[0]
+        choose("run", run, self.runs)
+        measure = self._find(name)
+        return aggregate(measure, self.arrays[run, measure]).value
+
+    def by(self, column: str) -> pl.DataFrame:
+        """Aggregate by the values of a column of the queries: one row a run, slice and measure."""
+        known = [name for name in self.queries.columns if name != "query"]
+        choose("slice column", column, known)
+        about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
+        rows: list[dict[str, Any]] = []
+        for run in self.runs:
+            slices = pl.DataFrame({"query": self.relation(run).queries}).join(
+                about, on="query", how="left", maintain_order="left"
+            )["slice"]
+            for value in slices.unique(maintain_order=True):
+                inside = slices.eq_missing(value).to_numpy()
+                rows += ({"slice": value, **row} for row in summaries.rows(self, run, inside))
+        schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD}
+        return pl.DataFrame(rows, schema=schema | self._bound_columns).drop(METHOD)
+
+    def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
+        """Score again with other measures; the inputs are not needed for that."""
+        return replace(self, measures=speak(measures, self.dialect, rel))
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
+        return save(self, folder)
+
+    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the result as the JSON output prints it."""
+        slices = [
+            {"column": column, **row}
+            for column in by
+            for row in self.by(column).iter_rows(named=True)
+        ]
+        timings = [{"run": run, **found.as_dict()} for run, found in self.timing.items()]
+        return {
+            "summary": self.summary.to_dicts(),
+            **({"slices": slices} if slices else {}),
+            **({"per_query": self.per_query.to_dicts()} if per_query else {}),
+            **({"timing": timings} if timings else {}),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "dialect": self.dialect,
+            "interval": self.interval,
+            "relation": self.drawn_by,
+            "relations": {name: dict(values) for name, values in self.settings.items()},
+            "policies": self.policy.as_dict(),
+            **({"judge": dict(self.judge)} if self.judge else {}),
+        }
+
+    def _repr_html_(self) -> str:
+        """Return the result as notebooks show it."""
+        # reports stand behind results on the path, so nothing here may know them before
+        return str(importlib.import_module("karat.report.notebook").result_html(self))
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {row['run']}  {row['measure']}  "
+            + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
+            for row in self.summary.iter_rows(named=True)
+        ]
+        return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
+
+    def _find(self, name: str) -> Measure:
+        (wanted,) = speak(name, self.dialect)
+        same = [measure for measure in self.measures if measure == wanted] or [
+            # `recall` also finds the recall that was measured at another relevance level
+            measure
+            for measure in self.measures
+            if measure == wanted.with_level(getattr(measure, "rel", None))
+        ]
+        if len(same) == 1:
+            return same[0]
+        known = [str(measure) for measure in self.measures]
+        raise MeasureError(
+            f"{wanted} was not measured",
+            fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "
+            "result.score([…]) measures more".strip(),
+        )
+
+    def defined(
+        self, relation: Relation, measure: Measure, values: Floats, *, failed: bool = True
+    ) -> Floats:
+        """Apply what the policies say about queries without a value."""
+        if self.policy.no_relevant == "zero":
+            values = np.where(measure.undefined(relation), 0.0, values)
+        void = relation.void.is_not_null().to_numpy()
+        return np.where(void if failed else void & ~relation.failed, np.nan, values)

@@ -1,0 +1,120 @@
+"""The rows of a summary: aggregated values with intervals, counts and bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.aggregate import aggregate
+from karat.bounds import bounds
+from karat.statistics.intervals import Interval, intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polars._typing import PolarsDataType
+
+    from karat.data import Bools, Floats
+    from karat.measures import Measure
+    from karat.results.result import Result
+
+SUMMARY: dict[str, PolarsDataType] = {
+    "run": pl.String,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "n": pl.Int64,
+    "undefined": pl.Int64,
+    "failed": pl.Int64,
+}
+BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
+
+
+METHOD: dict[str, PolarsDataType] = {"method": pl.String}  # of the interval
+
+
+def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
+    """Return the row of each measure over all queries of a run, or over those of a mask."""
+    every = np.ones(result.relation(run).n, dtype=bool) if inside is None else inside
+    columns = [result.arrays[run, measure][every] for measure in result.measures]
+    found = []
+    limits = _limits(result, run, columns, every)
+    for measure, values, interval in zip(result.measures, columns, limits, strict=True):
+        number = aggregate(measure, values)
+        failed = int(result.relation(run, measure).failed[every].sum())
+        row: dict[str, Any] = {
+            "run": run,
+            "measure": str(measure),
+            "value": number.value,
+            "low": None if interval is None else interval.low,
+            "high": None if interval is None else interval.high,
+            "n": number.n,
+            "undefined": number.undefined - failed,
+            "failed": failed,
+            "method": None if interval is None else interval.method or None,
+        }
+        for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
+            row[name] = aggregate(measure, bound[every]).value
+        found.append(row)
+    return found
+
+
+def _limits(
+    result: Result, run: str, columns: list[Floats], every: Bools
+) -> Sequence[Interval | None]:
+    sampled = [measure.aggregation != "sum" for measure in result.measures]  # a count is a count
+    if result.level is None or not any(sampled):
+        return [None] * len(columns)
+    found = iter(
+        intervals(
+            np.column_stack([column for column, has in zip(columns, sampled, strict=True) if has]),
+            level=result.level,
+            statistic=[each.aggregation for each in result.measures if each.aggregation != "sum"],
+            clusters=_clusters(result, run, every),
+        )
+    )
+    return [next(found) if has else None for has in sampled]
+
+
+def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
+    """Return what queries share, one label a query of the run."""
+    if result.cluster is None:
+        return None
+    queries = pl.DataFrame({"query": result.relation(run).queries})
+    about = result.queries.select("query", result.cluster)
+    joined = queries.join(about, on="query", how="left", maintain_order="left")
+    return joined[result.cluster].filter(every).to_list()
+
+
+def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+    """Return the values if all verdicts that failed were no, and if all were yes."""
+    return {
+        (run, measure): (
+            result.defined(strict, measure, measure.values(strict), failed=False),
+            result.defined(lenient, measure, measure.values(lenient), failed=False),
+        )
+        for (run, name), lenient in result.lenient.items()
+        for measure in result.measures
+        if (measure.relation or result.drawn_by) == name
+        for strict in [result.relations[run, name]]
+    }
+
+
+def unjudged_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+    """Return the values if all units without a judgement were not relevant, and if all were."""
+    if not result.bounds:
+        return {}
+    return {
+        (run, measure): (
+            result.defined(relation, measure, low),
+            result.defined(relation, measure, high),
+        )
+        for run in result.runs
+        for name in dict.fromkeys(measure.relation for measure in result.measures)
+        for mine in [[each for each in result.measures if each.relation == name]]
+        for relation in [result.relation(run, mine[0])]
+        for measure, (low, high) in zip(mine, bounds(relation, mine), strict=True)
+    }
