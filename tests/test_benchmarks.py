@@ -25,6 +25,7 @@ TITLES = (
     "10. Comparing systems",
     "11. Judging",
     "12. Calls of a judge",
+    "13. The embedded judge",
 )
 
 
