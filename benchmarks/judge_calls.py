@@ -34,7 +34,8 @@ the demo's MiniLM run, {QUESTIONS} questions; chunks are single passages (about 
 tokens of the prompts with their schemas, by the rule of one token for four characters. karat judges
 relevance, claims, entities and statements; ragas context precision, recall, entity recall and
 relevance; deepeval contextual precision, recall and relevancy, with reasons, as it does by itself
-(it has nothing for entities)."""
+(it has nothing for entities). What ragas and deepeval send was counted once, with `--peer`, and is
+repeated here."""
 # measured with --peer; ragas 0.4.3 with langchain-community 0.3.31, deepeval 4.3.1
 RECORDED = {
     "ragas 0.4.3": {"short": (10, 12_681), "long": (10, 19_977), "very long": (10, 56_436)},

@@ -26,12 +26,12 @@ from tests.judges.server import Call, Reaction, serve
 
 LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, Manners().concurrency, 95
 JUDGING = f"""\
-samples of five chunks are judged as a whole, relevance, claims, entities and statements: preparing,
-asking, checking every verdict, on average CALLS calls each. The server is a process of its own,
-which answers each call after {LATENCY * 1000:.0f} ms; {CONCURRENCY} are allowed at once, the
-default. *Busy* is the share of the time in which an allowed call was under way: calls × latency ÷
-({CONCURRENCY} × seconds). The bare sockets write and read the same bytes and do nothing else: what
-this machine and this server allow. The best of the rounds, each in a process of its own that has
+samples of five chunks are judged as a whole, relevance, claims, entities and statements:
+preparing, asking, checking every verdict, on average CALLS calls each. The server is a process of
+its own that answers each call after {LATENCY * 1000:.0f} ms; {CONCURRENCY} are allowed at once,
+the default. *Busy* is the share of the time in which an allowed call was under way: calls ×
+latency ÷ ({CONCURRENCY} × seconds). The bare sockets write and read the same bytes and do nothing
+else: what this machine and this server allow. The best of the rounds, each in a process that has
 judged before."""
 WAYS = {
     "karat": "answers kept in memory",

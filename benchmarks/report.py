@@ -21,7 +21,8 @@ LIBRARIES = ("polars", "numpy", "numba")
 INTRODUCTION = f"""\
 # Benchmarks
 
-Made by `make bench`; every number on this page was measured in one run of it. Each tool computes
+Made by `make bench`; the numbers on this page were measured in one run of it, unless a section says
+otherwise. Each tool computes
 the same six measures from the same seeded files:
 {", ".join(MEASURES)}.
 About 30 documents are judged for each query, with grades 0 to 3; half of them are retrieved.

@@ -9,6 +9,8 @@ import pytest
 
 import karat
 from karat.dialects import known_dialects
+from karat.judges.verdicts import Sample
+from karat.report.account import render
 
 DEMO = Path(karat.__file__).parent / "demo"
 RUN = {"q1": ["a", "x", "a", "b", "n", "c"], "q2": ["y"], "q3": []}
@@ -138,3 +140,69 @@ def test_the_parts_of_a_measure_are_taken_over_its_relation() -> None:
         "recall/containment": 1.0,
         "F/containment": pytest.approx(2 / 3),
     }
+
+
+JUDGED = [
+    {
+        "query": "capital",
+        "question": "What is the capital of Brazil?",
+        "contexts": ["Rio lies by the sea.", "Brasília is the capital of Brazil. It is young."],
+        "reference": "The capital of Brazil is Brasília. It has three million people.",
+    },
+    {
+        "query": "sea",
+        "question": "Where does Rio lie?",
+        "contexts": ["Rio lies by the sea."],
+        "reference": "Rio lies by the sea.",
+    },
+]
+
+
+@pytest.mark.parametrize("name", ["context_precision", "context_recall", "context_relevancy"])
+def test_a_judged_number_is_explained_with_the_verdicts(name: str) -> None:
+    (told,) = karat.explain(JUDGED, measures=[name], query="capital", judge="local:text")
+    whole = karat.judge(JUDGED, [name], judge="local:text").per_query
+    account = told.accounts[-1]
+    assert account.value == whole.filter(query="capital")["value"][0]
+    assert account.divisor
+    assert account.total / account.divisor == pytest.approx(account.value)
+    assert told.judge == "local:text"
+    assert {said.aspect for said in told.verdicts} == {told.relation}
+
+
+def test_claims_say_which_chunk_supports_them_and_why() -> None:
+    (told,) = karat.explain(JUDGED, measures="context_recall", query="capital", judge="local:text")
+    assert [(step.mark, step.covers) for step in told.ranking] == [("rejected", ()), ("hit", (1,))]
+    assert [item.rank for item in told.items] == [2, None]
+    yes = [said for said in told.verdicts if said.value]
+    assert [(said.item, said.rank) for said in yes] == [("The capital of Brazil is Brasília.", 2)]
+    assert "Brasília is the capital of Brazil." in yes[0].quote
+    assert yes[0].reason.startswith("score ")
+
+
+def test_statements_are_the_units_of_their_relation() -> None:
+    name = "context_relevancy"
+    (told,) = karat.explain(JUDGED, measures=name, query="capital", judge="local:text")
+    assert [(step.text, step.chunk) for step in told.ranking] == [
+        ("Rio lies by the sea.", 1),
+        ("Brasília is the capital of Brazil.", 2),
+        ("It is young.", 2),
+    ]
+
+
+def test_the_worst_by_a_judged_measure() -> None:
+    told = karat.explain(JUDGED, measures="context_recall", worst=2, judge="local:text")
+    assert [each.query for each in told] == ["capital", "sea"]
+
+
+def test_a_verdict_that_failed_is_told_as_such() -> None:
+    def judge(_: Sample) -> dict[str, object]:
+        return {"relevance": [None, 2]}
+
+    (told,) = karat.explain(JUDGED, measures="nDCG/relevance", query="capital", judge=judge)
+    assert [said.value for said in told.verdicts] == [None, 2]
+    assert told.accounts[0].value is None
+    assert "1 of 2 verdicts" in (told.accounts[0].reason or "")
+    table = render(told, "table")
+    assert "failed" in table
+    assert "what the judge" in table

@@ -352,7 +352,7 @@ UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {
     "half a ragas record": (
         "samples",
         {"user_input": "?", "retrieved_contexts": ["a"], "response": "so"},
-        r"no field 'gold'.*ragas \(3 of its 14 fields; it needs reference_context_ids or",
+        r"no field 'gold'.*ragas \(3 of its 15 fields; it needs reference_context_ids or",
     ),
     "a typo": ("run", {"query": "q", "retreived": ["a"]}, "did you mean retrieved"),
     "a near name": ("run", {"qid": "q", "retrieved_id": ["a"]}, "closest shapes: .*autorag"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, options
 
 
 @click.command("explain", short_help="Show step by step how a query's numbers come about.")
@@ -30,6 +30,7 @@ from karat.cli import options
     help="A dialect; several are shown side by side, with why they differ.",
 )
 @options.matching
+@asking.judging
 @click.option("--ids", default="identity", metavar="HOW", help="Normalise document ids.")
 @click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
 @click.option("--run-format", metavar="NAME", help="Format of the run, if not told.")
@@ -53,6 +54,7 @@ def command(
     karat explain run.trec --gold qrels.txt --worst 3 -m recall@5
     karat explain samples.jsonl -q 1 --dialect karat --dialect autorag
     karat explain samples.jsonl -q 1 --by rouge-sentence -m recall@5
+    karat explain samples.jsonl -q 1 -m context_recall --judge openai:MODEL
     """
     from karat.explanation.explain import explain  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
@@ -60,7 +62,13 @@ def command(
 
     file, gold = options.paths((run,), gold)
     path = file if isinstance(file, str) else file[0]
-    told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
+    choices |= asking.take(choices)
+    named = measures or DEFAULTS
+    try:
+        told = explain(path, gold, named, dialects=dialects or ("karat",), **choices)
+    except asking.Rehearsed as forecast:
+        options.write(forecast.render(how), output)
+        return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}
         text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"

@@ -11,6 +11,7 @@ from karat.dialects import dialect as find_dialect
 from karat.errors import OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
+from karat.judges.find import find_judge
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from karat.align import Missing, Policy
     from karat.findings import Finding
-    from karat.judges.verdicts import Judge
     from karat.match import Matcher
     from karat.match.ids import Normaliser
     from karat.progress import Report
@@ -42,7 +42,7 @@ def evaluate(
     queries: object = None,
     corpus: object = None,
     embedder: object = None,
-    judge: str | Judge = "local",
+    judge: object = "local",
     judge_options: Mapping[str, Any] | None = None,
     bounds: bool = False,
     level: float | None = 0.95,
@@ -86,7 +86,7 @@ def evaluate(
     matchers = find_matchers(by, wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
-    judges = _judge(judge, judge_options or {}) if judging else None
+    judges = find_judge(judge, **(judge_options or {})) if judging else None
     streams, known, inputs, reading = load_inputs(
         run,
         gold,
@@ -131,14 +131,6 @@ def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
         return choose("column", named, [name for name in queries.columns if name != "query"])
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
     return "source" if shared else None
-
-
-def _judge(judge: str | Judge, options: Mapping[str, Any]) -> Judge:
-    if not isinstance(judge, str) and not options:
-        return judge
-    from karat.judges.find import find_judge  # noqa: PLC0415 - few evaluations need one
-
-    return find_judge(judge, **options)
 
 
 def check(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from karat.evaluation.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Judge
     from karat.measures import Measure
     from karat.progress import Report
     from karat.results.result import Result
@@ -20,7 +19,7 @@ def judge(
     samples: object,
     measures: Iterable[str | Measure] | str = JUDGED,
     *,
-    judge: str | Judge = "local",
+    judge: object = "local",
     gold: object = None,
     queries: object = None,
     corpus: object = None,
@@ -33,7 +32,8 @@ def judge(
     """Let a judge assess what was retrieved, and measure its verdicts.
 
     `samples` are records with a question, what was retrieved, and a reference answer, in any shape
-    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE` or an object that judges.
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a function of a sample, an
+    object that judges, or several of these.
     `keep` and `progress` are those of `evaluate`, other options say how the judge is asked:
     base_url, votes, max_cost, … (docs/judging.md).
 

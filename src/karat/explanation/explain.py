@@ -17,15 +17,19 @@ from karat.errors import InputError, nearest
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.differences import differences
-from karat.explanation.ranking import Item, Step, lay_out
+from karat.explanation.judged import Said, judged_units, verdicts_of
+from karat.explanation.ranking import Item, Step, lay_out, units_of
+from karat.judges.find import find_judge
 from karat.match.ids import normalise_gold
+from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from karat.judges.verdicts import Judge
     from karat.match import Matcher
     from karat.match.ids import Normaliser
     from karat.measures import Measure
@@ -65,6 +69,8 @@ class Explanation:
     items: tuple[Item, ...]
     accounts: tuple[Account, ...]
     differences: tuple[str, ...]
+    judge: str = ""
+    verdicts: tuple[Said, ...] = ()  # of the judge, if there is one
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation as the JSON output prints it."""
@@ -84,10 +90,14 @@ def explain(
     rel: float | None = None,
     corpus: object = None,
     embedder: object = None,
+    judge: object = "local",
+    judge_options: Mapping[str, Any] | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
 ) -> list[Explanation]:
     """Explain one query, or the `worst` ones by the first measure.
+
+    Where a judge draws the relation, its verdicts are told too, with reasons and quotes.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
     >>> (told,) = explain({"q": ["a", "x", "b"]}, gold, "AP", dialects=["karat", "autorag"])
@@ -100,18 +110,29 @@ def explain(
     speaks = [_kind_to_missing(dialect(name)) for name in named]
     listed = [measures] if isinstance(measures, str) else list(measures)
     spoken = [(each, speak(listed, each, rel)) for each in speaks]
-    texts = any(
-        matcher.reads_texts
-        for each, wanted in spoken
-        for matcher in find_matchers(by, wanted, each).values()
-    )
+    matchers = [
+        matcher for each, wanted in spoken for matcher in find_matchers(by, wanted, each).values()
+    ]
+    judged = [isinstance(matcher, Judged) for matcher in matchers]
     streams, known, _, reading = load_inputs(
-        run, gold, run_format, gold_format, skip_bad=False, texts=texts
+        run,
+        gold,
+        run_format,
+        gold_format,
+        skip_bad=False,
+        texts=any(matcher.reads_texts for matcher in matchers),
+        unlabelled=all(judged),
     )
     if reading is not None:
         reading.close()
     table = None if corpus is None else load_corpus(corpus)
-    case = _Case(streams[0], known, by, Material(corpus=table, embedder=embedder, ids=ids))
+    case = _Case(
+        streams[0],
+        known,
+        by,
+        Material(corpus=table, embedder=embedder, ids=ids),
+        find_judge(judge, **(judge_options or {})) if any(judged) else None,
+    )
     chosen = [query] if query is not None else case.worst(*spoken[0], worst)
     return [case.explain(name, spoken) for name in chosen]
 
@@ -129,6 +150,7 @@ class _Case:
     gold: Gold
     by: str | Matcher
     material: Material
+    judge: Judge | None
 
     def worst(self, speaks: Dialect, measures: tuple[Measure, ...], count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure."""
@@ -149,34 +171,48 @@ class _Case:
         rows = pl.concat([batch.filter(mine) for batch in self.stream.batches()])
         alone = Run(self.stream.name, rows, self.stream.order)
         gold = self.gold.only(query)
-        accounts: list[Account] = []
-        for speaks, measures in spoken:
-            result = self._result(alone.stream(), gold, speaks, _with_parts(measures))
-            accounts += (_account(result, measure) for measure in result.measures)
+        keep = max(len(rows), 1)
+        results = [
+            self._result(alone.stream(), gold, speaks, _with_parts(measures), keep)
+            for speaks, measures in spoken
+        ]
+        accounts = [_account(each, measure) for each in results for measure in each.measures]
         first, measures = spoken[0]
-        relation, ranking, items = self._ranking(alone, gold, first, measures)
+        name, matcher = next(iter(find_matchers(self.by, measures, first).items()))
+        if isinstance(matcher, Judged):
+            relation = results[0].relations[alone.name, name]
+            ranking, items = lay_out(judged_units(results[0], matcher.name), relation)
+        else:
+            ranking, items = self._ranking(alone, gold, first, matcher)
         (about,) = gold.queries.to_dicts()
         return Explanation(
             query=query,
             about={name: value for name, value in about.items() if name != "query"},
             dialects=tuple(speaks.name for speaks, _ in spoken),
-            relation=relation,
+            relation=name,
             ranking=ranking,
             items=items,
             accounts=tuple(accounts),
             differences=tuple(differences(accounts, [speaks for speaks, _ in spoken])),
+            judge=self.judge.name if self.judge else "",
+            verdicts=verdicts_of(results[0]) if self.judge else (),
         )
 
     def _result(
-        self, stream: RunStream, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]
+        self,
+        stream: RunStream,
+        gold: Gold,
+        speaks: Dialect,
+        measures: tuple[Measure, ...],
+        keep: int = 0,
     ) -> Result:
-        return assess([stream], gold, measures, speaks, self.by, self.material)
+        how = (speaks, self.by, self.material)
+        return assess([stream], gold, measures, *how, judge=self.judge, keep=keep)
 
     def _ranking(
-        self, run: Run, gold: Gold, speaks: Dialect, measures: tuple[Measure, ...]
-    ) -> tuple[str, tuple[Step, ...], tuple[Item, ...]]:
-        """Lay out the list of one query and its items, by the first relation that is read."""
-        name, matcher = next(iter(find_matchers(self.by, measures, speaks).items()))
+        self, run: Run, gold: Gold, speaks: Dialect, matcher: Matcher
+    ) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
+        """Lay out the list of one query and its items, as a rule relates them."""
         ids = self.material.ids
         gold = gold if ids == "identity" else normalise_gold(gold, ids)
         material = (
@@ -187,7 +223,7 @@ class _Case:
         rows, _ = drawing.rows(run.rows)
         policy = replace(speaks.policy, blank="kept")
         aligned = align(replace(run, rows=rows), drawing.gold, policy)
-        return name, *lay_out(aligned, drawing, relation)
+        return lay_out(units_of(aligned, drawing), relation)
 
 
 def _with_parts(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:

@@ -37,33 +37,48 @@ class Item:
     rank: int | None
 
 
-def lay_out(
-    aligned: Aligned, drawing: Drawing, relation: Relation
-) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
-    """Lay out the units of one query, and its items."""
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of the list, before it is known what it covers."""
+
+    doc: str
+    text: str | None = None
+    chunk: int | None = None
+    scores: tuple[tuple[int, float], ...] = ()
+
+
+def units_of(aligned: Aligned, drawing: Drawing) -> list[Unit]:
+    """Return the units of one query that a rule compares with the gold."""
     units = drawing.units(aligned)
+    scores = _scores(drawing, units)
+    names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
+    chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
+    return [
+        Unit(doc, text if drawing.blank_is_unit else None, chunk[at], scores.get(at, ()))
+        for at, (doc, text) in enumerate(zip(names, units.text, strict=True))
+    ]
+
+
+def lay_out(units: list[Unit], relation: Relation) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
+    """Lay out the units of one query with what they cover, and the items."""
     covers: dict[int, list[int]] = {}
     for rank, item in zip(relation.edge_rank.tolist(), relation.edge_item.tolist(), strict=True):
         covers.setdefault(rank, []).append(item)
     repeats = set(relation.unit_rank[relation.unit_repeat > 0].tolist())
-    scores = _scores(drawing, units)
-    names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
-    chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
+    judged = set(relation.unit_rank[relation.unit_judged].tolist())
     first: dict[int, int] = {}
     steps, hits = [], 0
-    for at, (doc, text) in enumerate(zip(names, units.text, strict=True)):
-        rank = at + 1
+    for rank, unit in enumerate(units, start=1):
         items = covers.get(rank, [])
         relevant = [item for item in items if relation.item_grade[item] >= 1]
-        mark = _mark(items, relevant, first, repeated=rank in repeats)
+        mark = _mark(relevant, first, repeated=rank in repeats, judged=rank in judged)
         hits += mark in ("hit", "again")
         if rank not in repeats:
             for item in items:
                 first.setdefault(item, rank)
         numbers = tuple(item + 1 for item in items)
-        shown = text if drawing.blank_is_unit else None
-        told = (shown, chunk[at], scores.get(at, ()))
-        steps.append(Step(rank, doc, mark, numbers, hits / rank, *told))
+        more = (unit.text, unit.chunk, unit.scores)
+        steps.append(Step(rank, unit.doc, mark, numbers, hits / rank, *more))
     return tuple(steps), tuple(_items(relation, first))
 
 
@@ -96,9 +111,9 @@ def _scores(drawing: Drawing, units: Units) -> dict[int, tuple[tuple[int, float]
     }
 
 
-def _mark(items: list[int], relevant: list[int], first: dict[int, int], *, repeated: bool) -> str:
+def _mark(relevant: list[int], first: dict[int, int], *, repeated: bool, judged: bool) -> str:
     if repeated:
         return "repeated"
     if relevant:
         return "hit" if any(item not in first for item in relevant) else "again"
-    return "rejected" if items else "unjudged"
+    return "rejected" if judged else "unjudged"

@@ -26,6 +26,8 @@ def render(told: Explanation, how: str, *, color: bool = False) -> str:
     draw = markdown if how == "markdown" else partial(terminal, color=color)
     clean = escape if how == "markdown" else printable
     parts = [clean(_heading(told)) + "\n", draw(_ranking(told)), draw(_items(told))]
+    if told.verdicts:
+        parts.append(draw(_verdicts(told)))
     if len(told.dialects) > 1:
         parts.append(draw(_values(told)))
     bullet = "- " if how == "markdown" else "  "
@@ -116,6 +118,27 @@ def _items(told: Explanation) -> Grid:
     good = {(at, 3) for at, item in enumerate(told.items) if item.rank is not None}
     bad = {(at, 3) for at, item in enumerate(told.items) if item.rank is None and item.grade > 0}
     return Grid(title, ["item", "any of", "grade", "found"], rows, left=2, good=good, bad=bad)
+
+
+def _verdicts(told: Explanation) -> Grid:
+    """Lay out what the judge said about each chunk and item."""
+    rows = [
+        [
+            said.aspect,
+            _short(said.item, 40),
+            "–" if said.rank is None else str(said.rank),
+            "failed" if said.value is None else str(said.value) + (" ?" if said.unproven else ""),
+            _short(said.reason, 48),
+            _short(said.quote, 48),
+        ]
+        for said in told.verdicts
+    ]
+    title = f"what the judge {told.judge} said"
+    title += ", ? marks a yes that no quote proves" * any(said.unproven for said in told.verdicts)
+    header = ["about", "question, claim, entity or statement", "chunk", "verdict", "why", "quote"]
+    good = {(at, 3) for at, said in enumerate(told.verdicts) if said.value}
+    bad = {(at, 3) for at, said in enumerate(told.verdicts) if said.value is None}
+    return Grid(title, header, rows, left=len(header), good=good, bad=bad)
 
 
 def _values(told: Explanation) -> Grid:

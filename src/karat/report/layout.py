@@ -149,6 +149,8 @@ def judge_line(judge: Mapping[str, Any]) -> str:
         failed = sum(judge["failed"].values())
         told += [f"{failed:,} failed"] if failed else []
         told += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
+        votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
+        told += [f"votes agree ({', '.join(votes)})"] if votes else []
     told += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
     return f"judge {judge['name']}: {', '.join(told)}" if told else ""
 
