@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from karat.judges.asking.client import Manners
 from karat.judges.asking.endpoint import Endpoint
 from karat.judges.asking.request import Message, Request
-from karat.judges.asking.run import ask_all
+from karat.judges.asking.run import hold_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karat.judges.asking.answers import Outcome
+    from karat.judges.asking.run import Ask
     from tests.judges.server import Server
 
 SCHEMA: dict[str, Any] = {
@@ -30,6 +34,15 @@ def question(text: object = "hello", **more: Any) -> Request:
 
 def endpoint_of(server: Server, model: str = "some-model") -> Endpoint:
     return Endpoint.find(model, base_url=server.url, key=KEY)
+
+
+def ask_all(requests: Iterable[Request], endpoint: Endpoint, **more: Any) -> list[Outcome]:
+    """Ask single requests, and return how each ended, in their order."""
+    return hold_all((partial(_ask_once, request) for request in requests), endpoint, **more)
+
+
+async def _ask_once(request: Request, ask: Ask) -> Outcome:
+    return await ask(request)
 
 
 def ask(server: Server, *requests: Request, **more: Any) -> list[Outcome]:

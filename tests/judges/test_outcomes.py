@@ -19,8 +19,7 @@ from karat.judges.asking.budget import Ledger
 from karat.judges.asking.cache import Cache
 from karat.judges.asking.client import Manners
 from karat.judges.asking.parse import Unreadable, extract_object
-from karat.judges.asking.run import ask_all
-from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question
+from tests.judges.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.judges.server import Call, Reaction, Script, as_json, chat, echo, error, serve
 
 GOOD = '{"heard": "hello"}'

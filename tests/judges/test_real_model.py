@@ -25,9 +25,9 @@ from karat.judges.asking.endpoint import Endpoint
 from karat.judges.asking.parse import extract_object
 from karat.judges.asking.prices import estimate_prompt
 from karat.judges.asking.request import Message, Request
-from karat.judges.asking.run import ask_all
 from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import Sample
+from tests.judges.asking import ask_all
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
 
 if TYPE_CHECKING:

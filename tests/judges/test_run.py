@@ -21,8 +21,8 @@ import pytest
 from karat.judges.asking.answers import Answer, Failure
 from karat.judges.asking.budget import Ledger
 from karat.judges.asking.cache import FILE, Cache
-from karat.judges.asking.run import OPEN, Ask, Talk, ask_all, hold_all
-from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
+from karat.judges.asking.run import OPEN, Ask, Talk, hold_all
+from tests.judges.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
 from tests.judges.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ import json, sys
 from dataclasses import replace
 from karat.judges.asking.cache import Cache
 from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.run import ask_all
-from tests.judges.asking import HASTE, SCHEMA, question
+from tests.judges.asking import HASTE, SCHEMA, ask_all, question
 url, folder, count = sys.argv[1:]
 requests = [question(number, schema=SCHEMA) for number in range(int(count))]
 endpoint = Endpoint.find("m", base_url=url, key="")

@@ -15,8 +15,7 @@ from karat.judges.asking.budget import Ledger
 from karat.judges.asking.cache import Cache
 from karat.judges.asking.client import Manners
 from karat.judges.asking.endpoint import DEFAULT_URL, Endpoint, Secret
-from karat.judges.asking.run import ask_all
-from tests.judges.asking import HASTE, KEY, ask, endpoint_of, question
+from tests.judges.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.judges.server import Call, Reaction, as_json, chat, error, serve
 
 if TYPE_CHECKING:

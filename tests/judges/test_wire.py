@@ -15,8 +15,7 @@ import pytest
 from karat.errors import JudgeError, KaratError, OptionError
 from karat.judges.asking.answers import Answer, Failure, Reason
 from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.run import ask_all
-from tests.judges.asking import HASTE, KEY, ask, question
+from tests.judges.asking import HASTE, KEY, ask, ask_all, question
 from tests.judges.server import Call, Reaction, chat, echo, serve
 
 if TYPE_CHECKING:

@@ -204,6 +204,14 @@ def test_a_shape_is_told_from_its_fields(shape: str) -> None:
         assert found.name == name
 
 
+@pytest.mark.parametrize("name", ["query_id", "qid", "query", "id"])
+def test_samples_of_ragas_keep_their_own_ids(name: str) -> None:
+    record = {name: "x7", "user_input": "Why?", "retrieved_contexts": ["a b"], "reference": "c"}
+    gold = record | {"reference_contexts": ["a b"]}
+    result = karat.evaluate([gold], measures="recall", by="exact")
+    assert result.per_query["query"].to_list() == ["x7"]
+
+
 def test_what_is_no_list_describes_the_query() -> None:
     result = karat.evaluate(SAMPLES["liverag"], measures=["RR"], dialect="liverag")
     assert set(result.queries.columns) == {"query", "question", "reference", "context"}
@@ -352,7 +360,7 @@ UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {
     "half a ragas record": (
         "samples",
         {"user_input": "?", "retrieved_contexts": ["a"], "response": "so"},
-        r"no field 'gold'.*ragas \(3 of its 15 fields; it needs reference_context_ids or",
+        r"no field 'gold'.*ragas \(3 of its 16 fields; it needs reference_context_ids or",
     ),
     "a typo": ("run", {"query": "q", "retreived": ["a"]}, "did you mean retrieved"),
     "a near name": ("run", {"qid": "q", "retrieved_id": ["a"]}, "closest shapes: .*autorag"),

@@ -10,12 +10,10 @@ import polars as pl
 
 from karat.match.ids import edges_of
 from karat.match.matcher import Scores
-from karat.match.texts import chunks, sentences, text_gold, with_texts
+from karat.match.texts import TextDrawing
 
 if TYPE_CHECKING:
-    from karat.align import Aligned
     from karat.data import Floats, Gold, Ints
-    from karat.findings import Finding
     from karat.match.matcher import Edges, Material, Units
     from karat.match.sentences import Splitter
 
@@ -25,10 +23,8 @@ if TYPE_CHECKING:
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 
 
-class PairDrawing:
+class PairDrawing(TextDrawing):
     """Draws an edge from a unit to an item where their texts score at least the threshold."""
-
-    blank_is_unit = True
 
     def __init__(  # noqa: PLR0917
         self,
@@ -39,24 +35,11 @@ class PairDrawing:
         policy: str,
         splitter: Splitter | None = None,
     ) -> None:
-        self.gold = text_gold(gold, material.corpus, policy, splitter)
-        self._corpus = material.corpus
+        super().__init__(gold, material, policy, splitter)
         self._compare = compare
         self._threshold = threshold
-        self._policy = policy
-        self._splitter = splitter
         self._texts, self._text_of_member = number_texts(self.gold.member_doc)
         self._member_query = self.gold.member_query
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put texts in the place of ids."""
-        return with_texts(rows, self._corpus, self._policy)
-
-    def units(self, aligned: Aligned) -> Units:
-        """Return the chunks of a batch, or their sentences."""
-        if self._splitter is None:
-            return chunks(aligned)
-        return sentences(aligned, self._splitter, self._policy)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the units whose score reaches the threshold."""

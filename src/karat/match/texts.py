@@ -17,6 +17,7 @@ from karat.match.words import tidy
 
 if TYPE_CHECKING:
     from karat.align import Aligned
+    from karat.match.matcher import Material
     from karat.match.sentences import Splitter
 
 TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
@@ -212,3 +213,27 @@ __all__ = [
     "texts_of",
     "with_texts",
 ]
+
+
+class TextDrawing:
+    """What all have in common that draw edges between texts: chunks or sentences as units."""
+
+    blank_is_unit = True
+
+    def __init__(
+        self, gold: Gold, material: Material, policy: str, splitter: Splitter | None
+    ) -> None:
+        self.gold = text_gold(gold, material.corpus, policy, splitter)
+        self._corpus = material.corpus
+        self._policy = policy
+        self._splitter = splitter
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Put texts in the place of ids."""
+        return with_texts(rows, self._corpus, self._policy)
+
+    def units(self, aligned: Aligned) -> Units:
+        """Return the chunks of a batch, or their sentences."""
+        if self._splitter is None:
+            return chunks(aligned)
+        return sentences(aligned, self._splitter, self._policy)

@@ -1,4 +1,4 @@
-"""Ask many things: each request once, many under way, from any script or notebook."""
+"""Hold many talks with a server: each request once, many under way, from any script or notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,33 +30,6 @@ Ask: TypeAlias = "Callable[[Request], Awaitable[Outcome]]"
 Talk: TypeAlias = Callable[[Ask], Awaitable[T]]
 Report: TypeAlias = Callable[[int], None]  # is told how many talks have ended
 News: TypeAlias = "queue.SimpleQueue[int | None]"
-
-
-def ask_all(
-    requests: Iterable[Request],
-    endpoint: Endpoint,
-    *,
-    cache: Cache | None = None,
-    ledger: Ledger | None = None,
-    manners: Manners | None = None,
-    rng: np.random.Generator | None = None,
-    progress: Report | None = None,
-) -> list[Outcome]:
-    """Ask all requests and return how each ended, in their order; see `hold_all`."""
-    talks = (partial(_ask_once, request) for request in requests)
-    return hold_all(
-        talks,
-        endpoint,
-        cache=cache,
-        ledger=ledger,
-        manners=manners,
-        rng=rng,
-        progress=progress,
-    )
-
-
-async def _ask_once(request: Request, ask: Ask) -> Outcome:
-    return await ask(request)
 
 
 def hold_all(

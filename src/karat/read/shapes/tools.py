@@ -49,7 +49,7 @@ NATIVE = register_shape(
 RAGAS = register_shape(
     Shape(
         "ragas",
-        query=("query_id", "qid", "query"),
+        query=("query_id", "qid", "query", "id"),
         question=("user_input", "question"),
         retrieved=("retrieved_context_ids", "retrieved_contexts", "contexts"),
         gold=("reference_context_ids", "reference_contexts"),
@@ -61,7 +61,7 @@ RAGAS = register_shape(
 DEEPEVAL = register_shape(
     Shape(
         "deepeval",
-        query=("query_id", "qid", "query"),
+        query=("query_id", "qid", "query", "id"),
         question=("input",),
         retrieved=("retrieval_context",),
         gold=("context",),
@@ -74,7 +74,7 @@ DEEPEVAL = register_shape(
 CONTINUOUS_EVAL = register_shape(
     Shape(
         "continuous-eval",
-        query=("uid", "query"),
+        query=("uid", "query", "id"),
         question=("question",),
         retrieved=("retrieved_context",),
         gold=("ground_truth_context",),
