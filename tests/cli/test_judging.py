@@ -152,3 +152,67 @@ def test_the_card_of_a_model_can_be_rehearsed(
     done = cli("judge-card", labels, *judge, "--dry-run", "--no-cache", "--format", "json")
     assert done.code == 0, done
     assert json.loads(done.out)["forecast"]["calls"] == 1
+
+
+@pytest.fixture
+def two(save: Save) -> list[Path]:
+    """Return the samples of two systems about the same question."""
+    other = RECORDS[0] | {"retrieved_contexts": ["Rio was the capital of Brazil before."]}
+    return [save("one.jsonl", json.dumps(RECORDS[0])), save("two.jsonl", json.dumps(other))]
+
+
+def test_a_dry_run_counts_all_systems_and_the_same_request_once(
+    cli: Karat, two: list[Path], openai: tuple[Server, list[str]]
+) -> None:
+    server, judge = openai
+    named = ("-m", "context_entities_recall", "--format", "json")
+    done = cli("compare", *two, *named, *judge, "--dry-run")
+    assert done.code == 0, done
+    # the entities of the reference are listed once, and looked for in the chunks of both
+    assert json.loads(done.out)["forecast"]["calls"] == 3
+    assert not server.calls
+
+
+def test_one_budget_for_all_systems(
+    cli: Karat, two: list[Path], openai: tuple[Server, list[str]]
+) -> None:
+    server, judge = openai
+    done = cli("compare", *two, "-m", "context_precision", *judge, "--max-calls", "1")
+    assert done.code == 0, done
+    assert "left out" in done.err
+    assert len(server.calls) == 1
+    done = cli("compare", *two, "-m", "context_precision", *judge, "--format", "json")
+    assert done.code == 0, done
+    told = json.loads(done.out)
+    assert [row["n"] for row in told["comparisons"]] == [1]
+    assert told["findings"] == []
+    assert len(server.calls) == 3
+
+
+def test_two_judges_are_not_compared_silently(cli: Karat, two: list[Path], tmp_path: Path) -> None:
+    for name, path, judge in (("a", two[0], "local:text"), ("b", two[1], "local:text(claims=.9)")):
+        spec = ("-m", "context_recall", "--judge", judge, "--save", tmp_path / name)
+        assert cli("score", path, *spec).code == 0
+    done = cli("compare", tmp_path / "a", tmp_path / "b")
+    assert done.code == 0, done
+    assert "judge: local:text(claims=0.9) instead of local:text" in done.err
+
+
+def test_a_judged_number_is_explained(cli: Karat, samples: Path) -> None:
+    done = cli("explain", samples, "-m", "context_recall", "--judge", "local:text")
+    assert done.code == 0, done
+    assert "what the judge local:text said" in done.out
+    assert "context_recall (karat) = " in done.out
+
+
+def test_a_judged_measure_at_many_cutoffs_is_asked_for_once(
+    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+) -> None:
+    server, judge = openai
+    named = ("-m", "context_recall", "--at", "1,2,5", "--format", "json")
+    guess = cli("curve", samples, *named, *judge, "--dry-run")
+    assert (json.loads(guess.out)["forecast"]["calls"], len(server.calls)) == (1, 0)
+    done = cli("curve", samples, *named, *judge)
+    assert done.code == 0, done
+    assert [row["k"] for row in json.loads(done.out)["curve"]] == [1, 2, 5]
+    assert len(server.calls) == 1

@@ -263,3 +263,13 @@ def test_what_is_missing_is_named(
     monkeypatch.delitem(sys.modules, "karat.web.serving", raising=False)
     done = cli("view", demo_folder)
     assert (done.code, "karat[web]" in done.err) == (2, True)
+
+
+def test_the_judge_is_named_at_the_top() -> None:
+    sample = {"user_input": "Why not?", "retrieved_contexts": ["Because so."], "reference": "So."}
+    systems = {
+        name: karat.judge([sample], "context_recall", judge=name, keep=3)
+        for name in ("local:text", "local:text(claims=0.9)")
+    }
+    content = page(prepare(lay_side_by_side([systems])))
+    assert "by claims · judge local:text, local:text(claims=0.9)" in content

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from karat.judges.asking.forecast import Forecast
     from karat.judges.asking.request import Json
@@ -117,20 +118,46 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     return {"judge": spec, "judge_options": given}
 
 
-class Rehearsed(Exception):  # noqa: N818 - it is the answer, not an error
-    """What a judge would have asked."""
+def rehearsal(choices: Mapping[str, Any]) -> Rehearsal | None:
+    """Return what stood in the place of the judge, if only that was asked for."""
+    judge = choices.get("judge")
+    return judge if isinstance(judge, Rehearsal) else None
 
-    def __init__(self, forecast: Forecast) -> None:
-        super().__init__("a dry run")
-        self.forecast = forecast
+
+class Rehearsal:
+    """In the place of a judge: remembers what it is asked, gives no verdict, and costs nothing."""
+
+    def __init__(self, judge: Judge) -> None:
+        if not hasattr(judge, "dry_run"):
+            raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
+        self._judge = judge
+        self._samples: list[Sample] = []
+        self._aspects: frozenset[Aspect] = frozenset()
+        self.name = judge.name
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        progress: Report | None = None,
+    ) -> list[Judged]:
+        """Fail every sample."""
+        from karat.judges.verdicts import Judged  # noqa: PLC0415
+
+        del progress
+        self._samples += samples
+        self._aspects |= aspects
+        return [Judged(failures=dict.fromkeys(aspects, "a dry run"))] * len(samples)
+
+    def about(self) -> dict[str, Any]:
+        """Return nothing: nobody was asked."""
+        return {}
 
     def render(self, how: str) -> str:
-        """Return the forecast as text, or as JSON."""
-        guess = self.forecast
+        """Return what all that was asked would take, as text or as JSON."""
+        guess: Forecast = self._judge.dry_run(self._samples, self._aspects)
         if how == "json":
-            names = ("requests", "calls", "stored", "prompt_tokens", "completion_tokens", "cost")
-            found = {name: getattr(guess, name) for name in names}
-            return json.dumps({"forecast": found}, indent=1) + "\n"
+            return json.dumps({"forecast": asdict(guess)}, indent=1) + "\n"
         cost = "unknown, give --prices" if guess.cost is None else f"{guess.cost:.4f}"
         return (
             f"calls: {guess.calls} ({guess.stored} more are in the cache)\n"
@@ -141,28 +168,4 @@ class Rehearsed(Exception):  # noqa: N818 - it is the answer, not an error
         )
 
 
-class Rehearsal:
-    """In the place of a judge: says what it would ask instead of asking."""
-
-    def __init__(self, judge: Judge) -> None:
-        if not hasattr(judge, "dry_run"):
-            raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
-        self._judge = judge
-        self.name = judge.name
-
-    def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
-        progress: Report | None = None,
-    ) -> list[Judged]:
-        """Raise the forecast."""
-        del progress
-        raise Rehearsed(self._judge.dry_run(samples, aspects))
-
-    def about(self) -> dict[str, Any]:
-        """Return nothing: nobody was asked."""
-        return {}
-
-
-__all__ = ["Rehearsed", "judging", "take"]
+__all__ = ["Rehearsal", "judging", "rehearsal", "take"]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from karat.cli import gating, options
+from karat.cli import asking, gating, options
 from karat.report.comparison import FORMATS
 
 
@@ -56,6 +56,7 @@ from karat.report.comparison import FORMATS
     show_default=True,
     help="How much worse is still good enough for --no-regression.",
 )
+@asking.judging
 @gating.deciding
 @click.option("--format", "how", type=click.Choice(FORMATS), default="table")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
@@ -77,6 +78,7 @@ def command(
     karat compare old.trec new.trec --gold qrels.txt -m recall@10
     karat compare results/main results/branch --no-regression recall@5,nDCG@10 --margin 0.02
     karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs --format latex
+    karat compare a.jsonl b.jsonl -m context_recall --judge openai:MODEL --max-cost 5
 
     The first one is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
@@ -91,10 +93,16 @@ def command(
     if telling.junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
     files, gold = _files(runs, gold)
-    chosen = _chosen(choices) | {"gold": gold, "moved": moved}
+    judge = _judge(asking.take(choices))
+    named = [*measures, *guarded] or None
+    chosen = _chosen(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        comparison = compare(*files, measures=[*measures, *guarded] or None, **chosen)
+        if (rehearsal := asking.rehearsal(judge)) is not None:
+            _evaluate(files, named, chosen)
+            options.write(rehearsal.render(how), output)
+            return 0
+        comparison = compare(*files, measures=named, **chosen)
     gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())
     text = render(comparison, how, moved=moved, color=options.use_color())
     options.write(gating.with_verdicts(text, gate, how), output)
@@ -110,6 +118,22 @@ def _files(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | No
     if runs.count("-") > 1:
         raise click.UsageError("standard input can be read only once")
     return ["/dev/stdin" if run == "-" else run for run in runs], None
+
+
+def _judge(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return one judge for all systems, so that a budget holds for all; none if none was named."""
+    from karat.judges.find import find_judge  # noqa: PLC0415
+
+    spec, given = asked["judge"], asked.get("judge_options", {})
+    return {} if spec == "local" and not given else {"judge": find_judge(spec, **given)}
+
+
+def _evaluate(files: list[str], measures: list[str] | None, chosen: dict[str, Any]) -> None:
+    """Evaluate the systems without comparing them: what is needed of a judge, it is asked for."""
+    from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
+
+    given = {name: value for name, value in chosen.items() if name in OPTIONS}
+    gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=given)
 
 
 def _chosen(choices: dict[str, Any]) -> dict[str, Any]:

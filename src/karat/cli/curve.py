@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, options
 
 
 @click.command("curve", short_help="Show measures at many cutoffs.")
@@ -19,6 +19,7 @@ from karat.cli import options
     "--reach", multiple=True, metavar="MEASURE>=VALUE", help="Say the smallest K that is enough."
 )
 @click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@asking.judging
 @click.option(
     "--format", "how", type=click.Choice(["table", "json", "csv", "markdown"]), default="table"
 )
@@ -39,6 +40,7 @@ def command(
     \b
     karat curve run.trec --gold qrels.txt
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
+    karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
@@ -46,10 +48,14 @@ def command(
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
+    choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
     names = list(measures) or ["recall", "P"]
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, names, progress=progress, **choices)
+        if (rehearsal := asking.rehearsal(choices)) is not None:
+            options.write(rehearsal.render(how), output)
+            return
         table = curve(result, result.measures, cutoffs)
         enough = _enough(result, targets)
     if how == "json":

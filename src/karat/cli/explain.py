@@ -63,11 +63,9 @@ def command(
     file, gold = options.paths((run,), gold)
     path = file if isinstance(file, str) else file[0]
     choices |= asking.take(choices)
-    named = measures or DEFAULTS
-    try:
-        told = explain(path, gold, named, dialects=dialects or ("karat",), **choices)
-    except asking.Rehearsed as forecast:
-        options.write(forecast.render(how), output)
+    told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
+    if (rehearsal := asking.rehearsal(choices)) is not None:
+        options.write(rehearsal.render(how), output)
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}

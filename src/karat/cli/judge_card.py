@@ -61,7 +61,7 @@ def command(
     karat judge-card labels.jsonl --judge openai:MODEL --base-url URL --max-cost 2
     karat judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
     """
-    from karat.judges.cards.card import judge_card  # noqa: PLC0415
+    from karat.judges.cards.card import judge_card, verdicts  # noqa: PLC0415
     from karat.judges.cards.labels import load_labels  # noqa: PLC0415
     from karat.judges.cards.shelf import save_card  # noqa: PLC0415
     from karat.judges.find import find_judge  # noqa: PLC0415
@@ -74,19 +74,14 @@ def command(
     asked = find_judge(chosen["judge"], **chosen.get("judge_options", {}))
     again = None
     given = load_labels(options.paths((labels,), None)[0], **texts)
-    try:
-        with options.progress("judging") as tell:
-            card = judge_card(
-                asked,
-                given,
-                progress=tell,
-                **choices,
-            )
-            if recalibrate:
-                again = _again(asked, given, aspect=choices["aspect"], rel=choices["rel"])
-    except asking.Rehearsed as forecast:
-        options.write(forecast.render(how), output)
+    if (rehearsal := asking.rehearsal(chosen)) is not None:
+        verdicts(asked, given, choices["aspect"])
+        options.write(rehearsal.render(how), output)
         return
+    with options.progress("judging") as tell:
+        card = judge_card(asked, given, progress=tell, **choices)
+        if recalibrate:
+            again = _again(asked, given, aspect=choices["aspect"], rel=choices["rel"])
     options.write(render(card, how, again), output)
     if not no_save:
         click.echo(f"note: card kept in {save_card(card, save)}", err=True)

@@ -87,17 +87,16 @@ def command(
     files, gold = options.paths(runs, gold)
     named = [*(measures or DEFAULTS), *gates.measures]
     keep = KEPT if save is not None else 0
-    try:
-        with options.progress("measuring") as progress:
-            result = evaluate(
-                files, gold, named, level=level or None, keep=keep, progress=progress, **choices
-            )
-            gate = gates.hold(result)
-            color, width = options.use_color(), options.width(output)
-            text = render(result, how, per_query=per_query, by=slices, color=color, width=width)
-    except asking.Rehearsed as forecast:
-        options.write(forecast.render(how), output)
-        return 0
+    with options.progress("measuring") as progress:
+        result = evaluate(
+            files, gold, named, level=level or None, keep=keep, progress=progress, **choices
+        )
+        if (rehearsal := asking.rehearsal(choices)) is not None:
+            options.write(rehearsal.render(how), output)
+            return 0
+        gate = gates.hold(result)
+        color, width = options.use_color(), options.width(output)
+        text = render(result, how, per_query=per_query, by=slices, color=color, width=width)
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:

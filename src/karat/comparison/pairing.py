@@ -23,6 +23,8 @@ BETWEEN = ("unpaired-query", "other-gold", "other-choice")  # findings about two
 LISTED = 10  # queries that a finding names
 ONE_SIDED = "query that only the baseline or only this system has: left out of the comparison"
 NO_VALUE = "query with a value for only one of the baseline and this system: left out"
+# what changes the verdicts of a judge of the same name
+ASKED = ("endpoint", "prompts", "options", "votes", "decompose", "apart", "version", "entities")
 OTHER_GOLD = "query with another gold than for the baseline: that makes a difference of its own"
 
 
@@ -151,7 +153,7 @@ def _other_gold(base: System, system: System) -> pl.Series:
     """Return the queries for which the two were held against different items."""
     found = [pl.Series("query", [], dtype=pl.String)]
     for one, other in zip(_relations(base), _relations(system), strict=True):
-        if _same_gold(one, other):
+        if one.needed or _same_gold(one, other):  # needed: a judge grades what each retrieved
             continue
         before, after = _items(one), _items(other)
         keys = ["query", "doc", "grade"]
@@ -185,7 +187,10 @@ def _items(relation: Relation) -> pl.DataFrame:
 
 def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
     """Return what was decided otherwise than for the baseline."""
-    mine, theirs = ({**each.policy.as_dict(), "ids": each.ids} for each in (base, other))
+    mine, theirs = (
+        {**each.policy.as_dict(), "ids": each.ids, "judge": each.judge.get("name", "none")}
+        for each in (base, other)
+    )
     differ = [
         f"{name}: {theirs[name]} instead of {mine[name]}"
         for name in mine
@@ -195,6 +200,11 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         f"{name}: {dict(other.settings[name])} instead of {dict(base.settings[name])}"
         for name in base.settings.keys() & other.settings.keys()
         if dict(base.settings[name]) != dict(other.settings[name])
+    ]
+    differ += [
+        f"{name} of the judge"
+        for name in ASKED
+        if mine["judge"] == theirs["judge"] and base.judge.get(name) != other.judge.get(name)
     ]
     if not differ:
         return []

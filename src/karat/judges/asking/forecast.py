@@ -35,14 +35,19 @@ def forecast(
     cache: Cache | None = None,
     prices: Prices | None = None,
     answer_tokens: int = TYPICAL_ANSWER,
+    seen: set[bytes] | None = None,
 ) -> Forecast:
     """Guess what asking would take: each distinct request once, if it is not known yet.
+
+    `seen` are requests that were counted before; those of this forecast are added to them.
 
     The tokens of prompts follow the rule of `estimate_tokens`; an answer has `answer_tokens`, or
     the request's own limit if that is lower.
     """
     keyed = [(request.key(endpoint), request) for request in requests]
-    distinct = dict(keyed)
+    seen = set() if seen is None else seen
+    distinct = {key: request for key, request in keyed if key not in seen}
+    seen |= distinct.keys()
     known = cache.get(list(distinct)) if cache is not None else {}
     asked = [request for key, request in distinct.items() if key not in known]
     limits = (request.most_tokens for request in asked)

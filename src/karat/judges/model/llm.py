@@ -124,6 +124,7 @@ class LLMJudge:
     def dry_run(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> Forecast:
         """Guess what judging would take, without asking; what is in the cache is free."""
         parts: list[Forecast] = []
+        seen: set[bytes] = set()
         rules = replace(self._rules, tally=Tally())
         cache = self._opened()
         for start in range(0, len(samples), BATCH):
@@ -138,6 +139,7 @@ class LLMJudge:
                 cache=cache,
                 prices=self.ledger.prices,
                 answer_tokens=typical_answer([*unknown, *more]),
+                seen=seen,
             )
             parts.append(part)
         return total(parts)

@@ -61,6 +61,8 @@ def page(prepared: Prepared, *, live: dict[str, Any] | None = None, tools: str =
     result = panel.systems[0].result
     lede = f"{panel.queries.height:,} queries · dialect {text(result.dialect)} · by "
     lede += text(", ".join(result.settings) or result.drawn_by)
+    if judges := {each.result.judge["name"]: None for each in panel.systems if each.result.judge}:
+        lede += f" · judge {text(', '.join(judges))}"
     if panel.only is not None:
         lede += f" · only where {text(panel.only[0])} is {text(panel.only[1])}"
     if len(panel.names) > 1:
