@@ -129,6 +129,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "openai:m", "--timeout", "0"], "timeout must be above 0"),
         (["--judge", "local:text", "--apart"], "takes no apart"),
         (["--judge", "locl"], "did you mean local?"),
+        (["--judge", "openai"], "write openai:MODEL"),
         (["--judge", "local:text", "--dry-run"], "asks nobody"),
         (["--judge", "local:text", "--votes", "3"], "takes no votes"),
         (["--judge", "openai:m", "--refresh", "--no-cache"], "exclude each other"),

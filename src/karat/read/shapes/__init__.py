@@ -6,7 +6,7 @@ A plugin adds one with `register_shape` in a module that an entry point of the g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from karat.errors import InputError, nearest
 from karat.read.shapes import tools  # registers the shapes
@@ -33,14 +33,20 @@ def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
     """Return the error for a record that has no known shape, with those that come closest."""
     given = [str(name) for name in names]
     missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
-    guesses = (nearest(name, [side]) for side in missing for name in given)
+    guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
     return InputError(
         f"the record has no field {' and no field '.join(map(repr, missing))}"
         f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
         f"found only {', '.join(given[:20]) or 'nothing'}",
         where=where,
-        fix="; ".join(filter(None, [next(filter(None, guesses), ""), _closest(given, role)])),
+        fix="; ".join([*guesses, *_advice(given, missing, role)]),
     )
+
+
+def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
+    yield _closest(given, role)
+    if missing == ["gold"] and _holds(given, "question"):
+        yield "or let a judge say what is relevant: -m context_precision"
 
 
 def _holds(given: list[str], side: str) -> bool:
