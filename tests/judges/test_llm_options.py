@@ -361,5 +361,5 @@ def test_options_that_make_no_sense(options: dict[str, Any], what: str) -> None:
 
 
 def test_a_judge_needs_a_model() -> None:
-    with pytest.raises(OptionError, match="unknown judge 'openai:'"):
+    with pytest.raises(OptionError, match="the judge openai of what"):
         find_judge("openai:")
