@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karat.cli import options
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -39,16 +41,16 @@ def _as_options(
     _: click.Context, __: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, Json] | None:
     """Read fields of a call: values are JSON, and words that are not JSON stand for themselves."""
-    options: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not name.strip() or not equals:
             raise click.BadParameter(f"{each!r} is not NAME=VALUE")
         try:
-            options[name.strip()] = json.loads(value)
+            fields[name.strip()] = json.loads(value)
         except ValueError:
-            options[name.strip()] = value.strip()
-    return options or None
+            fields[name.strip()] = value.strip()
+    return fields or None
 
 
 def judging(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,10 +120,13 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     return {"judge": spec, "judge_options": given}
 
 
-def rehearsal(choices: Mapping[str, Any]) -> Rehearsal | None:
-    """Return what stood in the place of the judge, if only that was asked for."""
+def rehearsed(choices: Mapping[str, Any], how: str, output: str | None) -> bool:
+    """Write what the judge would have taken, if only that was asked for."""
     judge = choices.get("judge")
-    return judge if isinstance(judge, Rehearsal) else None
+    if not isinstance(judge, Rehearsal):
+        return False
+    options.write(judge.render(how), output)
+    return True
 
 
 class Rehearsal:
@@ -168,4 +173,4 @@ class Rehearsal:
         )
 
 
-__all__ = ["Rehearsal", "judging", "rehearsal", "take"]
+__all__ = ["Rehearsal", "judging", "rehearsed", "take"]

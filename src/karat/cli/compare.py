@@ -98,9 +98,9 @@ def command(
     chosen = _chosen(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        if (rehearsal := asking.rehearsal(judge)) is not None:
+        if isinstance(judge.get("judge"), asking.Rehearsal):
             _evaluate(files, named, chosen)
-            options.write(rehearsal.render(how), output)
+            asking.rehearsed(judge, how, output)
             return 0
         comparison = compare(*files, measures=named, **chosen)
     gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())

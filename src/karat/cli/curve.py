@@ -53,8 +53,7 @@ def command(
     names = list(measures) or ["recall", "P"]
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, names, progress=progress, **choices)
-        if (rehearsal := asking.rehearsal(choices)) is not None:
-            options.write(rehearsal.render(how), output)
+        if asking.rehearsed(choices, how, output):
             return
         table = curve(result, result.measures, cutoffs)
         enough = _enough(result, targets)

@@ -64,8 +64,7 @@ def command(
     path = file if isinstance(file, str) else file[0]
     choices |= asking.take(choices)
     told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
-    if (rehearsal := asking.rehearsal(choices)) is not None:
-        options.write(rehearsal.render(how), output)
+    if asking.rehearsed(choices, how, output):
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}

@@ -74,9 +74,9 @@ def command(
     asked = find_judge(chosen["judge"], **chosen.get("judge_options", {}))
     again = None
     given = load_labels(options.paths((labels,), None)[0], **texts)
-    if (rehearsal := asking.rehearsal(chosen)) is not None:
+    if isinstance(asked, asking.Rehearsal):
         verdicts(asked, given, choices["aspect"])
-        options.write(rehearsal.render(how), output)
+        asking.rehearsed(chosen, how, output)
         return
     with options.progress("judging") as tell:
         card = judge_card(asked, given, progress=tell, **choices)

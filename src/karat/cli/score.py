@@ -91,8 +91,7 @@ def command(
         result = evaluate(
             files, gold, named, level=level or None, keep=keep, progress=progress, **choices
         )
-        if (rehearsal := asking.rehearsal(choices)) is not None:
-            options.write(rehearsal.render(how), output)
+        if asking.rehearsed(choices, how, output):
             return 0
         gate = gates.hold(result)
         color, width = options.use_color(), options.width(output)

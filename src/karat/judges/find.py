@@ -71,9 +71,9 @@ def _from_text(spec: str, options: Mapping[str, Any]) -> Judge:
     found = _FROM_ARGUMENT.get(kind.strip())
     if found is not None and argument.strip():
         return found(argument.strip(), **options)
-    if kind in _FROM_ARGUMENT:
-        known = next(each for each in JUDGES if each.startswith(kind))
-        raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
+    if found is not None:
+        known = next(each for each in JUDGES if each.startswith(kind.strip()))
+        raise OptionError(f"the judge {kind.strip()} of what?", fix=f"write {known}")
     suggestion = nearest(re.split(r"[:(]", spec)[0], (name.partition(":")[0] for name in JUDGES))
     raise OptionError(
         f"unknown judge {spec!r}", fix=f"{suggestion} (known: {', '.join(JUDGES)})".strip()

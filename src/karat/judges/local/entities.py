@@ -87,12 +87,6 @@ def plain_form(entity: str) -> str:
     return ARTICLES.sub("", words)
 
 
-@lru_cache(maxsize=1 << 14)
-def holdings(text: str) -> Holdings:
-    """Return a text that can be asked; chunks are asked again and again."""
-    return Holdings(text)
-
-
 class Holdings:
     """A text, ready to be asked which entities it holds.
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from karat.embeddings import cached, find_embedder
 from karat.errors import choose
 from karat.judges.local import opinions
 from karat.judges.local.calibration import VERSION, models
-from karat.judges.local.entities import entity_finder
+from karat.judges.local.entities import Holdings, entity_finder
 from karat.judges.verdicts import Aspect, Judged, Sample
 from karat.progress import Progress, Report
 from karat.spelling import spell
@@ -128,18 +129,19 @@ class LocalJudge:
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> list[Judged]:
         model, embedder = self._models, self._embedder
+        holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
         found = [Judged() for _ in samples]
         if "relevance" in aspects:
             graded = opinions.relevance(samples, model["relevance"], embedder)
             found = [replace(it, relevance=row) for it, row in zip(found, graded, strict=True)]
         if "claims" in aspects:
-            rows = opinions.claims(samples, model["claims"], embedder)
+            rows = opinions.claims(samples, model["claims"], embedder, holdings)
             found = [
                 replace(it, claim_texts=sample.claims, claims=row)
                 for it, sample, row in zip(found, samples, rows, strict=True)
             ]
         if "entities" in aspects:
-            listed = opinions.entities(samples, self._find)
+            listed = opinions.entities(samples, self._find, holdings)
             found = [
                 replace(it, entity_texts=texts, entities=row)
                 for it, (texts, row) in zip(found, listed, strict=True)

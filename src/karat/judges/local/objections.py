@@ -7,11 +7,11 @@ Facts are found by rules; negations are those of English.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from karat.judges.local.entities import entities_by_rules, holdings
+from karat.judges.local.entities import Holdings, entities_by_rules
 
 if TYPE_CHECKING:
     from karat.judges.local.signals import Signals
@@ -25,7 +25,10 @@ NEGATIVE = re.compile(
 
 
 def objections(
-    pairs: Sequence[tuple[str, str]], signals: Signals, asked: Sequence[bool]
+    pairs: Sequence[tuple[str, str]],
+    signals: Signals,
+    asked: Sequence[bool],
+    holdings: Callable[[str], Holdings],
 ) -> list[str]:
     """Return what speaks against each pair of a claim and a chunk, where that is asked."""
     facts = cache(entities_by_rules)

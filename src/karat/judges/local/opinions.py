@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from karat.judges.local.calibration import Model, logistic
-from karat.judges.local.entities import EntityFinder, holdings
+from karat.judges.local.entities import EntityFinder, Holdings
 from karat.judges.local.objections import objections
 from karat.judges.local.pieces import cut
 from karat.judges.local.signals import Signals, compare
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karat.embeddings import Embedder
 
 Pairs: TypeAlias = list[tuple[str, str]]
+Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked about
 
 
 def relevance(
@@ -32,7 +33,9 @@ def relevance(
     return [tuple(islice(found, len(sample.chunks))) for sample in samples]
 
 
-def claims(samples: Sequence[Sample], model: Model, embedder: Embedder | None) -> list[Matrix]:
+def claims(
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None, holdings: Held
+) -> list[Matrix]:
     """Say which chunks support which claims: they share words, and nothing is against it."""
     pairs = [
         (claim, chunk) for sample in samples for claim in sample.claims for chunk in sample.chunks
@@ -41,7 +44,7 @@ def claims(samples: Sequence[Sample], model: Model, embedder: Embedder | None) -
         return [tuple(() for _ in sample.claims) for sample in samples]
     signals = compare(pairs, embedder, closest=True)
     judged = _judged(signals, model, "the claim")
-    against = objections(pairs, signals, [bool(verdict.value) for verdict in judged])
+    against = objections(pairs, signals, [bool(verdict.value) for verdict in judged], holdings)
     found = (
         Verdict(0, f"{reason}; {verdict.reason}", verdict.quote) if reason else verdict
         for verdict, reason in zip(judged, against, strict=True)
@@ -65,7 +68,9 @@ def statements(samples: Sequence[Sample], model: Model, embedder: Embedder | Non
     ]
 
 
-def entities(samples: Sequence[Sample], find: EntityFinder) -> list[tuple[tuple[str, ...], Matrix]]:
+def entities(
+    samples: Sequence[Sample], find: EntityFinder, holdings: Held
+) -> list[tuple[tuple[str, ...], Matrix]]:
     """Find the entities of each reference, and say which chunks hold them."""
     known = cache(find)
     chunks = {
@@ -77,7 +82,7 @@ def entities(samples: Sequence[Sample], find: EntityFinder) -> list[tuple[tuple[
             tuple(known(sample.reference)),
             tuple(
                 tuple(
-                    _held(entity, chunk, partial(pieces.of, chunks[chunk]))
+                    _held(entity, chunk, partial(pieces.of, chunks[chunk]), holdings)
                     for chunk in sample.chunks
                 )
                 for entity in known(sample.reference)
@@ -94,7 +99,12 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: Aspect
     signals = compare(pairs, embedder, closest=aspect == "claims")
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
-        found[[bool(reason) for reason in objections(pairs, signals, [True] * len(pairs))]] = 0.0
+        found[
+            [
+                bool(reason)
+                for reason in objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+            ]
+        ] = 0.0
     return found
 
 
@@ -129,7 +139,7 @@ def _reason(score: float, threshold: float, cover: float, likeness: float | None
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
-def _held(entity: str, chunk: str, pieces: Callable[[], list[str]]) -> Verdict:
+def _held(entity: str, chunk: str, pieces: Callable[[], list[str]], holdings: Held) -> Verdict:
     if not holdings(chunk).holds(entity):
         return Verdict(0, "not in the chunk")
     sentence = next((piece for piece in pieces() if holdings(piece).holds(entity)), "")
