@@ -78,11 +78,14 @@ class RunStream:
     whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
+    # what is odd about what has been read so far, beside `findings`
+    found: Callable[[], tuple[Finding, ...]] = tuple
 
     def collect(self) -> Run:
         """Read it whole."""
         rows = pl.concat(self.batches()) if self.whole is None else self.whole
-        return Run(self.name, rows, self.order, self.findings, self.about())
+        findings = (*self.findings, *self.found())
+        return Run(self.name, rows, self.order, findings, self.about())
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,8 @@ class _Drawn:
             self.relations[stream.name, name] = related.relation
             if related.listed is not None:
                 self.listed[stream.name] = _with_texts(related.listed, material.corpus)
-            news += (replace(finding, run=stream.name) for finding in related.findings)
+            found = (*related.findings, *stream.found())
+            news += (replace(finding, run=stream.name) for finding in found)
         self._tell(news)
 
     def by_judge(

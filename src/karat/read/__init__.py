@@ -53,6 +53,7 @@ def load_run(
         stream = _format(source, "run", format).run(source, name or source.name)
     else:
         stream = _python().run(data, name or "run", reading=reading)
+    stream = replace(stream, found=reading.findings)
     return _whole(stream, reading) if skip_bad else stream
 
 
@@ -112,9 +113,8 @@ def _whole(stream: RunStream, reading: Reading) -> RunStream:
     """Read a run whole, so that it is known what was left out."""
     run = stream.collect()
     reading.check_rest(run.rows.height)
-    findings = (*run.findings, *reading.findings())
-    whole = replace(run, findings=findings).stream()
-    return replace(stream, batches=whole.batches, findings=findings, whole=run.rows)
+    batches = run.stream().batches
+    return replace(stream, batches=batches, findings=run.findings, whole=run.rows, found=tuple)
 
 
 def is_several(data: object) -> bool:

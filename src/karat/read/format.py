@@ -40,7 +40,7 @@ class Look:
     @property
     def lines(self) -> list[bytes]:
         """The first lines that are neither blank nor a comment."""
-        lines = (line.strip() for line in self.head.splitlines()[:200])
+        lines = (line.strip() for line in self.head.split(b"\n")[:200])
         return [line for line in lines if line and not line.startswith(b"#")]
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, merge_findings
 
 if TYPE_CHECKING:
     from karat.errors import InputError
 
 
 class Reading:
-    """The choices for one input, and the records that it left out.
+    """The choices for one input, the records that it left out, and what else was found.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
     texts and the character offsets beside the ids, which matching by text needs. `about` keeps all
@@ -30,6 +30,13 @@ class Reading:
         self.about = about
         self._count = 0
         self._first: list[InputError] = []
+        self._notes: tuple[Finding, ...] = ()
+
+    def begin(self) -> None:
+        """Forget what was found, because the input is read from its beginning."""
+        self._count = 0
+        self._first.clear()
+        self._notes = ()
 
     def afresh(self) -> Reading:
         """Return the same choices for another pass over the input."""
@@ -43,16 +50,21 @@ class Reading:
         if len(self._first) < EXAMPLES:
             self._first.append(error)
 
+    def note(self, finding: Finding) -> None:
+        """Remember something about what has been read; counts of the same are added up."""
+        self._notes = merge_findings((*self._notes, finding))
+
     def check_rest(self, rows: int) -> None:
         """Raise the first error after all if it was so with every record."""
         if self._first and not rows:
             raise self._first[0]
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was left out, as a finding."""
+        """Return what was left out and what was noted so far."""
         if not self._count:
-            return ()
+            return self._notes
         return (
+            *self._notes,
             Finding(
                 "skipped-record",
                 self._count,
