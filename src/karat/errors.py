@@ -91,8 +91,14 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
-def choose(what: str, value: str, known: Iterable[str]) -> str:
+# what to do where a column of the queries is asked for and there is none
+NO_COLUMN = "only the ids of the queries are known: a table adds columns, --queries FILE (queries=)"
+
+
+def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> str:
     """Return `value` if it is one of `known`; otherwise raise the error that suggests one.
+
+    `none` says what to do where nothing is known at all.
 
     >>> choose("dialect", "trec", ["karat", "trec_eval"])
     Traceback (most recent call last):
@@ -102,5 +108,5 @@ def choose(what: str, value: str, known: Iterable[str]) -> str:
     names = list(known)
     if value in names:
         return value
-    listed = f"(known: {', '.join(names)})"
+    listed = f"(known: {', '.join(names)})" if names else none or f"there is no {what} to choose"
     raise OptionError(f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip())

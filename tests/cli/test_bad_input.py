@@ -87,11 +87,13 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "a score with a comma": ("q1 Q0 d1 1 0,5 t\n", ["line 1", "'0,5' is not a number"]),
     "UTF-8": (b"q1 Q0 d1 1 1 t\nq1 Q0 d\xff\xfe 2 0.5 t\n", ["line 2", "not UTF-8"]),
     "latin-1": ("q1 Q0 é 1 1 t\n".encode("latin-1"), ["line 1", "not UTF-8"]),
-    "UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16"), ["run.txt"]),
+    "half of UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16")[:-1], ["run.txt", "says UTF-16"]),
+    "UTF-16 without its mark": ("q1 Q0 d1 1 1 t\n".encode("utf-16-le"), ["run.txt"]),
     "NUL": (b"q1 Q0 d1 1 1 t\n" * 9000 + b"q1 Q0 \0 1 1 t\n", ["line 9001", "NUL"]),
     "junk": (JUNK, ["run.txt", "cannot tell what format"]),
     "a picture": (PNG * 9, ["run.txt", "cannot tell what format"]),
-    "a zip file": (_zip(), ["run.txt", "cannot tell what format"]),
+    "a zip file": (_zip(), ["run.txt", "cannot tell what format", "is a zip archive"]),
+    "a zstd file": (b"\x28\xb5\x2f\xfd\x00", ["cannot tell what format", "is a zstd file"]),
     "judgements": (QRELS, ["line 1", "are run and gold swapped?"]),
     "text": ("Once upon a time\n", ["line 1", "4 columns"]),
     "prose": ("Once upon a time there was a run\n", ["cannot tell what format"]),
@@ -116,7 +118,20 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "a CSV score": ("query,doc,score\nq1,d1,1\nq1,d2,x\n", ["row 2", "score 'x'"]),
     "a CSV with a long line": ("query,doc,score\nq1,d1,1,4\n", ["run.txt", "cannot be read"]),
     "a CSV without rows": ("query,doc,score\n", ["the table has no row"]),
-    "a CSV that is not UTF-8": (b"query,doc,score\nq1,d\xff,1\n", ["run.txt", "utf-8"]),
+    "a CSV that is not UTF-8": (
+        b"query,doc,score\nq1,d,2\nq1,d\xff,1\n",
+        ["run.txt, line 3: the bytes", "not UTF-8"],
+    ),
+    "records that are not UTF-8": (
+        '{"query": "q1", "retrieved": []}\n{"query": "é", "retrieved": []}\n'.encode("latin-1"),
+        ["run.txt, line 2: the bytes", "not UTF-8"],
+    ),
+    "JSON that is not UTF-8": (
+        '{\n"q1": {\n"é": 1}}'.encode("latin-1"),
+        ["run.txt, line 3: the bytes", "not UTF-8"],
+    ),
+    "an empty object": ("{}", ["run.txt", "holds no query"]),
+    "an empty list": ("[]\n", ["run.txt", "holds no query"]),
     "a truncated parquet": (_parquet(run_table())[:-200], ["run.txt", "cannot be read"]),
     "a parquet header": (b"PAR1", ["run.txt", "cannot be read"]),
     "a parquet without doc": (
@@ -143,6 +158,8 @@ BAD_GOLDS: dict[str, tuple[Content, list[str]]] = {
     "an empty group": ('{"query": "q1", "gold": [[]]}\n', ["'q1' an item names no document"]),
     "a query twice": ('{"query": "q1", "gold": ["a"]}\n' * 2, ["'q1' has more than one record"]),
     "junk": (JUNK, ["gold.txt", "cannot tell what format"]),
+    "an empty object": ("{}", ["gold.txt", "holds no query"]),
+    "an empty list": ("[]", ["gold.txt", "holds no query"]),
     "a truncated gzip": (gzip.compress(QRELS.encode())[:-12], ["gzip data is broken"]),
     "a truncated parquet": (_parquet(gold_table())[:-99], ["gold.txt", "cannot be read"]),
 }
@@ -258,7 +275,8 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
     "jsonl on text": (["--run-format", "jsonl"], ["run.trec, line 1", "not valid JSON"]),
     "csv on text": (["--run-format", "csv"], ["run.trec", "no column for the query"]),
     "tsv on text": (["--gold-format", "tsv"], ["qrels.txt", "no column for the query"]),
-    "slice": (["--slice", "topic"], ["unknown slice column 'topic'"]),
+    "slice": (["--slice", "topic"], ["unknown slice column 'topic'", "--queries FILE"]),
+    "cluster": (["--cluster", "topic"], ["unknown column 'topic'", "--queries FILE"]),
 }
 
 
@@ -288,10 +306,25 @@ def test_no_query_in_common(
     assert guess in message
 
 
-def test_samples_without_gold(refuse: Callable[..., str], save: Save) -> None:
-    path = save("samples.jsonl", '{"query": "q1", "retrieved": ["d1"]}\n')
-    assert "no field 'gold'" in refuse("score", path)
-    assert "holds no samples" in refuse("score", save("run.trec", RUN))
+RUNS_ALONE = {
+    "trec": (RUN, "does not hold both"),
+    "jsonl": ('{"query": "q1", "retrieved": ["d1"]}\n', "no field 'gold'"),
+    "json": ('{"q1": {"d1": 1}}', "one list of records is needed"),
+    "csv": ("query,doc,score\nq1,d1,1\n", "no field 'retrieved' and no field 'gold'"),
+}
+
+
+@pytest.mark.parametrize("case", RUNS_ALONE)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_run_alone_asks_for_the_gold(
+    case: str, named: bool, refuse: Callable[..., str], save: Save
+) -> None:
+    content, words = RUNS_ALONE[case]
+    format_ = ["--run-format", case] if named else []
+    message = refuse("score", save("run", content), *format_)
+    assert words in message
+    assert "--gold FILE" in message
+    assert "--gold FILE" in refuse("score", *([save("run", content)] * 2), *format_)
 
 
 class TestSaving:

@@ -17,7 +17,7 @@ import pytest
 
 import karat
 from karat.errors import InputError, OptionError
-from karat.read import known_formats
+from karat.read import known_formats, source
 from karat.read.source import Source
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, ranked, run_table, score
@@ -59,6 +59,32 @@ def test_the_content_tells_the_format(name: str, content: str, zipped: bool, sav
         for data in CONTENT[content]
     )
     assert score(save(name, run), save("gold" + name, gold)) == score(sample.RUN)
+
+
+WIDE = ["utf-16", "utf-32", "utf-16-be", "utf-32-be"]
+
+
+@pytest.mark.parametrize("content", sorted(CONTENT.keys() - {"parquet"}))
+@pytest.mark.parametrize("encoding", WIDE)
+def test_what_windows_calls_unicode(
+    encoding: str, content: str, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, gold = (str(text) for text in CONTENT[content])
+    mark = "\ufeff" if encoding.endswith("-be") else ""  # else Python writes it
+    paths = [
+        save("run", (mark + run).encode(encoding)),
+        save("gold", (mark + gold).encode(encoding)),
+    ]
+    assert score(*paths) == score(sample.RUN)
+    paths[0].write_bytes(gzip.compress(paths[0].read_bytes()))
+    monkeypatch.setattr(source, "BLOCK", 40)
+    assert score(*paths) == score(sample.RUN)
+
+
+def test_lines_of_utf_16_are_counted_as_ever(save: Save) -> None:
+    path = save("run", (sample.trec_run() + "q1 Q0 x\n").encode("utf-16"))
+    with pytest.raises(InputError, match="line 10: found 3 columns"):
+        score(path)
 
 
 @pytest.mark.parametrize("content", CONTENT)

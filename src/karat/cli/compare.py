@@ -92,7 +92,8 @@ def command(
     guarded = [name for text in no_regression for name in _split(text)]
     if telling.junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
-    files, gold = _files(runs, gold)
+    paths, gold = options.paths(runs, gold)
+    files = [paths] if isinstance(paths, str) else paths
     judge = _judge(asking.take(choices))
     named = [*measures, *guarded] or None
     chosen = _chosen(choices) | judge | {"gold": gold, "moved": moved}
@@ -109,15 +110,6 @@ def command(
     if how != "json":
         options.tell(comparison.findings)
     return telling.finish(gate, how, output, lambda: render(comparison, "markdown", moved=moved))
-
-
-def _files(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | None]:
-    if gold is not None or len(runs) == 1:
-        files, gold = options.paths(runs, gold)
-        return ([files] if isinstance(files, str) else files), gold
-    if runs.count("-") > 1:
-        raise click.UsageError("standard input can be read only once")
-    return ["/dev/stdin" if run == "-" else run for run in runs], None
 
 
 def _judge(asked: dict[str, Any]) -> dict[str, Any]:

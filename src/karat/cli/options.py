@@ -75,13 +75,13 @@ def matching(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def paths(runs: tuple[str, ...], gold: str | None) -> tuple[str | list[str], str | None]:
-    """Return the runs and the gold to read, or the one file that holds both."""
-    if gold is None and len(runs) > 1:
-        raise click.UsageError("several runs need a --gold")
+    """Return the runs and the gold to read, or the files that hold both."""
     if [*runs, gold].count("-") > 1:
         raise click.UsageError("standard input can be read only once")
     files = [_path(run) for run in runs]
-    return (files[0], None) if gold is None else (files, _path(gold))
+    if gold is None:
+        return (files[0] if len(files) == 1 else files), None
+    return files, _path(gold)
 
 
 def _path(name: str) -> str:

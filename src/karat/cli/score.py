@@ -76,7 +76,8 @@ def command(
     karat score samples.jsonl -m context_recall -m context_precision@5 --judge openai:MODEL
 
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
-    is standard input. Without --gold each record holds what was retrieved and what is gold.
+    is standard input. Without --gold each record holds what was retrieved and what is gold; several
+    files then have the same gold for the same queries.
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415

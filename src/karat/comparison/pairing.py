@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.errors import AlignError, choose
+from karat.errors import NO_COLUMN, AlignError, choose
 from karat.findings import Finding, merge_findings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Pairing:
     def column(self, name: str) -> pl.Series:
         """Return a column that describes the queries."""
         known = [each for each in self.queries.columns if each != "query"]
-        return self.queries[choose("column of the queries", name, known)]
+        return self.queries[choose("column of the queries", name, known, none=NO_COLUMN)]
 
 
 def pair(systems: Sequence[System], baseline: int = 0) -> Pairing:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from karat.dialects import Dialect, speak
 from karat.dialects import dialect as find_dialect
-from karat.errors import OptionError, choose
+from karat.errors import NO_COLUMN, OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge
@@ -57,11 +57,12 @@ def evaluate(
 
     `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
     list of records, a `Run`, or several of these as a dict by name or a list of paths. Without
-    `gold` the records hold both. `rel` is the grade from which an item counts as relevant, `ids`
-    how document ids are normalised, `queries` a table that adds columns to slice by, `bounds`
-    asks for the values if all unjudged documents were relevant, or all were not. `skip_bad` leaves
-    out records that cannot be read and says so in the findings. `dialect` and `missing` decide
-    what tools decide differently; see `karat.align.Policy`.
+    `gold` the records hold both, and several runs must agree about the queries that they share.
+    `rel` is the grade from which an item counts as relevant, `ids` how document ids are normalised,
+    `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
+    documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
+    says so in the findings. `dialect` and `missing` decide what tools decide differently; see
+    `karat.align.Policy`.
 
     `by` says what makes a retrieved unit cover a gold item: equal `ids`, or texts: `exact`,
     `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them). Texts
@@ -128,7 +129,8 @@ def _checked_level(level: float | None) -> float | None:
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
     """Return the column that tells which queries are not independent of each other."""
     if named is not None:
-        return choose("column", named, [name for name in queries.columns if name != "query"])
+        known = [name for name in queries.columns if name != "query"]
+        return choose("column", named, known, none=NO_COLUMN)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
     return "source" if shared else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import polars as pl
 from karat.data import Gold, Run, RunStream
 from karat.engines.ahead import ReadAhead
 from karat.errors import InputError
+from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.position import join_by_position
 from karat.read.queries import load_queries
@@ -33,19 +34,10 @@ def load_inputs(
     With `unlabelled` the records need no gold; what they say about the queries is kept.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
-    if gold is None and unlabelled:
-        whole = load_run(run, format=run_format, about=True, **how).collect()
-        return [whole.stream()], _unlabelled(whole), [Input.of("samples", run)], None
+    named = _named(run)
     if gold is None:
-        samples = load_samples(run, format=run_format, **how)
-        return [samples.run], samples.gold, [Input.of("samples", run)], None
-    named: Iterable[tuple[str, object]]
-    if is_several(run) and isinstance(run, Mapping):
-        named = [(str(name), data) for name, data in run.items()]
-    elif isinstance(run, list | tuple) and run and _is_run(run[0]):
-        named = [("", data) for data in run]
-    else:
-        named = [("", run)]
+        streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
+        return streams, loaded, [Input.of("samples", data) for _, data in named], None
     streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
@@ -60,6 +52,41 @@ def load_inputs(
         reading.close()
         return _unique_names(joined), loaded, inputs, None
     return _unique_names(joined), loaded, inputs, reading
+
+
+def _named(run: object) -> list[tuple[str, object]]:
+    """Return each of several runs with its name, or the one that it is."""
+    if is_several(run) and isinstance(run, Mapping):
+        return [(str(name), data) for name, data in run.items()]
+    if isinstance(run, list | tuple) and run and _is_run(run[0]):
+        return [("", data) for data in run]
+    return [("", run)]
+
+
+def _load_both(
+    named: list[tuple[str, object]],
+    run_format: str | None,
+    how: dict[str, Any],
+    *,
+    unlabelled: bool,
+) -> tuple[list[RunStream], Gold]:
+    """Read records that hold both run and gold, or need no gold; several have one gold."""
+    streams: list[RunStream] = []
+    golds: list[Gold] = []
+    for name, data in named:
+        if unlabelled:
+            whole = load_run(data, name=name, format=run_format, about=True, **how).collect()
+            streams.append(whole.stream())
+            golds.append(_unlabelled(whole))
+        else:
+            samples = load_samples(data, name=name, format=run_format, **how)
+            streams.append(samples.run)
+            golds.append(samples.gold)
+    if len(golds) == 1:
+        return streams, golds[0]
+    streams = _unique_names(streams)
+    names = (stream.name for stream in streams)
+    return streams, share_gold(dict(zip(names, golds, strict=True)))
 
 
 def _unlabelled(run: Run) -> Gold:

@@ -21,7 +21,7 @@ from karat.errors import InputError, choose
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
 from karat.read.reading import Reading
-from karat.read.shapes import register_shape, shape_of
+from karat.read.shapes import GIVE_GOLD, register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
@@ -146,8 +146,12 @@ def known_formats() -> dict[str, Format]:
 def _format(source: Source, role: str, named: str | None) -> Format:
     formats = known_formats()
     able = {name: entry for name, entry in formats.items() if role in entry.roles}
+    if named in able:
+        return able[named]
+    if named in formats and role == "samples":
+        raise _no_gold(named, source)
     if named is not None:
-        return able[choose(f"{role} format", named, able)]
+        choose(f"{role} format", named, able)
     look = Look.at(source)
     for entry in able.values():
         if entry.sniff(look, role):
@@ -159,11 +163,26 @@ def _format(source: Source, role: str, named: str | None) -> Format:
             fix="check what wrote the file",
         )
     other = next((name for name, entry in formats.items() if entry.sniff(look, role)), "")
+    if other and role == "samples":
+        raise _no_gold(other, source)
+    foreign = look.foreign
+    named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
     raise InputError(
         f"cannot tell what format this {role} file has; it begins with {look.excerpt!r}"
-        + (f" (it looks like {other}, which holds no {role})" if other else ""),
+        + (f" (it looks like {other}, which holds no {role})" if other else "")
+        + (f" (it is {foreign})" if foreign else ""),
         where=source.where,
-        fix=f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}",
+        fix="save what is in it as text or Parquet; gzip is unpacked" if foreign else named_by,
+    )
+
+
+def _no_gold(name: str, source: Source) -> InputError:
+    """Return the error for a file alone that cannot hold both run and gold."""
+    return InputError(
+        f"a file of the format {name} does not hold both what was retrieved and what should be "
+        "found",
+        where=source.where,
+        fix=f"give what should be found, too: {GIVE_GOLD}",
     )
 
 

@@ -20,6 +20,16 @@ class Samples:
     gold: Gold
 
 
+# files of other kinds that are taken for one of records now and then, and how they begin
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive or an Excel file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"SQLite format 3": "an SQLite database",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """What can be told about a file at first sight."""
@@ -42,6 +52,11 @@ class Look:
         """The first lines that are neither blank nor a comment."""
         lines = (line.strip() for line in self.head.split(b"\n")[:200])
         return [line for line in lines if line and not line.startswith(b"#")]
+
+    @property
+    def foreign(self) -> str:
+        """What other kind of file this is, if it is one of those people give by accident."""
+        return next((kind for mark, kind in FOREIGN.items() if self.head.startswith(mark)), "")
 
     @property
     def binary(self) -> bool:

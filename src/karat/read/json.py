@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from karat.errors import InputError
 from karat.read import python, records
 from karat.read.format import Format, Look, Samples, register_format
+from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
     from karat.data import Gold, RunStream
@@ -29,21 +30,31 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(read(source), name, source.where, source.reading)
+        return python.run(_read_some(source), name, source.where, source.reading)
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(read(source), source.where, source.reading)
+        return python.gold(_read_some(source), source.where, source.reading)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return records.samples(read(source), name, source.where, source.reading)
+        return records.samples(_read_some(source), name, source.where, source.reading)
+
+
+def _read_some(source: Source) -> Any:  # noqa: ANN401
+    """Parse a file of JSON that must hold something."""
+    value = read(source)
+    if value in ({}, []):
+        raise InputError("the file holds no query", where=source.where, fix="write it again")
+    return value
 
 
 def read(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON."""
     try:
         return json.loads(source.read())
+    except UnicodeDecodeError as error:
+        raise (source.not_utf8() or not_utf8(error, source.where)) from None
     except RecursionError:
         what = "nested too deeply"
     except ValueError as error:

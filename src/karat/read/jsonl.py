@@ -18,6 +18,7 @@ from karat.read.position import NumberedRun
 from karat.read.reading import Reading
 from karat.read.record import Entry, twice
 from karat.read.shapes import SHAPES, shape_of
+from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +171,8 @@ def _record(raw: bytes) -> object:
         record = json.loads(raw)
         if b"\\u" in raw:
             json.dumps(record, ensure_ascii=False).encode()  # refuses half a surrogate pair
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, "") from None
     except (ValueError, RecursionError) as error:
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(f"not valid JSON: {what}", fix="write one JSON object a line") from None

@@ -14,6 +14,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
+from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -275,11 +276,7 @@ def _columns(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> C
     try:
         line = raw.decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"the bytes {raw[error.start : error.start + 4]!r} are not UTF-8",
-            where=block.where(number),
-            fix="save the file as UTF-8",
-        ) from None
+        raise not_utf8(error, block.where(number)) from None
     words = line.strip(BLANKS)
     if not words or words.startswith("#"):
         return None

@@ -20,7 +20,7 @@ from karat.read.parts import State, gold_of, read_part, run_of, samples_of
 from karat.read.position import NumberedRun
 from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry, entries
-from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
+from karat.read.shapes import GIVE_GOLD, NATIVE, Shape, shape_of, unknown_shape
 
 if TYPE_CHECKING:
     from karat.data import Gold, Run, RunStream
@@ -46,7 +46,8 @@ def samples(
     if not isinstance(records, Iterable) or isinstance(records, Mapping | str | bytes):
         raise InputError(
             f"without a gold, one list of records is needed, not {type(records).__name__}",
-            fix="pass gold=, or records with the fields retrieved and gold",
+            where=where,
+            fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
         )
     return read_samples(entries(records, where), name, reading)
 

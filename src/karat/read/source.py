@@ -1,11 +1,13 @@
-"""Bytes from outside: a file, perhaps gzipped, read in blocks of whole lines."""
+"""Bytes from outside: a file, perhaps gzipped or in UTF-16, read in blocks of whole lines."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import functools
 import gzip
 import hashlib
+import io
 import os
 import shutil
 import signal
@@ -13,18 +15,25 @@ import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.errors import InputError, nearest
 from karat.read.reading import STRICT, Reading
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Iterator
 
 BLOCK = 8 << 20  # bytes parsed at once: small enough for caches, large enough for speed
 LINE = 64 << 20  # bytes of the longest line that is taken for one
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+# what Windows calls Unicode: told by its mark, and read as if it were UTF-8
+WIDE = {  # the longer marks first, since one begins as another
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+GZIP = b"\x1f\x8b"
 HEAD = 64 << 10  # bytes looked at to tell the format
 # A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
@@ -102,12 +111,13 @@ class Source:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[_Readable]:
-        """Open the file, unzipped where it is gzip; trouble becomes an InputError."""
+        """Open the file, unzipped and as UTF-8; trouble becomes an InputError."""
         try:
             with self.path.open("rb") as raw:
-                zipped = raw.read(2) == b"\x1f\x8b"
-                raw.seek(0)
-                yield _Unzipped(raw, self.where) if zipped else raw
+                zipped = _begins(raw, GZIP)
+                file: _Readable = _Unzipped(raw, self.where) if zipped else raw
+                wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
+                yield _recoded(file, wide, self.where) if wide else file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"the gzip data is broken: {error}", where=self.where, fix="compress it again"
@@ -143,12 +153,21 @@ class Source:
                 offset -= len(data)
         return line
 
+    def not_utf8(self) -> InputError | None:
+        """Return the error that says where the first bytes stand that are no text, if any are."""
+        for block in self.blocks():
+            try:
+                block.data.decode()
+            except UnicodeDecodeError as error:
+                return not_utf8(error, block.where(block.data.count(b"\n", 0, error.start)))
+        return None
+
     @contextlib.contextmanager
     def plain_file(self) -> Iterator[Path]:
-        """Give the path of the uncompressed content: the file itself, or a temporary copy."""
+        """Give the path of the content as `open` reads it: the file itself, or a temporary copy."""
         with self.path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-        if not zipped:
+            plain = not any(_begins(raw, mark) for mark in (GZIP, *WIDE))
+        if plain:
             yield self.path
             return
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
@@ -159,9 +178,24 @@ class Source:
             yield copy
 
 
+def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
+    """Return the error for bytes that are no text."""
+    return InputError(
+        f"the bytes {error.object[error.start : error.start + 4]!r} are not UTF-8",
+        where=where,
+        fix="save the file as UTF-8",
+    )
+
+
 class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
     def readline(self, size: int = -1, /) -> bytes: ...
+    def peek(self, size: int = 0, /) -> bytes: ...
+
+
+def _begins(file: _Readable, mark: bytes) -> bool:
+    """Look at the first bytes without reading them."""
+    return file.peek(len(mark)).startswith(mark)
 
 
 class _Unzipped:
@@ -186,6 +220,11 @@ class _Unzipped:
         """Read up to the end of the line, `size` bytes at the most."""
         return self._checked(self._file.readline(size))
 
+    def peek(self, size: int = 0, /) -> bytes:
+        """Return the next bytes without reading them."""
+        data: bytes = self._file.peek(size)
+        return data
+
     def _checked(self, data: bytes) -> bytes:
         self._out += len(data)
         if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
@@ -195,6 +234,42 @@ class _Unzipped:
                 fix="unzip it yourself if you trust it",
             )
         return data
+
+
+def _recoded(file: _Readable, encoding: str, where: str) -> _Readable:
+    """Return a text of another encoding as UTF-8."""
+    return io.BufferedReader(_Recoded(file, encoding, where), 1 << 20)
+
+
+class _Recoded(io.RawIOBase):
+    def __init__(self, file: _Readable, encoding: str, where: str) -> None:
+        super().__init__()
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._left = memoryview(b"")
+        self._where = where
+
+    def readable(self) -> bool:
+        """Tell io.BufferedReader that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
+        """Fill a buffer as far as it goes."""
+        data = b"more"
+        while not self._left and data:
+            data = self._file.read(1 << 20)
+            try:
+                self._left = memoryview(self._decoder.decode(data, not data).encode())
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"the mark at its beginning says {error.encoding.upper()}, but it is not: "
+                    f"{error.reason}",
+                    where=self._where,
+                    fix="save the file as UTF-8",
+                ) from None
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
 
 
 @functools.cache

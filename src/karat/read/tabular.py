@@ -41,7 +41,7 @@ class Table(Format):
         where = source.where
         self.look_ahead(source)
         with source.plain_file() as path:
-            head = _collect(self.scan(path).head(100), where)
+            head = self._collect(self.scan(path).head(100), source)
         if not head.height:
             raise InputError("the table has no row", where=where)
         if by_query.is_by_query(head.columns, "run"):
@@ -57,7 +57,7 @@ class Table(Format):
                     ):
                         yield run_rows(batch, where, source.reading)[0]
                 except pl.exceptions.PolarsError as error:
-                    raise _broken(error, where) from None
+                    raise self.broken(error, source) from None
 
         return RunStream(name, batches, order)
 
@@ -76,10 +76,22 @@ class Table(Format):
         """Read the table whole."""
         self.look_ahead(source)
         with source.plain_file() as path:
-            table = _collect(self.scan(path), source.where)
+            table = self._collect(self.scan(path), source)
         if not table.height:
             raise InputError("the table has no row", where=source.where)
         return table
+
+    def _collect(self, table: pl.LazyFrame, source: Source) -> pl.DataFrame:
+        try:
+            return table.collect()
+        except pl.exceptions.PolarsError as error:
+            raise self.broken(error, source) from None
+
+    def broken(self, error: Exception, source: Source) -> InputError:
+        """Return the error for a table that polars cannot read."""
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        what = f"the table cannot be read: {first}"
+        return InputError(what, where=source.where, fix="write it again")
 
 
 class Delimited(Table):
@@ -92,6 +104,10 @@ class Delimited(Table):
         """Refuse a file that begins with an endless line, as what is no table does."""
         for _ in islice(source.blocks(), 2):
             pass
+
+    def broken(self, error: Exception, source: Source) -> InputError:
+        """Say where the text is none, if that is the reason."""
+        return source.not_utf8() or super().broken(error, source)
 
     def sniff(self, look: Look, role: str) -> bool:
         """Tell by a header whose columns have known names."""
@@ -144,15 +160,3 @@ class Parquet(Table):
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the file."""
         return pl.scan_parquet(path)
-
-
-def _collect(table: pl.LazyFrame, where: str) -> pl.DataFrame:
-    try:
-        return table.collect()
-    except pl.exceptions.PolarsError as error:
-        raise _broken(error, where) from None
-
-
-def _broken(error: Exception, where: str) -> InputError:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return InputError(f"the table cannot be read: {first}", where=where, fix="write it again")

@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.aggregate import aggregate
 from karat.dialects import speak
-from karat.errors import MeasureError, choose, nearest
+from karat.errors import NO_COLUMN, MeasureError, choose, nearest
 from karat.results import summaries
 from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
@@ -172,7 +172,7 @@ class Result:
     def by(self, column: str) -> pl.DataFrame:
         """Aggregate by the values of a column of the queries: one row a run, slice and measure."""
         known = [name for name in self.queries.columns if name != "query"]
-        choose("slice column", column, known)
+        choose("slice column", column, known, none=NO_COLUMN)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows: list[dict[str, Any]] = []
         for run in self.runs:

@@ -13,6 +13,7 @@ from karat.read.shapes import tools  # registers the shapes
 from karat.read.shapes.shape import ROLES, SHAPES, Shape, register_shape
 
 NATIVE = tools.NATIVE
+GIVE_GOLD = "--gold FILE (in Python gold=)"
 MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
 
 
@@ -44,6 +45,8 @@ def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
 
 
 def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
+    if role == "samples" and "gold" in missing:
+        yield f"give what should be found: {GIVE_GOLD}"
     yield _closest(given, role)
     if missing == ["gold"] and _holds(given, "question"):
         yield "or let a judge say what is relevant: -m context_precision"
@@ -73,4 +76,13 @@ def _wanted(shape: Shape, given: list[str], role: str) -> list[str]:
     return wanted + sorted(shape.needs.difference(given)) or ["another field"]
 
 
-__all__ = ["NATIVE", "ROLES", "SHAPES", "Shape", "register_shape", "shape_of", "unknown_shape"]
+__all__ = [
+    "GIVE_GOLD",
+    "NATIVE",
+    "ROLES",
+    "SHAPES",
+    "Shape",
+    "register_shape",
+    "shape_of",
+    "unknown_shape",
+]
