@@ -158,7 +158,8 @@ def test_records_that_are_alike_are_read_in_bulk(
 
 
 ODD: dict[str, str] = {
-    "a field twice": '{"query": "b", "retrieved": ["x"], "retrieved": ["y"], "gold": ["x"]}',
+    "what describes it twice": '{"query":"b","retrieved":[],"gold":["x"],"by":"s","by":"t"}',
+    "an id under two names": '{"query": "b", "retrieved": [{"doc":"x","id":"y"}], "gold": ["x"]}',
     "a number among ids": '{"query": "b", "retrieved": ["x", 7], "gold": ["x"]}',
     "a query that is a number": '{"query": 7, "retrieved": ["x"], "gold": ["x"]}',
     "nothing retrieved": '{"query": "b", "retrieved": null, "gold": ["x"]}',
@@ -186,6 +187,11 @@ def test_odd_lines_are_read_alike(case: str, save: Save, monkeypatch: pytest.Mon
 
 
 WRONG: dict[str, str] = {
+    "a field twice": '{"query": "b", "retrieved": ["x"], "retrieved": ["y"], "gold": ["x"]}',
+    "the query twice": '{"query": "b", "query": "c", "retrieved": ["x"], "gold": ["x"]}',
+    "an id twice": '{"query": "b", "retrieved": [{"doc": "x", "doc": "y"}], "gold": ["x"]}',
+    "a grade twice": '{"query": "b", "retrieved": [], "gold": [{"doc":"x","grade":1,"grade":0}]}',
+    "a document graded twice": '{"query": "b", "retrieved": [], "gold": {"x": 1, "x": 0}}',
     "a float among ids": '{"query": "b", "retrieved": ["x", 1.5], "gold": ["x"]}',
     "a truth among ids": '{"query": "b", "retrieved": ["x", true], "gold": ["x"]}',
     "a null among ids": '{"query": "b", "retrieved": ["x", null], "gold": ["x"]}',

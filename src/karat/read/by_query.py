@@ -34,6 +34,7 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
     """Return the run of a frame of either kind."""
     if not is_by_query(frame.columns, "run"):
         rows, order = table.run_rows(frame, where, reading)
+        table.note_columns(frame.columns, "run", reading)
         return Run(name, rows, order).stream()
     return run(frame, name, where, reading)
 
@@ -41,7 +42,7 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
 def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
     """Return the gold of a frame of either kind."""
     if not is_by_query(frame.columns, "gold"):
-        return table.gold_of(frame, where, reading)
+        return table.gold_of(frame, where, reading, cells=cells)
     part, _, findings = _read(frame, "gold", where, reading, cells=cells)
     return gold_of([part], findings)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.keys import blank_ids
-from karat.read.parts import GOLD, RUN, TEXT, Part
+from karat.read.parts import GOLD, RUN, TEXT, Part, note_rivals
 from karat.read.shapes import ROLES
 from karat.timing import TIMED
 
@@ -54,6 +54,9 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
             )
     except _DoubtError:
         return None
+    for chosen, other in shape.rivals(present):
+        both = frame[chosen].is_not_null() & frame[other].is_not_null()
+        note_rivals(state, chosen, other, int(both.sum()))
     state.records += frame.height
     state.pending.append(query)
     if "gold" in ROLES[state.role]:

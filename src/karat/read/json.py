@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.errors import InputError
 from karat.read import python, records
 from karat.read.format import Format, Look, Samples, register_format
+from karat.read.objects import loads
 from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _read_some(source: Source) -> Any:  # noqa: ANN401
 def read(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON."""
     try:
-        return json.loads(source.read())
+        return loads(source.read())
     except UnicodeDecodeError as error:
         raise (source.not_utf8() or not_utf8(error, source.where)) from None
     except RecursionError:

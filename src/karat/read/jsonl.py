@@ -13,6 +13,7 @@ from karat.errors import InputError
 from karat.read import columnar, records
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.ndjson import frame_of
+from karat.read.objects import loads
 from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, samples_of
 from karat.read.position import NumberedRun
 from karat.read.reading import Reading
@@ -85,6 +86,7 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
 
     def batches() -> Iterator[pl.DataFrame]:
         about.clear()
+        state.reading.begin()
         for part in _parts(source, State(state.shape, "run", state.reading)):
             about.append(part.about)
             yield part.run
@@ -132,7 +134,7 @@ def _parts(source: Source, state: State) -> Iterator[Part]:
         return
     like: pl.Schema | None = None
     for block in source.blocks():
-        frame = frame_of(block.data, like, state.shape)
+        frame = frame_of(block.data, like)
         part = None
         if frame is not None:
             like = frame.schema
@@ -168,7 +170,7 @@ def _entries(block: Block, before: int) -> Iterator[Entry]:
 
 def _record(raw: bytes) -> object:
     try:
-        record = json.loads(raw)
+        record = loads(raw)
         if b"\\u" in raw:
             json.dumps(record, ensure_ascii=False).encode()  # refuses half a surrogate pair
     except UnicodeDecodeError as error:

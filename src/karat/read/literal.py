@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import re
 import tokenize
 from typing import Any
 
 from karat.errors import InputError
+from karat.read.objects import loads
 
 _NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 _FIX = """write a list such as ["d1", "d2"] or ['d1', 'd2'], or nothing"""
@@ -37,7 +37,7 @@ def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: 
             raise _wrong(field, text)
         return value
     try:
-        found = json.loads(text)
+        found = loads(text)
     except (ValueError, RecursionError):
         found = _python(text, field)
     return list(found) if isinstance(found, list | tuple) else [found]

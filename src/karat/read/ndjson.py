@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
 
 import numpy as np
 import polars as pl
-
-if TYPE_CHECKING:
-    from karat.read.shapes import Shape
 
 HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
     rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
 )
 
 
-def frame_of(data: bytes, like: pl.Schema | None, shape: Shape) -> pl.DataFrame | None:
+def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
     """Parse lines of JSON; None where polars cannot, or where the lines are not a record each.
 
     `like` is the schema of earlier lines. Finding out the schema of all lines takes as long as
@@ -31,7 +28,7 @@ def frame_of(data: bytes, like: pl.Schema | None, shape: Shape) -> pl.DataFrame 
         frame = pl.read_ndjson(data, infer_schema_length=None)
     except (pl.exceptions.PolarsError, ValueError):
         return None
-    whole = frame.height == _lines(data) and _names_once(data, frame, shape)
+    whole = frame.height == _lines(data) and _names_once(data, frame)
     return frame if whole else None
 
 
@@ -51,8 +48,12 @@ def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:
     """Tell whether the lines hold the keys of the frame and no others; if in doubt, say no."""
     keys = 0
     for column in frame.iter_columns():
-        absent = column.null_count()
-        keys += data.count(b'"%s":' % column.name.encode()) if absent else frame.height
+        given = frame.height
+        if column.null_count():
+            given = data.count(b'"%s":' % column.name.encode())
+            if given > column.count() + _nulls(data, column.name):  # a record names it twice
+                return False
+        keys += given
         inner = getattr(column.dtype, "inner", column.dtype)
         if isinstance(inner, pl.Struct):
             if inner == column.dtype:
@@ -68,8 +69,23 @@ def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:
     return int(np.count_nonzero(ends)) == keys
 
 
-def _names_once(data: bytes, frame: pl.DataFrame, shape: Shape) -> bool:
-    """Tell whether no record names one of its main fields twice: polars and Python differ there."""
-    picked = shape.pick(frame.columns)
-    main = (picked[name] for name in ("query", "retrieved", "gold") if name in picked)
-    return all(data.count(b'"%s"' % name.encode()) <= frame.height for name in main)
+def _names_once(data: bytes, frame: pl.DataFrame) -> bool:
+    """Tell whether certainly no record or entry of a list names a field twice.
+
+    Polars and Python take different ones then.
+    """
+    places: Counter[str] = Counter()
+    for column in frame.iter_columns():
+        places[column.name] += column.count()
+        inner = getattr(column.dtype, "inner", column.dtype)
+        if isinstance(inner, pl.Struct):
+            entries = column if inner == column.dtype else column.explode()
+            places.update({each.name: each.count() for each in entries.struct.unnest()})
+    return all(
+        data.count(b'"%s"' % name.encode()) <= most + _nulls(data, name)
+        for name, most in places.items()
+    )
+
+
+def _nulls(data: bytes, name: str) -> int:
+    return sum(data.count(b'"%s":%snull' % (name.encode(), blank)) for blank in (b"", b" "))

@@ -13,6 +13,7 @@ from karat.data import EMPTY_ITEM, Gold, Run
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Samples
+from karat.read.reading import two_names
 from karat.read.record import Entry, Parsed, Place, parse, twice
 from karat.timing import TIMED
 
@@ -88,6 +89,9 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
             continue
         known.add(parsed.query)
         understood[parsed.query] = parsed
+        note_twice(state, parsed.twice)
+        for chosen, other in parsed.rivals:
+            note_rivals(state, chosen, other)
     if replaced:
         state.findings.append(_replaced(replaced))
     return _part(list(understood.values()), state)
@@ -172,6 +176,27 @@ def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.concat(tables, how="diagonal_relaxed")
     except pl.exceptions.PolarsError:
         return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
+
+
+def note_twice(state: State, names: tuple[str, ...]) -> None:
+    """Say which fields that describe the queries stand twice in a record."""
+    if names:
+        state.reading.note(
+            Finding(
+                "repeated-field",
+                1,
+                names[:EXAMPLES],
+                "record in which a field stands more than once: the last one counts",
+                "keep one of them",
+            )
+        )
+
+
+def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
+    """Say that a field counts, and not another one that means the same."""
+    if count:
+        what = "record with another field of the same meaning"
+        state.reading.note(two_names(count, chosen, (other,), what))
 
 
 def _replaced(queries: list[str]) -> Finding:

@@ -15,6 +15,7 @@ from karat.findings import Finding
 from karat.keys import blank_ids
 from karat.read import by_query, records, table
 from karat.read.ids import identifier
+from karat.read.objects import refuse_repeated
 from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry
 
@@ -31,6 +32,7 @@ def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> 
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
     if isinstance(data, Mapping):
+        _each_once(data, where)
         if any(isinstance(docs, Mapping) for docs in data.values()):
             return _scored(data, name, where).stream()
         return _listed(data, name, where, reading).stream()
@@ -45,6 +47,7 @@ def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> 
 def gold(data: object, where: str = "gold", reading: Reading = STRICT) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
     if isinstance(data, Mapping):
+        _each_once(data, where)
         if data.keys() >= LLAMA_INDEX:
             return _llama_index(data, where, reading)
         if data and all(isinstance(docs, Mapping) for docs in data.values()):
@@ -65,6 +68,16 @@ def samples(data: object, name: str, where: str = "records", reading: Reading = 
     if frame is not None:
         return by_query.samples(frame, name, where, reading)
     return records.samples(data, name, where, reading)
+
+
+def _each_once(data: Mapping[Any, Any], where: str) -> None:
+    """Refuse an id that is the name of two entries: one of them would be lost in silence."""
+    try:
+        refuse_repeated(data, "the query")
+        for query, docs in data.items():
+            refuse_repeated(docs, f"in {query!r} the id")
+    except InputError as error:
+        raise InputError(error.what, where=where, fix=error.fix) from None
 
 
 def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:

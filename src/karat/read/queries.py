@@ -13,6 +13,7 @@ from karat.read.format import Look
 from karat.read.ids import identifier
 from karat.read.source import Source
 from karat.read.table import frame
+from karat.read.tabular import Csv, Tsv
 
 
 def load_queries(data: object) -> pl.DataFrame:
@@ -44,8 +45,8 @@ def _read(source: Source) -> pl.DataFrame:
                 return pl.read_parquet(path)
             if look.head.lstrip().startswith(b"{"):
                 return pl.read_ndjson(path, infer_schema_length=None)
-            separator = "\t" if b"\t" in look.head.split(b"\n", 1)[0] else ","
-            return pl.read_csv(path, separator=separator, infer_schema=False)
+            tabs = b"\t" in look.head.split(b"\n", 1)[0]
+            return (Tsv() if tabs else Csv()).whole(source)
     except pl.exceptions.PolarsError as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"the table cannot be read: {first}", where=source.where) from None

@@ -75,4 +75,26 @@ class Reading:
         )
 
 
+def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:
+    """Return the finding that something stands under two names, of which one counts."""
+    return Finding(
+        "two-names",
+        count,
+        others[:EXAMPLES],
+        f"{what} besides {chosen!r}, which counts",
+        "drop or rename what should not count",
+    )
+
+
+def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Finding:
+    """Return the finding that texts served as ids."""
+    return Finding(
+        "text-as-id",
+        count,
+        names,
+        f"{what} with texts but without ids: a text serves as its id, so only equal texts match",
+        "give ids beside the texts; matching by similar text is another relation than ids",
+    )
+
+
 STRICT = Reading()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from karat.errors import InputError, nearest
+from karat.read.grades import grade
 from karat.read.ids import doc_id, identifier
+from karat.read.objects import refuse_repeated, repeated
 from karat.read.shapes import ROLES
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from karat.read.shapes import Shape
 
 SIDES = ("query", "retrieved", "gold")
+ENTRY = ("doc", "docs", "id", "score", "grade", "text", "quote", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Parsed(NamedTuple):
     units: list[Place]
     items: list[list[Place]]  # the places of an item are interchangeable
     about: dict[str, Any]
+    twice: tuple[str, ...] = ()  # fields that describe the query and stand there twice
+    rivals: tuple[tuple[str, str], ...] = ()  # fields that count, and others of the same meaning
 
 
 def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
@@ -75,6 +79,8 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -
     except InputError as error:
         raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
     query = identifier(fields.get("query", entry.number), "")
+    refuse_repeated(record, f"in the record of query {query!r} the field", shape.main())
+    rivals = shape.rivals([name for name, value in record.items() if value is not None])
     units: list[Place] = []
     items: list[list[Place]] = []
     for side in sides:
@@ -83,9 +89,22 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -
     if "retrieved" in sides:
         entries = _in_order(fields["retrieved"], query)
         units = [_unit(unit, query, texts=texts) for unit in entries]
+        rivals += _rivals(fields["retrieved"], ("doc", "id"))
     if "gold" in sides:
         items = list(_items(fields["gold"], query, texts=texts))
-    return Parsed(query, units, items, {"query": query} | _describe(fields))
+        rivals += _rivals(fields["gold"], ("docs", "doc"))
+    about = {"query": query} | _describe(fields)
+    return Parsed(query, units, items, about, repeated(record), tuple(rivals))
+
+
+def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
+    """Say if entries hold their id under two names that differ."""
+    if not isinstance(entries, list | tuple):
+        return []
+    objects = (entry for entry in entries if isinstance(entry, Mapping))
+    first, second = names
+    differ = any(first in one and second in one and one[first] != one[second] for one in objects)
+    return [names] if differ else []
 
 
 def _in_order(retrieved: object, query: str) -> Iterable[object]:
@@ -105,6 +124,7 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
 def _unit(entry: object, query: str, *, texts: bool) -> Place:
     if not isinstance(entry, Mapping):
         return Place(_doc(entry, query))
+    refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY)
     score = entry.get("score")
     number = None if score is None else _score(score, query)
     text = _text(entry, query)
@@ -120,7 +140,8 @@ def _unit(entry: object, query: str, *, texts: bool) -> Place:
 def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[Place]]:
     """Go through the items of a gold field: ids, groups, or objects with a grade or a text."""
     if isinstance(gold, Mapping):
-        yield from ([Place(_doc(doc, query), _grade(grade, query))] for doc, grade in gold.items())
+        refuse_repeated(gold, f"in the gold of query {query!r} the document")
+        yield from ([Place(_doc(doc, query), _grade(value, query))] for doc, value in gold.items())
         return
     for entry in [] if gold is None else _several(gold):
         alternatives = [entry] if isinstance(entry, Mapping) else _several(entry)
@@ -132,11 +153,12 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[Place]:
         if entry is not None:
             yield Place(_doc(entry, query), 1.0)
         return
-    grade = _grade(entry.get("grade", 1), query)
+    refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY)
+    number = _grade(entry.get("grade", 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts else None))
     for doc in [] if docs is None else _several(docs):
-        yield Place(_doc(doc, query), grade, text, *_offsets(entry, query))
+        yield Place(_doc(doc, query), number, text, *_offsets(entry, query))
 
 
 def _text(entry: Mapping[Any, Any], query: str) -> str | None:
@@ -188,13 +210,10 @@ def _score(value: object, query: str) -> float:
 
 
 def _grade(value: object, query: str) -> float:
-    with contextlib.suppress(OverflowError):
-        if isinstance(value, int | float):
-            return float(value)
-    raise InputError(
-        f"the grade {str(value)[:40]!r} of query {query!r} is not a number",
-        fix="give grades as numbers: 0 for not relevant, 1 or more for relevant",
-    )
+    try:
+        return grade(value)
+    except InputError as error:
+        raise InputError(f"{error.what} (query {query!r})", fix=error.fix) from None
 
 
 def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> InputError:

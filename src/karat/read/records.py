@@ -18,7 +18,7 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.parts import State, gold_of, read_part, run_of, samples_of
 from karat.read.position import NumberedRun
-from karat.read.reading import STRICT, Reading
+from karat.read.reading import STRICT, Reading, text_as_id
 from karat.read.record import Entry, entries
 from karat.read.shapes import GIVE_GOLD, NATIVE, Shape, shape_of, unknown_shape
 
@@ -122,15 +122,4 @@ def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
     ]
     count = sum(map(bool, used))
     names = tuple(dict.fromkeys(chain.from_iterable(used)))[:EXAMPLES]
-    return [text_finding(count, names)] if count else []
-
-
-def text_finding(count: int, names: tuple[str, ...]) -> Finding:
-    """Return the finding that texts served as ids."""
-    return Finding(
-        "text-as-id",
-        count,
-        names,
-        "record with texts but without ids: a text serves as its id, so only equal texts match",
-        "give ids beside the texts; matching by similar text is another relation than ids",
-    )
+    return [text_as_id(count, names)] if count else []

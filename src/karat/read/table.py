@@ -5,31 +5,41 @@ Columns are found by the names people give them; ids stay text, so that 007 does
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from karat.data import FACTS, Gold
 from karat.errors import InputError, nearest
+from karat.findings import EXAMPLES, Finding
 from karat.keys import blank_ids
-from karat.read.reading import STRICT, Reading
+from karat.read.grades import UNDERSTOOD, grades
+from karat.read.reading import STRICT, Reading, text_as_id, two_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karat.data import Order
 
-# what people call the columns; the first is karat's own name
+# what people call the columns, the one that counts before others
 COLUMNS = {
-    "query": "query query_id query-id queryid qid q_id topic topic_id",
-    "doc": "doc doc_id doc-id docid docno document document_id corpus-id corpus_id passage_id pid "
-    "chunk_id",
+    "query": "query_id query-id queryid qid q_id query topic_id topic",
+    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc "
+    "document",
     "score": "score sim similarity",
     "rank": "rank position",
-    "grade": "grade rel relevance label judgment judgement score",
+    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating",
     "group": "group item subtopic",
-    "text": "text quote contents content passage page_content chunk",
+    "text": "text quote contents content passage page_content chunk context",
     "start": "start start_index",
     "end": "end end_index",
 }
+# what stands in where there is none of these: a text serves as its id, and BEIR's grade is a score
+INSTEAD = {"query": "question user_input", "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
+COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 IDS = ("query", "doc")
 TEXTS = (*IDS, "group", "text")
 MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
@@ -37,14 +47,16 @@ ROWS = 1 << 20  # rows of a table handled at once
 
 
 def run_rows(
-    table: pl.DataFrame, where: str, reading: Reading = STRICT
+    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
 ) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
+    In `cells` of a text table, blanks around an id are no part of it.
     """
     names = _names(table.columns, ("score", "rank"), where, reading)
-    rows = _typed(table, names, where, reading)
+    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
+    _note_texts(rows, names, reading)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
         return rows.select(*kept, "score"), "scored"
@@ -54,14 +66,67 @@ def run_rows(
     return rows, "listed"
 
 
-def gold_of(table: pl.DataFrame, where: str, reading: Reading = STRICT) -> Gold:
+def gold_of(
+    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = _names(table.columns, ("grade", "group"), where, reading)
-    rows = _typed(table, names, where, reading)
+    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
+    _note_texts(rows, names, reading)
+    note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
+    if "query" not in known_columns(table.columns):
+        queries = queries.with_columns(question="query")
     return Gold.build(rows, queries=queries)
+
+
+def note_columns(columns: list[str], role: str, reading: Reading) -> None:
+    """Say which columns of a run or a gold do not count, because others mean the same."""
+    every = _all_columns(columns)
+    number = "grade" if role == "gold" else "score" if "score" in every else "rank"
+    for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
+        chosen, *others = every.get(name, [""])
+        if others:
+            what = f"column that could be the {name}, too,"
+            reading.note(two_names(len(others), chosen, tuple(map(_undoubled, others)), what))
+
+
+def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> None:
+    """Say if texts serve as ids: something with a blank in it is no id."""
+    if reading.texts or not _is_text(names["doc"]):
+        return
+    texts = int(rows["doc"].str.contains(r"\s").sum())
+    if texts:
+        reading.note(text_as_id(texts, (names["doc"],), "row"))
+
+
+def _is_text(column: str) -> bool:
+    return column.strip().casefold() in COLUMNS["text"].split()
+
+
+def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
+    """Drop the blanks around ids, which a text table has to please the eye."""
+    for name in IDS:
+        if _is_text(names[name]):
+            continue
+        column = table[names[name]]
+        padded = column.str.contains(r"^\s|\s$").fill_null(value=False)
+        if padded.any():
+            shown = column.filter(padded & ~blank_ids(column)).unique(maintain_order=True)
+            if len(shown):
+                reading.note(
+                    Finding(
+                        "padded-id",
+                        int(padded.sum()),
+                        tuple(map(repr, shown.head(EXAMPLES))),
+                        f"row with blanks around the {name}: they are left out",
+                        "write ids without blanks around them",
+                    )
+                )
+            table = table.with_columns(column.str.strip_chars())
+    return table
 
 
 def frame(data: object) -> pl.DataFrame | None:
@@ -71,13 +136,21 @@ def frame(data: object) -> pl.DataFrame | None:
     if isinstance(data, pl.LazyFrame):
         return data.collect()
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
-        return pl.DataFrame(
-            {str(name): _values(data[name]) for name in data.columns},  # type: ignore[index]
-            strict=False,
-        )
+        return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return pl.DataFrame(data)
     return None
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
+    """Return a frame of pandas; equal names of columns are told apart as polars does."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in map(str, data.columns):
+        names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
+        seen[name] += 1
+    values = [_values(data.iloc[:, at]) for at in range(len(names))]
+    return pl.DataFrame(dict(zip(names, values, strict=True)), strict=False)
 
 
 def _values(column: Any) -> Any:  # noqa: ANN401
@@ -87,37 +160,67 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     return column.astype(object).where(column.notna(), None).tolist()
 
 
+def is_by_document(columns: list[str]) -> bool:
+    """Tell whether a row can name a query and a document, or a text in its place."""
+    return _wanted(columns, IDS).keys() == set(IDS)
+
+
 def known_columns(columns: list[str]) -> dict[str, str]:
-    """Map karat's names to the columns of a table."""
-    folded = {name.strip().casefold(): name for name in reversed(columns)}
-    found = {}
-    for name, spellings in COLUMNS.items():
-        present = [folded[word] for word in spellings.split() if word in folded]
-        if present:
-            found[name] = present[0]
-    return found
+    """Map karat's names to the columns of a table that have one of the usual names."""
+    return {name: found[0] for name, found in _all_columns(columns).items()}
+
+
+def _all_columns(columns: list[str]) -> dict[str, list[str]]:
+    """Map karat's names to all columns that could be meant, the one that counts first."""
+    folded = _folded(columns)
+    every = {name: _called(spellings, folded) for name, spellings in COLUMNS.items()}
+    return {name: found for name, found in every.items() if found}
+
+
+def _folded(columns: list[str]) -> dict[str, list[str]]:
+    folded: dict[str, list[str]] = {}
+    for column in columns:
+        folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
+    return folded
+
+
+def _called(spellings: str, folded: dict[str, list[str]]) -> list[str]:
+    return [column for word in spellings.split() for column in folded.get(word, ())]
+
+
+def _undoubled(column: str) -> str:
+    """Return the name that a column had before polars made it unlike another one's."""
+    return DOUBLED.sub("", column)
 
 
 def _names(
     columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
 ) -> dict[str, str]:
-    """Map karat's names to the columns that are wanted; where texts are, one may be the id."""
-    known = known_columns(columns)
+    """Map karat's names to the columns that are wanted, or that stand in for them."""
     if reading.texts:
         optional = (*optional, *FACTS)
-        if "doc" not in known and "text" in known:
-            known["doc"] = known["text"]
+    known = _wanted(columns, (*IDS, *optional))
     for name in IDS:
         if name not in known:
-            spellings = COLUMNS[name].split()
+            spellings = [name, *COLUMNS[name].split()]
             close = next((nearest(c, spellings) for c in columns if nearest(c, spellings)), "")
+            also = ", ".join(word for word in spellings[1:] if word != name)
             raise InputError(
                 f"no column for the {name}; found {', '.join(map(repr, columns[:12]))}",
                 where=where,
-                fix=f"name it {spellings[0]!r} (also understood: {', '.join(spellings[1:5])})"
-                + (f"; {close}" if close else ""),
+                fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
             )
-    return {name: known[name] for name in (*IDS, *optional) if name in known}
+    return known
+
+
+def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
+    """Map karat's names to the columns that count, or that stand in for them."""
+    folded = _folded(columns)
+    every = (
+        (name, [*_called(COLUMNS[name], folded), *_called(INSTEAD.get(name, ""), folded)])
+        for name in names
+    )
+    return {name: found[0] for name, found in every if found}
 
 
 def _typed(
@@ -135,8 +238,18 @@ def _typed(
                 where=where,
                 fix="ids are texts or whole numbers; a row names one document",
             )
-    rows = picked.with_columns(pl.col(name).cast(_type(name), strict=False) for name in names)
+    rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
     return _checked(rows, picked, names, where, reading)
+
+
+def _cast(column: pl.Series) -> pl.Series:
+    """Return a column with the type of its name; what does not fit is null."""
+    kind = _type(column.name)
+    if column.dtype != pl.String or kind == pl.String:
+        return column.cast(kind, strict=False)
+    if column.name == "grade":
+        return grades(column)
+    return column.str.strip_chars().cast(kind, strict=False)
 
 
 def _checked(
@@ -164,11 +277,12 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
         if value is None or not str(value).strip()
         else f"the {name} {str(value)[:40]!r} is not a {_kind(name)}"
     )
-    return InputError(
-        f"{what} (column {column!r})",
-        where=f"{where}, row {at + 1}",
-        fix=f"give every row a {name}",
-    )
+    fix = f"give every row a {name}"
+    if name == "grade":
+        fix = f"give grades as {UNDERSTOOD}"
+    elif COMMA.fullmatch(str(value)):
+        fix = f"write decimals with a point: {str(value).replace(',', '.')}"
+    return InputError(f"{what} (column {column!r})", where=f"{where}, row {at + 1}", fix=fix)
 
 
 def _type(name: str) -> type[pl.DataType]:

@@ -14,7 +14,8 @@ from karat.read import table as tables
 from karat.read.beir import with_questions
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
-from karat.read.table import known_columns, run_rows
+from karat.read.source import HEAD
+from karat.read.table import run_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,12 +51,14 @@ class Table(Format):
         order = run_rows(head.head(0), where)[1]
 
         def batches() -> Iterator[pl.DataFrame]:
+            source.reading.begin()
+            tables.note_columns(head.columns, "run", source.reading)
             with source.plain_file() as path:
                 try:
                     for batch in self.scan(path).collect_batches(
                         chunk_size=tables.ROWS, maintain_order=True
                     ):
-                        yield run_rows(batch, where, source.reading)[0]
+                        yield run_rows(batch, where, source.reading, cells=self.cells)[0]
                 except pl.exceptions.PolarsError as error:
                     raise self.broken(error, source) from None
 
@@ -97,7 +100,7 @@ class Table(Format):
 class Delimited(Table):
     """Text tables with a header line; every column is read as text first."""
 
-    separator: ClassVar[str]
+    separators: ClassVar[str]  # of which one serves, as the header tells
     cells: ClassVar[bool] = True
 
     def look_ahead(self, source: Source) -> None:
@@ -116,23 +119,29 @@ class Delimited(Table):
             return False
         header = [
             name.strip().strip('"')
-            for name in lines[0].decode("utf-8", "replace").split(self.separator)
+            for name in lines[0].decode("utf-8", "replace").split(self.separator(lines[0]))
         ]
         named = look.suffix == f".{self.name}"  # then say which column is missing
-        by_document = {"query", "doc"} <= known_columns(header).keys()
-        return len(header) > 1 and (named or by_document or shape_of(header, role) is not None)
+        known = tables.is_by_document(header) or shape_of(header, role) is not None
+        return len(header) > 1 and (named or known)
 
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the table with all columns as text."""
-        return pl.scan_csv(path, separator=self.separator, infer_schema=False)
+        with path.open("rb") as file:
+            separator = self.separator(file.readline(HEAD))
+        return pl.scan_csv(path, separator=separator, infer_schema=False)
+
+    def separator(self, header: bytes) -> str:
+        """Return what separates the columns."""
+        return max(self.separators, key=lambda mark: header.count(mark.encode()))
 
 
 @register_format
 class Csv(Delimited):
-    """Comma-separated values with a header."""
+    """Comma-separated values with a header; semicolons, as some spreadsheets write, do as well."""
 
     name: ClassVar[str] = "csv"
-    separator: ClassVar[str] = ","
+    separators: ClassVar[str] = ",;"
     order: ClassVar[int] = 30
 
 
@@ -141,7 +150,7 @@ class Tsv(Delimited):
     """Tab-separated values with a header, BEIR's judgements among them."""
 
     name: ClassVar[str] = "tsv"
-    separator: ClassVar[str] = "\t"
+    separators: ClassVar[str] = "\t"
     order: ClassVar[int] = 31
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from karat.errors import InputError
 from karat.read.literal import listed
 
+MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
 ROLES = {"run": ("retrieved",), "gold": ("gold",), "samples": ("retrieved", "gold")}
 
 
@@ -40,6 +41,10 @@ class Shape:
         named = (name for group in groups if isinstance(group, tuple) for name in group)
         return tuple(dict.fromkeys(named))
 
+    def main(self) -> set[str]:
+        """Return the fields that karat reads, and not only shows."""
+        return {name for role in MAIN for name in getattr(self, role)}
+
     def present(self, names: Iterable[str]) -> list[str]:
         """Return the fields of the shape that are among these names."""
         given = set(names)
@@ -58,7 +63,7 @@ class Shape:
         """
         given = set(names)
         found = {}
-        for name in ("query", "question", "retrieved", "gold", "reference", "scores"):
+        for name in MAIN:
             present = [entry for entry in getattr(self, name) if entry in given]
             if present:
                 found[name] = present[0]
@@ -73,6 +78,26 @@ class Shape:
         if found.get("retrieved") in self.texts:
             found.pop("scores", None)
         return found
+
+    def rivals(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return the fields that count beside others which could be meant, and these.
+
+        Ids and texts of the same list are no rivals.
+
+        >>> Shape("x", ("ids", "texts"), (), ("qid", "id"), texts=frozenset({"texts"})).rivals(
+        ...     ["id", "qid", "ids", "texts"]
+        ... )
+        [('qid', 'id')]
+        """
+        if all(len(getattr(self, role)) < 2 for role in MAIN):
+            return []
+        given = set(names)
+        return [
+            (chosen, other)
+            for role, chosen in self.pick(given).items()
+            for other in getattr(self, role)
+            if other in given - {chosen} and (other in self.texts) == (chosen in self.texts)
+        ]
 
     def pick_text(self, names: Iterable[str], side: str) -> str | None:
         """Return the field that holds the texts of a side, if there is one."""
