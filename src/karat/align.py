@@ -45,13 +45,13 @@ class Policy:
 class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
-    Row `i` is document `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
-    `repeat` is 1 for a document that stands higher up already, 2 if under the very same id.
+    Row `i` is unit `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
+    `repeat` is 1 for a unit that stands higher up already, 2 if under the very same id.
     """
 
     query: Ints
     rank: Ints
-    rows: pl.DataFrame  # doc, and whatever else the run says about it
+    rows: pl.DataFrame  # doc (what tells units apart), and whatever else the run says about it
     repeat: Ints | None  # None: nothing is repeated
     asked: Ints  # queries whose list is empty
     blank: Ints  # queries whose list holds a blank id
@@ -63,8 +63,13 @@ class Aligned:
         return self.rows["doc"]
 
 
-def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
-    """Rank the documents of a run and find what is odd about them."""
+def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligned:
+    """Rank the units of a run and find what is odd about them.
+
+    What tells units apart is the column doc: ids, or texts or places, as the relation wants it.
+    The ids as they were given, `raw` where doc holds something else, break ties; `by_id` says that
+    a unit under the very same id is to be told from one that became the same by normalising.
+    """
     rows, query, findings = _known_queries(run.rows, gold)
     rows, query, asked = _nothing_retrieved(rows, query)
     blank = _blank(rows, query, run.name, policy)
@@ -86,8 +91,10 @@ def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     if again is None:
         return Aligned(query, rank, rows, None, asked, blank, tuple(findings))
     findings += _duplicates(rows.filter(again), policy)
-    exact = repeated(query, rows["raw"]) if "raw" in rows.columns else again
-    repeat = again.astype(np.int64) + (0 if exact is None else exact)
+    repeat = again.astype(np.int64)
+    exact = repeated(query, rows["raw"]) if by_id and "raw" in rows.columns else again
+    if by_id and exact is not None:
+        repeat += again & exact
     return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings))
 
 

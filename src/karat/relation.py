@@ -58,7 +58,8 @@ class Relation:
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
-    _views: dict[object, Any] = field(default_factory=dict, repr=False)
+    # what was worked out so far; never handed on, so that `replace` begins anew
+    _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def build(

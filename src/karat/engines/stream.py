@@ -107,7 +107,9 @@ def _relate(  # noqa: PLR0917
         documents += given["doc"].count()
         rows, found = drawing.rows(given)
         sample = rows.head(SAMPLE) if sample is None else sample
-        aligned = align(Run(stream.name, rows, stream.order), gold, policy)
+        aligned = align(
+            Run(stream.name, rows, stream.order), gold, policy, by_id=not drawing.blank_is_unit
+        )
         retrieved += np.bincount(aligned.query, minlength=len(retrieved))
         asked[aligned.asked] = True
         blank[aligned.blank] = True

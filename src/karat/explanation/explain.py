@@ -20,7 +20,6 @@ from karat.explanation.differences import differences
 from karat.explanation.judged import Said, judged_units, verdicts_of
 from karat.explanation.ranking import Item, Step, lay_out, units_of
 from karat.judges.find import find_judge
-from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS
@@ -213,16 +212,13 @@ class _Case:
         self, run: Run, gold: Gold, speaks: Dialect, matcher: Matcher
     ) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
         """Lay out the list of one query and its items, as a rule relates them."""
-        ids = self.material.ids
-        gold = gold if ids == "identity" else normalise_gold(gold, ids)
-        material = (
-            replace(self.material, ids=speaks.run_ids) if ids == "identity" else self.material
-        )
-        drawing = matcher.against(gold, material)
+        drawing = matcher.against(gold, replace(self.material, run_ids=speaks.run_ids))
         relation = relate(run.stream(), drawing, speaks.policy).relation
         rows, _ = drawing.rows(run.rows)
         policy = replace(speaks.policy, blank="kept")
-        aligned = align(replace(run, rows=rows), drawing.gold, policy)
+        aligned = align(
+            replace(run, rows=rows), drawing.gold, policy, by_id=not drawing.blank_is_unit
+        )
         return lay_out(units_of(aligned, drawing), relation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,9 @@ def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool
     """Return the gold of a frame of either kind."""
     if not is_by_query(frame.columns, "gold"):
         return table.gold_of(frame, where, reading)
-    part, _, findings = _read(frame, "gold", where, reading, cells=cells)
-    return gold_of([part], findings)
+    part, state, findings = _read(frame, "gold", where, reading, cells=cells)
+    first = list(islice(_rows(frame, where), 1))
+    return replace(gold_of([part], findings), named_by=records.named_by(state, first))
 
 
 def run(

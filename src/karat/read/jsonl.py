@@ -14,7 +14,6 @@ from karat.read import columnar, records
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.ndjson import frame_of
 from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, samples_of
-from karat.read.position import NumberedRun
 from karat.read.reading import Reading
 from karat.read.record import Entry, twice
 from karat.read.shapes import SHAPES, shape_of
@@ -65,8 +64,9 @@ class JsonLines(Format):
     def gold(self, source: Source) -> Gold:
         """Read what is gold."""
         state = _begin(source, "gold")
-        parts = list(_parts(source, state))
-        return gold_of(parts, [*state.findings, *_texts(state, _first(source))])
+        parts, first = list(_parts(source, state)), _first(source)
+        gold = gold_of(parts, [*state.findings, *_texts(state, first)])
+        return replace(gold, named_by=records.named_by(state, first))
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read both: at once, but where texts are kept the run may be larger than memory."""
@@ -88,9 +88,12 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
             about.append(part.about)
             yield part.run
 
-    numbered = records.is_numbered(state.shape, first)
-    return (NumberedRun if numbered else RunStream)(
-        name, batches, order="listed", about=lambda: join_about(about)
+    return RunStream(
+        name,
+        batches,
+        order="listed",
+        about=lambda: join_about(about),
+        named_by=records.named_by(state, first),
     )
 
 

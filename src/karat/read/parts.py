@@ -64,6 +64,13 @@ class State:
             return None
         return str(names.filter(names.is_duplicated())[0])
 
+    def nth(self, question: str) -> str:
+        """Return a name for a question that no record had before: a number behind the others."""
+        name, again = question, 2
+        while name in self.known():
+            name, again = f"{question} ({again})", again + 1
+        return name
+
     @property
     def last_wins(self) -> bool:
         """Whether of two records of one query the later counts."""
@@ -78,7 +85,9 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
     for entry in entries:
         state.records = entry.number
         try:
-            parsed = parse(entry, state.shape, state.role, texts=state.reading.texts)
+            parsed = parse(entry, state.shape, state.role, state.reading)
+            if parsed.named_by == "question":
+                parsed = parsed._replace(query=state.nth(parsed.query))
             if parsed.query in known:
                 if not state.last_wins:
                     raise twice(parsed.query, entry.where())
@@ -112,7 +121,7 @@ def _part(records: list[Parsed], state: State) -> Part:
     return Part(
         _frame(run, RUN, state),
         _frame(gold, GOLD, state),
-        kept_about(_table([record.about for record in records]), state),
+        kept_about(_table([{"query": each.query} | each.about for each in records]), state),
         flaws,
     )
 

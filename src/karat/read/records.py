@@ -10,20 +10,19 @@ are interchangeable. Every other field describes the query, to slice results by.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.parts import State, gold_of, read_part, run_of, samples_of
-from karat.read.position import NumberedRun
 from karat.read.reading import STRICT, Reading
-from karat.read.record import Entry, entries
+from karat.read.record import Entry, entries, name_of
 from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
 if TYPE_CHECKING:
-    from karat.data import Gold, Run, RunStream
+    from karat.data import Gold, NamedBy, Run, RunStream
     from karat.read.format import Samples
 
 
@@ -63,7 +62,8 @@ def read_gold(given: Iterable[Entry], reading: Reading) -> Gold:
     """Return the gold of entries."""
     state, listed = begin(given, "gold", reading)
     part = read_part(listed, state)
-    return gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
+    found = gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
+    return replace(found, named_by=named_by(state, listed))
 
 
 def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples:
@@ -97,18 +97,18 @@ def tell_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
 
 
 def stream_of(whole: Run, state: State, listed: list[Entry]) -> RunStream:
-    """Return a run as a stream, which remembers whether its queries are but numbers."""
-    stream = whole.stream()
-    if is_numbered(state.shape, listed):
-        return NumberedRun(*(getattr(stream, field.name) for field in fields(stream)))
-    return stream
+    """Return a run as a stream, which remembers what names its queries."""
+    return replace(whole.stream(), named_by=named_by(state, listed))
 
 
-def is_numbered(shape: Shape, listed: Iterable[Entry]) -> bool:
-    """Tell whether the first record carries no id."""
+def named_by(state: State, listed: Iterable[Entry]) -> NamedBy:
+    """Tell what names the queries: judging by the first record, its id, question or position."""
     values = (entry.value for entry in listed)
     first = next((value for value in values if isinstance(value, Mapping)), None)
-    return first is not None and "query" not in shape.pick(first)
+    if first is None:
+        return "id"
+    picked = state.shape.pick(first)
+    return name_of({name: first[field] for name, field in picked.items()}, state.reading.names)
 
 
 def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
