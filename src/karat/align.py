@@ -42,6 +42,29 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Ties:
+    """Stretches of lists in which all scores are equal: the ranks `first` to `last` of a query."""
+
+    query: Ints
+    first: Ints
+    last: Ints
+
+    def filter(self, keep: Bools) -> Ties:
+        """Return the stretches of a mask."""
+        return Ties(self.query[keep], self.first[keep], self.last[keep])
+
+    def around(self, query: Ints, rank: Ints) -> Ints:
+        """Return the stretch in which each of these units stands, or -1 where it is in none."""
+        if not len(self.query):
+            return np.full(len(query), -1)
+        span = int(max(self.last.max(), rank.max(initial=0))) + 1
+        key = query * span + rank
+        at = np.searchsorted(self.query * span + self.first, key, side="right") - 1
+        inside = (at >= 0) & (key <= (self.query * span + self.last)[at])
+        return np.where(inside, at, -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
@@ -56,6 +79,7 @@ class Aligned:
     asked: Ints  # queries whose list is empty
     blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
+    ties: Ties | None = None  # None: nothing is tied
 
     @property
     def doc(self) -> pl.Series:
@@ -86,16 +110,30 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows[order], query[order]
+        score = None if score is None else score[order]
     rank = positions(query)
+    ties = None if score is None else _ties(query, rank, score)
     again = repeated(query, rows["doc"])
     if again is None:
-        return Aligned(query, rank, rows, None, asked, blank, tuple(findings))
+        return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties)
     findings += _duplicates(rows.filter(again), policy)
     repeat = again.astype(np.int64)
     exact = repeated(query, rows["raw"]) if by_id and "raw" in rows.columns else again
     if by_id and exact is not None:
         repeat += again & exact
-    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings))
+    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings), ties)
+
+
+def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
+    """Find the stretches of equal scores in lists that stand in the order of their scores."""
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
+    if not tied.any():
+        return None
+    edge = np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))
+    begin, end = np.flatnonzero(edge > 0), np.flatnonzero(edge < 0)
+    found = Ties(query[begin], rank[begin], rank[end])
+    order = np.argsort(found.query, kind="stable")
+    return Ties(found.query[order], found.first[order], found.last[order])
 
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:

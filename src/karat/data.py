@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FACTS = ("text", "start", "end")  # what an entry may say beside its id
 EMPTY_ITEM = "an item names no document"
+TEXT_ITEM = "an item is a text, and names no document"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +82,7 @@ class RunStream:
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
     named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
 
     def collect(self) -> Run:
         """Read it whole."""
@@ -105,6 +107,7 @@ class Gold:
     flaws: Mapping[str, str] = field(default_factory=dict)  # queries with blank or empty entries
     member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
     named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # as of a run; read or not
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"

@@ -57,9 +57,8 @@ def matching(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--by",
-            default="ids",
             metavar="RELATION",
-            show_default=True,
+            show_default="ids",
             help="What matches: ids, exact, rouge, rouge-sentence(threshold=0.9), spans, semantic, "
             "… (`karat measures --relations` lists them).",
         ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.engines.stream import TEXT, relate, top_of
+from karat.evaluation.ties import tied_scores
 from karat.findings import Finding, merge_findings
 from karat.judges.assess import judge_run, verdict_rows
 from karat.match import Matcher, find_matcher
@@ -120,6 +121,9 @@ class _Drawn:
             self.relations[stream.name, name] = related.relation
             if related.listed is not None:
                 self.listed[stream.name] = _with_texts(related.listed, material.corpus)
+            if related.ties is not None:
+                mine = [each for each in self.measures if (each.relation or self.default) == name]
+                news += tied_scores(related.relation, related.ties, mine, stream.name)
             news += (replace(finding, run=stream.name) for finding in related.findings)
         self._tell(news)
 

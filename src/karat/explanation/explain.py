@@ -83,7 +83,7 @@ def explain(
     *,
     query: str | None = None,
     worst: int = 1,
-    by: str | Matcher = "ids",
+    by: str | Matcher | None = None,
     dialects: str | Dialect | Sequence[str | Dialect] = "karat",
     ids: Normaliser = "identity",
     rel: float | None = None,
@@ -105,6 +105,7 @@ def explain(
     >>> print(told.differences[1])
     AP: autorag divides by groups, karat by relevant items
     """
+    by = by or "ids"
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
     speaks = [_kind_to_missing(dialect(name)) for name in named]
     listed = [measures] if isinstance(measures, str) else list(measures)

@@ -65,7 +65,8 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
 def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Series:
     """Return what names the queries of the records: ids, questions or positions."""
     named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
-    better = {"id": (), "question": state.shape.query, "position": state.shape.question}[named_by]
+    ids, questions = state.shape.query, state.shape.question
+    better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
     if state.reading.names == "id" and any(name in frame.columns for name in better):  # all null
         raise _DoubtError
     if named_by == "position":

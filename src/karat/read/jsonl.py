@@ -66,16 +66,16 @@ class JsonLines(Format):
         state = _begin(source, "gold")
         parts, first = list(_parts(source, state)), _first(source)
         gold = gold_of(parts, [*state.findings, *_texts(state, first)])
-        return replace(gold, named_by=records.named_by(state, first))
+        return replace(gold, **records.first_look(state, first, "gold"))
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read both: at once, but where texts are kept the run may be larger than memory."""
         state = _begin(source, "samples")
         if state.reading.texts and not state.reading.skip:
             return Samples(_stream(source, state, name, _first(source)), self.gold(source))
-        parts = list(_parts(source, state))
-        findings = [*state.findings, *_texts(state, _first(source))]
-        return samples_of(parts, name, findings)
+        parts, first = list(_parts(source, state)), _first(source)
+        findings = [*state.findings, *_texts(state, first)]
+        return records.looked_at(samples_of(parts, name, findings), state, first)
 
 
 def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
@@ -93,7 +93,7 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
         batches,
         order="listed",
         about=lambda: join_about(about),
-        named_by=records.named_by(state, first),
+        **records.first_look(state, first, "retrieved"),
     )
 
 
@@ -117,13 +117,13 @@ def _begin(source: Source, role: str) -> State:
 
 
 def _first(source: Source) -> list[Entry]:
-    """Return the first record alone, if there is one."""
-    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), 1))
+    """Return the first records, by which others are judged."""
+    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), records.FIRST))
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
     """Say which fields of texts served as ids, judging by the first record."""
-    found = records.texts_as_ids(state, first)
+    found = records.texts_as_ids(state, first[:1])
     return [replace(finding, count=state.records) for finding in found]
 
 

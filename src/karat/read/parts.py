@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import EMPTY_ITEM, Gold, Run
+from karat.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Samples
@@ -112,9 +112,12 @@ def _part(records: list[Parsed], state: State) -> Part:
         if not record.units:  # an empty list is a row without a document
             run.append((record.query, *nothing))
         for places in record.items:
-            blank = [place.doc for place in places if not place.doc.strip()]
-            if blank or not places:
-                flaws[record.query] = f"{blank[0]!r} is not an id" if blank else EMPTY_ITEM
+            blank = [place for place in places if not place.doc.strip()]
+            if blank:
+                no_id = f"{blank[0].doc!r} is not an id"
+                flaws[record.query] = no_id if blank[0].text is None else TEXT_ITEM
+            elif not places:
+                flaws[record.query] = EMPTY_ITEM
             state.items += 1
             key = state.items if len(places) > 1 else None
             gold.extend((record.query, doc, grade, key, *facts) for doc, grade, *facts in places)

@@ -158,7 +158,7 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[Place]:
         return
     grade = _grade(entry.get("grade", 1), query)
     text = _text(entry, query)
-    docs = entry.get("docs", entry.get("doc", text if texts else None))
+    docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
     for doc in [] if docs is None else _several(docs):
         yield Place(_doc(doc, query), grade, text, *_offsets(entry, query))
 
