@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
@@ -19,6 +19,7 @@ from karat.match import find_matcher
 from karat.match.matcher import Material
 from karat.measures import parse
 from tests.sample import kinds
+from tests.strategies import quick
 
 if TYPE_CHECKING:
     from tests.conftest import Karat, Save
@@ -39,7 +40,7 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
     return values.min(), values.max()  # type: ignore[return-value]
 
 
-@settings(deadline=None, max_examples=50)
+@quick(50)
 @given(
     st.dictionaries(st.sampled_from("abcde"), st.sampled_from([0.0, 1.0]), min_size=1),
     st.dictionaries(st.sampled_from("abcdexy"), st.sampled_from([0, 1, 2]), min_size=1),

@@ -56,8 +56,8 @@ FLAT = {
     # x, y, z are unjudged, as is everything below
     "RBP_residual(p=0.5)": 1 - 0.5 * (1 + 1 / 8 + 1 / 16),  # 13/32
     # every grade is the highest, 1: each hit satisfies one reader in two
-    "ERR": 1 / 2 + 1 / 2 * 1 / 2 / 4 + 1 / 4 * 1 / 2 / 5,  # 47/80
-    "ERR@3": 1 / 2,
+    "ERR(max=1)": 1 / 2 + 1 / 2 * 1 / 2 / 4 + 1 / 4 * 1 / 2 / 5,  # 47/80
+    "ERR(max=1)@3": 1 / 2,
     "IPrec@0": 1.0,
     "IPrec@0.25": 1.0,  # ⌊.25 · 4 + .9⌋ = 1 item
     "IPrec@0.5": 3 / 5,  # 2 items: max(2/4, 3/5)
@@ -137,8 +137,8 @@ GRADED = {
     # R = 2; b, d, n and m are judged below 2: N = 4; a and c have two above: 1 − 2/2
     "bpref(rel=2)": 0.0,
     # highest grade 3: R = 1/8, 7/8, 3/8 at ranks 1, 3, 5
-    "ERR": 1 / 8 + 7 / 8 * 7 / 8 / 3 + 7 / 8 * 1 / 8 * 3 / 8 / 5,
-    "ERR(max=4)@3": 1 / 16 + 15 / 16 * 7 / 16 / 3,
+    "ERR(max=3)": 1 / 8 + 7 / 8 * 7 / 8 / 3 + 7 / 8 * 1 / 8 * 3 / 8 / 5,
+    "ERR@3": 1 / 16 + 15 / 16 * 7 / 16 / 3,
     "judged": 4 / 5,  # u is unknown
     "unjudged": 1 / 5,
     "relevant": 3.0,
@@ -288,7 +288,7 @@ REPEATED = {
     "alpha_nDCG": (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2),
     "retrieved": 5.0,
     "relevant_retrieved": 2.0,
-    "ERR": 1 / 2 + 1 / 2 * 1 / 2 / 4,  # 9/16
+    "ERR(max=1)": 1 / 2 + 1 / 2 * 1 / 2 / 4,  # 9/16
     "judged": 4 / 5,  # somebody did look at a
 }
 
@@ -323,7 +323,8 @@ def test_a_rich_unit_satisfies_with_its_best_grade() -> None:
         {"docs": ["r", "b"], "grade": 1},
         {"docs": ["c"], "grade": 1},
     ]
-    found = karat.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], ["ERR"])["ERR"]
+    name = "ERR(max=3)"
+    found = karat.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], [name])[name]
     assert found == pytest.approx(7 / 8 + 1 / 8 * 1 / 8 / 2)
 
 
@@ -342,7 +343,7 @@ def test_err_with_grades_that_leave_no_doubt() -> None:
     # (2^60 − 1) ÷ 2^60 is 1 in floating point: the reader surely stops, and only that reader
     run = {"p": ["a", "b"], "q": ["x", "a"], "r": ["b"]}
     gold = {"p": {"a": 60, "b": 60}, "q": {"a": 60}, "r": {"b": 60}}
-    result = karat.evaluate(run, gold, ["ERR"])
+    result = karat.evaluate(run, gold, ["ERR(max=60)"])
     values = dict(zip(result.per_query["query"], result.per_query["value"], strict=True))
     assert values == pytest.approx({"p": 1.0, "q": 0.5, "r": 1.0})
 
