@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import AlignError, InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, name_rows
 from karat.keys import all_different, blank_ids
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
 def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
     """Find the stretches of equal scores in lists that stand in the order of their scores."""
     tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
+    tied &= score[1:] > -np.inf  # which stands for no score at all
     if not tied.any():
         return None
     edge = np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))
@@ -241,12 +242,11 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
 def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:
     if not nan.any():
         return []
-    examples = rows.filter(nan).head(EXAMPLES)
     return [
         Finding(
             "nan-score",
             int(nan.sum()),
-            tuple(f"{query} / {doc}" for query, doc in examples.select("query", "doc").rows()),
+            name_rows(rows.filter(nan)),
             "score that is not a number: ranked last",
             "find out why the retriever gave no score",
         )
@@ -274,9 +274,7 @@ def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
 
 
 def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
-    examples = tuple(
-        f"{query} / {doc}" for query, doc in rows.select("query", "doc").head(EXAMPLES).rows()
-    )
+    examples = name_rows(rows)
     if policy.duplicates == "error":
         raise AlignError(
             f"a document is retrieved twice for one query: {examples[0]}",

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
-SHOWN = 80  # characters of an example in a finding
 KEPT = 1_000_000  # rows of lists that are remembered at most
 TEXT = 20_000  # characters of a text that are remembered
 
@@ -120,7 +119,7 @@ def _relate(  # noqa: PLR0917
             chunks.append((aligned.query, aligned.rank))
         elif aligned.ties is not None:
             ties.append(_hit(aligned.ties, parts[-1]))
-        findings += map(_brief, (*found, *aligned.findings))
+        findings += (*found, *aligned.findings)
         if keep:
             listed.append(top_of(aligned, keep))
         if progress is not None:
@@ -171,14 +170,6 @@ def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
     return rows.select(wanted).with_columns(
         pl.col(name).str.head(TEXT) for name in wanted if name == "text"
     )
-
-
-def _brief(finding: Finding) -> Finding:
-    """Cut examples that are whole texts."""
-    shown = tuple(
-        each if len(each) <= SHOWN else each[: SHOWN - 1] + "…" for each in finding.examples
-    )
-    return finding if shown == finding.examples else replace(finding, examples=shown)
 
 
 def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:

@@ -12,7 +12,7 @@ import polars as pl
 from karat.align import positions, repeated
 from karat.data import EMPTY_ITEM, Gold
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, shorten
 from karat.match.matcher import Units
 from karat.match.sentences import split
 from karat.match.words import tidy
@@ -90,7 +90,7 @@ _SAID = {
 
 
 def _finding(kind: str, docs: pl.Series) -> Finding:
-    return Finding(kind, len(docs), tuple(docs.head(EXAMPLES)), *_SAID[kind])
+    return Finding(kind, len(docs), tuple(map(shorten, docs.head(EXAMPLES))), *_SAID[kind])
 
 
 def require_texts(findings: list[Finding], documents: int, role: str) -> list[Finding]:
