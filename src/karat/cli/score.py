@@ -78,6 +78,7 @@ def command(
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold.
     """
+    from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
@@ -85,7 +86,8 @@ def command(
     gates = gating.Requirements.take(choices)
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    named = [*(measures or DEFAULTS), *gates.measures]
+    required = speak(gates.measures, choices["dialect"]) if gates.measures else ()
+    named = [*(measures or DEFAULTS), *required]
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
         result = evaluate(
