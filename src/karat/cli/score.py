@@ -9,6 +9,7 @@ import click
 from karat.cli import asking, gating, options
 
 if TYPE_CHECKING:
+    from karat.measures import Measure
     from karat.results.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
@@ -86,8 +87,9 @@ def command(
     gates = gating.Requirements.take(choices)
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    required = speak(gates.measures, choices["dialect"]) if gates.measures else ()
-    named = [*(measures or DEFAULTS), *required]
+    named: list[str | Measure] = [*(measures or DEFAULTS)]
+    if gates.measures:  # a requirement names one measure, never a list
+        named += speak(gates.measures, choices["dialect"])
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
         result = evaluate(

@@ -68,12 +68,8 @@ def ask(
     ['success']
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
-    lists = dialect(name).lists
-    return speak(
-        [one for each in given for one in (lists[each] if each in lists else [each])],
-        name,
-        rel,
-    )
+    speaks = dialect(name)
+    return speak([one for each in given for one in speaks.listed(each)], speaks, rel)
 
 
 def _spoken(measure: str | Measure, speaks: Dialect, rel: float | None) -> Measure:

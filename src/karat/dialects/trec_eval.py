@@ -15,8 +15,8 @@ Quirks that the dialects keep:
   by the highest grade of the query's judgements where that is above 1; rbp_resid is 0 where every
   retrieved document is judged.
 
-Version 10 compares with a highest grade that its code never sets to anything before the first
-query. What the dialect does is what it computes where that memory happens to hold 0.
+Version 10 finds that highest grade with a variable that its code never sets at the start, so that
+with grades above 1 its rbp depends on what the memory held before. The dialect starts at 0.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class RoundedPrecision(InterpolatedPrecision):
     def needed(self, relation: Relation) -> Floats:
         """Return how many of its relevant items each query needs, a half rounded up."""
         exact = self.recall * relation.relevant(self.rel)
-        return np.floor(exact) + (exact - np.floor(exact) >= 0.5)
+        items: Floats = np.floor(exact)
+        return items + (exact - items >= 0.5)
 
     def terms(self, relation: Relation) -> Terms:
         """Take the best precision from the item on whose number is recall · R, rounded."""
@@ -72,7 +73,7 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
         return ANY_GAIN
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up grade ÷ highest grade of the judgements, weighed by rank with p = .9 if not given."""
+        """Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade."""
         hits = relation.units(ANY_GAIN, self.k)
         best = relation.item_grade[relation.item_offset[hits.query]]  # the first is the highest
         gain = relation.item_grade[hits.item] / np.maximum(best, 1)
@@ -84,6 +85,8 @@ class UnjudgedResidual(RankBiasedPrecisionResidual):
     """The residual, where there is something unjudged in the list."""
 
     p: float = 0.9
+
+    needs_relevant: ClassVar[bool] = False
 
     def compute(self, relation: Relation) -> Floats:
         """Return 1 − the weight of the judged ranks, 0 where every unit is judged."""

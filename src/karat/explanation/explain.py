@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.align import align
 from karat.data import Gold, Run, RunStream
-from karat.dialects import Dialect, ask, dialect
+from karat.dialects import Dialect, dialect, speak
 from karat.engines.stream import relate
 from karat.errors import InputError, nearest
 from karat.evaluation.assessment import assess, find_matchers
@@ -109,7 +109,7 @@ def explain(
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
     speaks = [_kind_to_missing(dialect(name)) for name in named]
     listed = [measures] if isinstance(measures, str) else list(measures)
-    spoken = [(each, ask(listed, each, rel)) for each in speaks]
+    spoken = [(each, speak(listed, each, rel)) for each in speaks]
     matchers = [
         matcher for each, wanted in spoken for matcher in find_matchers(by, wanted, each).values()
     ]

@@ -47,7 +47,8 @@ class InterpolatedPrecision(Measure):
 
     def needed(self, relation: Relation) -> Floats:
         """Return how many of its relevant items each query needs for the recall."""
-        return np.floor(self.recall * relation.relevant(self.rel) + 0.9)
+        items: Floats = np.floor(self.recall * relation.relevant(self.rel) + 0.9)
+        return items
 
     def terms(self, relation: Relation) -> Terms:
         """Take the best precision from the item on whose number is recall · R + 0.9, cut off."""

@@ -10,7 +10,7 @@ import numpy as np
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Ints
+    from karat.data import Floats, Ints
     from karat.relation import Relation
 
 
@@ -54,6 +54,5 @@ class RPrecisionMultiple(Measure):
         return Divisor("relevant items × multiple, rounded", np.maximum(self._rank(relation), 1))
 
     def _rank(self, relation: Relation) -> Ints:
-        # not above what an integer can hold
-        rank = np.floor(self.multiple * relation.relevant(self.rel) + 0.9)
-        return np.minimum(rank, 2.0**53).astype(np.int64)
+        rank: Floats = np.floor(self.multiple * relation.relevant(self.rel) + 0.9)
+        return np.minimum(rank, 2.0**53).astype(np.int64)  # no more than an integer can hold
