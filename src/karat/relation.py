@@ -244,6 +244,10 @@ class Relation:
         """Return a number for each unit, in the order of query and rank."""
         return query * (int(self.depth.max(initial=0)) + 1) + rank
 
+    def unit_of(self, key: Ints) -> tuple[Ints, Ints]:
+        """Return the query and the rank that a number of `unit_key` stands for."""
+        return np.divmod(key, int(self.depth.max(initial=0)) + 1)
+
     def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return query, rank and item of the list that shows one item a rank, best grade first.
 

@@ -82,10 +82,11 @@ def compare(
     **options: Any,
 ) -> None:
     """Assert that values by (karat's name, query) are what karat finds."""
-    names = list(dict.fromkeys(name for name, _ in theirs))
-    found = by_measure(karat.evaluate(run, gold, names, **options))
+    # parsed, as the names P and recall stand for lists in trec_eval's dialects
+    names = {name: karat.parse(name) for name, _ in theirs}
+    found = by_measure(karat.evaluate(run, gold, list(names.values()), **options))
     for (name, query), expected in theirs.items():
-        value = found[str(karat.parse(name))][query]
+        value = found[str(names[name])][query]
         assert value == pytest.approx(expected, rel=0, abs=tolerance), (name, query)
 
 

@@ -80,6 +80,32 @@ FLAT = {
     "relevant_retrieved@4": 2.0,
     # no document belongs to two items, so novelty changes nothing
     "alpha_nDCG": (1 + 1 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5)),
+    "relative_P": 3 / 4,  # six could hold four
+    "relative_P@2": 1 / 2,
+    "relative_P@5": 3 / 4,
+    "set_map": 3 / 6 * 3 / 4,
+    "Rprec_mult@0.01": 0.0,  # ⌊.04 + .9⌋ = 0: down to nowhere
+    "Rprec_mult@0.1": 1 / 1,  # ⌊.4 + .9⌋ = 1
+    "Rprec_mult@0.5": 1 / 2,
+    "Rprec_mult@1": 2 / 4,
+    "Rprec_mult@2": 3 / 8,
+    # two units of noise stand above b and c: log2(2 + 2)
+    "binG": (1 + 1 / 2 + 1 / 2) / 4,
+    "G": (1 + 1 / 2 + 1 / 2) / 4,  # the same where all grades are
+    "gm_bpref": 3 / 4,
+    # at the ranks of a, b, c and, for d which was missed, at the end
+    "ndcg_rel": (
+        1
+        + (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))
+        + 2 * (1 + 1 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))
+    )
+    / 4,
+    # after the four items of the ideal list, and at the end, which is two ranks further
+    "Rndcg": (2 + 2 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5)) / 2,
+    "utility": 3 - 3.0,
+    "utility(hit=2,miss=-1)": 6 - 3 - 1.0,
+    "utility(rest=1,docs=100)": 3 - 3 + 100 - 6 - 1.0,
+    "rejected_retrieved": 0.0,
 }
 
 
@@ -127,6 +153,27 @@ GRADED = {
     "DCG": 1 + 3 / 2 + 2 / log2(6),
     "DCG@3": 1 + 3 / 2,
     "DCG(gain=exp)@3": 1 + 7 / 2,
+    # the ideal list gains 3, 2, 1, ½, where ½ counts 1: each hit is 2 behind, log2(2 + 2)
+    "G": (1 / 2 + 3 / 2 + 2 / 2) / 6.5,  # 6/13
+    # above a stand b and n, which are not relevant at 2; above c also u
+    "binG(rel=2)": (1 / 2 + 1 / log2(5)) / 2,
+    "ndcg_rel": (
+        1 / 3
+        + (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2)
+        + 2 * (1 + 3 / 2 + 2 / log2(6)) / IDEAL  # c, and d which was missed
+    )
+    / 4,
+    # four gains of one item each; the end is only one rank further down and not counted
+    "Rndcg": (
+        1 / 3
+        + 1 / (3 + 2 / log2(3))
+        + (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2)
+        + (1 + 3 / 2) / IDEAL
+    )
+    / 4,
+    "rejected_retrieved": 1.0,
+    "rejected_retrieved(rel=2)": 2.0,
+    "rejected_retrieved(rel=2)@1": 1.0,
     "nDCG": (1 + 3 / 2 + 2 / log2(6)) / IDEAL,
     "nDCG@1": 1 / 3,
     "nDCG@3": (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2),
@@ -210,6 +257,10 @@ GROUPED = {
     "Rprec": 2 / 3,  # b and a among the first three
     "DCG": 1 / log2(3) + 1 / 2 + 1 / log2(5),
     "nDCG": (1 / log2(3) + 1 / 2 + 1 / log2(5)) / GROUPED_IDEAL,
+    "relative_P": 1.0,  # four relevant units for three items: capped
+    "relative_P@2": 1 / 2,
+    "set_map": 4 / 5 * 3 / 3,
+    "binG": 1 / log2(3),  # x stands above all of them
     "IPrec@1": 3 / 4,
     "IPrec@0.5": 3 / 4,  # ⌊1.5 + .9⌋ = 2 items, from rank 3 on: max(2/3, 3/4)
     "RBP(p=0.5)": 0.5 * (1 / 2 + 1 / 4 + 1 / 8 + 1 / 16),  # 15/32
@@ -257,6 +308,9 @@ RICH = {
     "relevant_retrieved@1": 2.0,
     "alpha_nDCG@1": 1.0,
     "RBP(p=0.5)": 0.5,
+    "G": 1.0,
+    "ndcg_rel": 1.0,
+    "Rndcg": 1.0,
 }
 
 
@@ -285,6 +339,9 @@ REPEATED = {
     "DCG": 1 + 1 / log2(5),
     "nDCG": (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2),
     "RBP(p=0.5)": 0.5 * (1 + 1 / 8),  # 9/16
+    "binG": (1 + 1 / 2) / 3,  # a again and x stand above b
+    "utility": 2 - 3.0,
+    "rejected_retrieved": 0.0,
     "alpha_nDCG": (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2),
     "retrieved": 5.0,
     "relevant_retrieved": 2.0,

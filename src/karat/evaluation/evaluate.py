@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from karat.dialects import Dialect, speak
+from karat.dialects import Dialect, ask
 from karat.dialects import dialect as find_dialect
 from karat.errors import OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
@@ -83,7 +83,7 @@ def evaluate(
     (0.5, 0.5)
     """
     speaks = find_dialect(dialect)
-    wanted = speak(measures, speaks, rel)
+    wanted = ask(measures, speaks, rel)
     matchers = find_matchers(by or "ids", wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
