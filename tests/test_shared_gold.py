@@ -107,10 +107,18 @@ def test_another_question_or_reference_is_refused(column: str) -> None:
         karat.evaluate({"one": one, "two": two}, None, "RR")
 
 
-def test_records_without_ids_in_another_order_are_refused() -> None:
-    one = [{"question": each, "retrieved": ["a"], "gold": ["a"]} for each in "xy"]
-    with pytest.raises(AlignError, match="2 queries have another question"):
-        karat.evaluate({"one": one, "two": one[::-1]}, None, "RR")
+def test_records_without_ids_are_told_by_their_questions() -> None:
+    one = [{"question": each, "retrieved": [each], "gold": ["x"]} for each in "xy"]
+    result = karat.evaluate({"one": one, "two": one[::-1]}, None, "RR")
+    assert result["one", "RR"] == result["two", "RR"] == 0.5
+    numbered = [{key: value for key, value in each.items() if key != "question"} for each in one]
+    named = [{"query": each["question"], **each} for each in one]
+    for other in (numbered, named):
+        with pytest.raises(AlignError, match="its records are known by their"):
+            karat.evaluate({"one": one, "two": other}, None, "RR")
+    other = [{**each, "gold": each["retrieved"]} for each in numbered]
+    with pytest.raises(AlignError, match="2 queries have another gold"):
+        karat.evaluate({"one": other, "two": other[::-1]}, None, "RR")
 
 
 def test_every_run_is_held_against_all_queries() -> None:

@@ -46,6 +46,25 @@ def test_labels_are_a_gold(header: tuple[str, ...], separator: str, name: str, s
     assert not result.findings
 
 
+def test_questions_join_labels_with_records_and_tables(save: Save) -> None:
+    gold = save("labels.csv", labelled(("question", "chunk", "label")))
+    asked = [
+        {"query": f"q{n}", "question": f"{question}\n", "retrieved": docs}
+        for n, (question, docs) in enumerate(RUN.items())
+    ]
+    rows = [
+        {"query_id": each["query"], "question": each["question"], "doc_id": doc, "rank": rank}
+        for each in asked
+        for rank, doc in enumerate(each["retrieved"])
+    ]
+    for run in (asked, pl.DataFrame(rows)):
+        result = karat.evaluate(run, gold, ["RR"])
+        assert result["RR"] == 0.75
+    ids = [{**each, "gold": ["c1"] if each["query"] == "q0" else ["c3"]} for each in asked]
+    by_question = pl.DataFrame(rows).drop("query_id")
+    assert karat.evaluate(by_question, ids, ["RR"])["RR"] == 0.75
+
+
 @pytest.mark.parametrize(("yes", "no"), WORDS)
 def test_words_that_are_clear_are_grades(yes: str, no: str, save: Save) -> None:
     gold = save("labels.csv", labelled(("question", "chunk", "label"), yes, no))
@@ -110,7 +129,7 @@ def test_blanks_around_ids_are_no_part_of_them(separator: str, save: Save) -> No
     table = {name: [f" {each} " for each in column] for name, column in run_table().items()}
     run = save("run.csv" if separator != "\t" else "run.tsv", delimited(table, separator))
     assert score(run) == score(sample.RUN)
-    found = karat.evaluate(run, sample.GOLD).findings
+    found = load_run(run).collect().findings
     assert [(each.kind, each.count) for each in found] == [("padded-id", 9)] * 2
     assert found[0].examples == ("' q1 '", "' q2 '", "' q10 '")
     frame = pl.DataFrame({"query": ["q1"], "doc": [" d1"]})

@@ -9,6 +9,7 @@ import click
 from karat.cli import asking, gating, options
 
 if TYPE_CHECKING:
+    from karat.measures import Measure
     from karat.results.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
@@ -79,6 +80,7 @@ def command(
     is standard input. Without --gold each record holds what was retrieved and what is gold; several
     files then have the same gold for the same queries.
     """
+    from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
@@ -86,7 +88,9 @@ def command(
     gates = gating.Requirements.take(choices)
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    named = [*(measures or DEFAULTS), *gates.measures]
+    named: list[str | Measure] = [*(measures or DEFAULTS)]
+    if gates.measures:  # a requirement names one measure, never a list
+        named += speak(gates.measures, choices["dialect"])
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
         result = evaluate(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.dialects import dialect, speak
+from karat.dialects import ask, dialect, speak
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.measures import DEFAULTS
@@ -100,16 +100,17 @@ def gather(
     if results and len(results) == len(given):
         _refuse_without_effect(chosen, gold)
     first = results[0] if results else None
-    wanted: Measures = measures
-    if wanted is None:
-        wanted = DEFAULTS if first is None else [str(measure) for measure in first.measures]
     as_first = {} if first is None else _as_evaluated(first)
     speaks = dialect((as_first | chosen).get("dialect", "karat"))
-    names = [str(measure) for measure in speak(wanted, speaks, rel)]
+    if measures is None:
+        names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
+        wanted = speak(names, speaks, rel)
+    else:
+        wanted = ask(measures, speaks, rel)
     found, spelled = [], []
-    for each in _evaluated(given, gold, names, as_first | chosen):
+    for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:
-            scored = _measured(each.result, names)  # once for all its runs
+            scored = _measured(each.result, wanted)  # once for all its runs
             found += [System("", scored, run, each.path) for run in scored.runs]
             spelled += [each.spellings(run) for run in scored.runs]
     same_dialect(found, speaks.name)
@@ -117,9 +118,9 @@ def gather(
     return [replace(system, name=name) for system, name in named]
 
 
-def _measured(result: Result, names: list[str]) -> Result:
+def _measured(result: Result, wanted: tuple[Measure, ...]) -> Result:
     """Return the result with these measures; what was worked out already is not done again."""
-    scored = result.score(names)
+    scored = result.score(wanted)
     return result if result.measures == scored.measures else scored
 
 
@@ -178,7 +179,7 @@ def _is_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def _evaluated(
-    given: list[_Given], gold: object, measures: list[str], options: dict[str, Any]
+    given: list[_Given], gold: object, measures: tuple[Measure, ...], options: dict[str, Any]
 ) -> list[_Given]:
     """Evaluate what is no result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]

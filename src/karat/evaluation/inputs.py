@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,9 +15,12 @@ from karat.engines.ahead import ReadAhead
 from karat.errors import InputError
 from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.position import join_by_position
+from karat.read.position import join_queries
 from karat.read.queries import load_queries
 from karat.results.store import Input
+
+if TYPE_CHECKING:
+    from karat.data import NamedBy
 
 
 def load_inputs(
@@ -38,7 +42,12 @@ def load_inputs(
     if gold is None:
         streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
         return streams, loaded, [Input.of("samples", data) for _, data in named], None
-    streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
+    named = [(name, list(data) if isinstance(data, Iterator) else data) for name, data in named]
+
+    def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
+        return load_run(data, name=name, format=run_format, names=names, **how)
+
+    streams = [opened(name, data) for name, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
     try:
@@ -46,7 +55,10 @@ def load_inputs(
     except BaseException:
         reading.close()
         raise
-    joined = [join_by_position(stream, loaded) for stream in streams]
+    joined = [
+        join_queries(stream, loaded, partial(opened, name, data))
+        for stream, (name, data) in zip(streams, named, strict=True)
+    ]
     inputs.append(Input.of("gold", gold))
     if joined[0] is not streams[0]:  # what is being read carries other ids
         reading.close()
@@ -75,9 +87,10 @@ def _load_both(
     golds: list[Gold] = []
     for name, data in named:
         if unlabelled:
-            whole = load_run(data, name=name, format=run_format, about=True, **how).collect()
+            stream = load_run(data, name=name, format=run_format, about=True, **how)
+            whole = stream.collect()
             streams.append(whole.stream())
-            golds.append(_unlabelled(whole))
+            golds.append(replace(_unlabelled(whole), named_by=stream.named_by))
         else:
             samples = load_samples(data, name=name, format=run_format, **how)
             streams.append(samples.run)

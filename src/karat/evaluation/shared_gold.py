@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,26 @@ def share_gold(golds: Mapping[str, Gold]) -> Gold:
     first, *others = golds
     shared = golds[first]
     for name in others:
+        _check_names(shared, golds[name], first, name)
         _check_same(shared, golds[name], first, name)
-        shared = _joined(shared, golds[name])
+        shared = replace(_joined(shared, golds[name]), named_by=shared.named_by)
     findings = dict.fromkeys(chain.from_iterable(gold.findings for gold in golds.values()))
     queries = shared.queries.drop(TIMED, strict=False)
-    return Gold.build(
+    built = Gold.build(
         shared.rows(), queries=queries, findings=merge_findings(findings), flaws=shared.flaws
     )
+    carries = frozenset(chain.from_iterable(gold.carries for gold in golds.values()))
+    return replace(built, named_by=golds[first].named_by, carries=carries)
+
+
+def _check_names(shared: Gold, gold: Gold, first: str, name: str) -> None:
+    if gold.named_by != shared.named_by:
+        raise AlignError(
+            f"its records are known by their {gold.named_by}, those of {first} by their "
+            f"{shared.named_by}",
+            where=f"run {name}",
+            fix="give every record the id of its query, or one gold for all (--gold, gold=)",
+        )
 
 
 def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
@@ -48,8 +62,7 @@ def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
         raise AlignError(
             f"{count} another {what} than in {first}, for example {other[0]!r}",
             where=f"run {name}",
-            fix="make the records agree, or give one gold for all (--gold, gold=); records without "
-            "an id are joined by their position",
+            fix="make the records agree, or give one gold for all (--gold, gold=)",
         )
 
 

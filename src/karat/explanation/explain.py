@@ -20,7 +20,6 @@ from karat.explanation.differences import differences
 from karat.explanation.judged import Said, judged_units, verdicts_of
 from karat.explanation.ranking import Item, Step, lay_out, units_of
 from karat.judges.find import find_judge
-from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS
@@ -84,7 +83,7 @@ def explain(
     *,
     query: str | None = None,
     worst: int = 1,
-    by: str | Matcher = "ids",
+    by: str | Matcher | None = None,
     dialects: str | Dialect | Sequence[str | Dialect] = "karat",
     ids: Normaliser = "identity",
     rel: float | None = None,
@@ -106,6 +105,7 @@ def explain(
     >>> print(told.differences[1])
     AP: autorag divides by groups, karat by relevant items
     """
+    by = by or "ids"
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
     speaks = [_kind_to_missing(dialect(name)) for name in named]
     listed = [measures] if isinstance(measures, str) else list(measures)
@@ -213,16 +213,13 @@ class _Case:
         self, run: Run, gold: Gold, speaks: Dialect, matcher: Matcher
     ) -> tuple[tuple[Step, ...], tuple[Item, ...]]:
         """Lay out the list of one query and its items, as a rule relates them."""
-        ids = self.material.ids
-        gold = gold if ids == "identity" else normalise_gold(gold, ids)
-        material = (
-            replace(self.material, ids=speaks.run_ids) if ids == "identity" else self.material
-        )
-        drawing = matcher.against(gold, material)
+        drawing = matcher.against(gold, replace(self.material, run_ids=speaks.run_ids))
         relation = relate(run.stream(), drawing, speaks.policy).relation
         rows, _ = drawing.rows(run.rows)
         policy = replace(speaks.policy, blank="kept")
-        aligned = align(replace(run, rows=rows), drawing.gold, policy)
+        aligned = align(
+            replace(run, rows=rows), drawing.gold, policy, by_id=not drawing.blank_is_unit
+        )
         return lay_out(units_of(aligned, drawing), relation)
 
 

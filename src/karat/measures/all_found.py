@@ -34,7 +34,7 @@ class AllFound(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "all_found"
-    aliases: ClassVar = {"allfound": {}, "complete_recall": {}}
+    aliases: ClassVar = {"complete_recall": {}}
 
     def terms(self, relation: Relation) -> Terms:
         """Count the items covered."""

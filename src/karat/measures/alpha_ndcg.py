@@ -37,7 +37,7 @@ class AlphaNDCG(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "alpha_nDCG"
-    aliases: ClassVar = {"alpha_nDCG_{k}": {}, "a_nDCG": {}}
+    aliases: ClassVar = {"a_nDCG": {}}
 
     def __post_init__(self) -> None:
         """Check alpha."""

@@ -41,7 +41,9 @@ class AveragePrecision(Measure):
         "MAP": {},
         "map_cut_{k}": {},
         "average_precision": {},
+        "mean_average_precision": {},
         "context_precision": {"over": "retrieved", "relation": "relevance"},
+        "contextual_precision": {"over": "retrieved", "relation": "relevance"},
     }
 
     def __post_init__(self) -> None:

@@ -30,7 +30,15 @@ class Success(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "success"
-    aliases: ClassVar = {"hit_rate": {}, "success_{k}": {}, "hit": {}, "accuracy": {}}
+    aliases: ClassVar = {
+        "hit_rate": {},
+        "hit": {},
+        "hit_ratio": {},
+        "HR": {},
+        "accuracy": {},
+        "top_k_accuracy": {},
+        "recall_single_hit": {},
+    }
 
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,7 +22,7 @@ from karat.read.reading import STRICT, Reading, text_as_id, two_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.data import Order
+    from karat.data import NamedBy, Order
 
 # what people call the columns, the one that counts before others
 COLUMNS = {
@@ -77,9 +78,24 @@ def gold_of(
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
-    if "query" not in known_columns(table.columns):
+    by = named_by(table.columns, reading)
+    if by == "question":
         queries = queries.with_columns(question="query")
-    return Gold.build(rows, queries=queries)
+    return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
+
+
+def named_by(columns: list[str], reading: Reading) -> NamedBy:
+    """Tell what names the queries of a table: ids, or questions where these are asked for."""
+    if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
+        return "question"
+    return "id" if "query" in known_columns(columns) else "question"
+
+
+def carried(columns: list[str]) -> frozenset[str]:
+    """Tell what a table carries beside ids."""
+    known = known_columns(columns).keys()
+    kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
+    return frozenset(kind for kind, names in kinds.items() if names <= known)
 
 
 def note_columns(columns: list[str], role: str, reading: Reading) -> None:
@@ -200,6 +216,8 @@ def _names(
     if reading.texts:
         optional = (*optional, *FACTS)
     known = _wanted(columns, (*IDS, *optional))
+    if named_by(columns, reading) == "question":
+        known |= dict(zip(["query"], _called(INSTEAD["query"], _folded(columns)), strict=False))
     for name in IDS:
         if name not in known:
             spellings = [name, *COLUMNS[name].split()]
@@ -239,6 +257,8 @@ def _typed(
                 fix="ids are texts or whole numbers; a row names one document",
             )
     rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
+    if named_by(table.columns, reading) == "question":
+        rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
     return _checked(rows, picked, names, where, reading)
 
 

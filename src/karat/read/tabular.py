@@ -49,6 +49,7 @@ class Table(Format):
             table = self.whole(source)
             return by_query.run(table, name, where, source.reading, cells=self.cells)
         order = run_rows(head.head(0), where)[1]
+        names = tables.named_by(head.columns, source.reading)
 
         def batches() -> Iterator[pl.DataFrame]:
             source.reading.begin()
@@ -62,7 +63,8 @@ class Table(Format):
                 except pl.exceptions.PolarsError as error:
                     raise self.broken(error, source) from None
 
-        return RunStream(name, batches, order)
+        carries = tables.carried(head.columns)
+        return RunStream(name, batches, order, carries=carries, named_by=names)
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
