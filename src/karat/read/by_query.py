@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from karat.data import Run, RunStream
 from karat.read import records, table
 from karat.read.columnar import columnar_part
+from karat.read.columns import carried, known_columns, named_by, note_columns
 from karat.read.parts import Part, State, gold_of, read_part, run_of, samples_of
 from karat.read.record import Entry
 from karat.read.shapes import shape_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def is_by_query(columns: list[str], role: str) -> bool:
     """Tell a table with a row a query from one with a row a document."""
-    by_document = {"query", "doc"} <= table.known_columns(columns).keys()
+    by_document = {"query", "doc"} <= known_columns(columns).keys()
     return not by_document and shape_of(columns, role) is not None
 
 
@@ -35,11 +36,11 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
     """Return the run of a frame of either kind."""
     if not is_by_query(frame.columns, "run"):
         rows, order = table.run_rows(frame, where, reading)
-        table.note_columns(frame.columns, "run", reading)
+        note_columns(frame.columns, "run", reading)
         return replace(
             Run(name, rows, order).stream(),
-            carries=table.carried(frame.columns),
-            named_by=table.named_by(frame.columns, reading),
+            carries=carried(frame.columns),
+            named_by=named_by(frame.columns, reading),
         )
     return run(frame, name, where, reading)
 

@@ -1,20 +1,20 @@
-"""Lines of columns between whitespace, as TREC files have them: in bulk, with care where needed.
+"""Lines of TREC files in bulk, and one by one where that needs care.
 
-What a line means is decided line by line, whatever stands around it, so that a file gives the same
-rows however it is cut into blocks. Plain lines are parsed in bulk, which must give the same.
+What a line means is decided in `karat.read.line`, so that a file gives the same rows however it is
+cut into blocks; what is parsed in bulk here must give the same.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.source import not_utf8
+from karat.read.line import BLANKS, EXCERPT, IDS, NUMBERS, QRELS, RANK, RUN, SHOWN, SPLIT, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,22 +24,9 @@ if TYPE_CHECKING:
     from karat.read.reading import Reading
     from karat.read.source import Block
 
-RUN = ("query", "q0", "doc", "rank", "score", "tag")
-UNTAGGED = RUN[:-1]
-QRELS = ("query", "iteration", "doc", "grade")
-SHOWN = {
-    RUN: "query Q0 doc rank score tag",
-    UNTAGGED: "query Q0 doc rank score",
-    QRELS: "query iteration doc grade",
-}
-IDS, NUMBERS = ("query", "doc"), ("score", "grade")
-BLANKS = " \t\r\v\f"  # what trec_eval separates columns by
-RANK = re.compile("[0-9]+")
-SPLIT = re.compile(f"[{BLANKS}]+")
 COMMENTS = re.compile(rb"^[ \t]*#.*\n?", re.MULTILINE)
 CRLF = ord("\r") | ord("\n") << 8  # as two neighbouring bytes
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
-EXCERPT = 40  # characters of a line that are shown
 
 
 def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
@@ -63,62 +50,6 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
             tabs = b"\t" in data
             rows = (_read_cells if tabs else _read_more)(data if tabs else squeezed, names, reading)
     return _line_by_line(block, names) if rows is None else rows
-
-
-def layout_of(line: bytes) -> tuple[str, ...]:
-    """Return the columns of a run by its first line: the tag may be missing from all lines.
-
-    >>> layout_of(b"q1 Q0 d1 1 0.5") == UNTAGGED, layout_of(b"q1 d1 1 0.5 7") == RUN
-    (True, True)
-    """
-    words = SPLIT.split(line.decode("utf-8", "replace").strip(BLANKS))
-    if len(words) == len(UNTAGGED) and words[1].upper() == "Q0" and _is_number(words[-1]):
-        return UNTAGGED
-    return RUN
-
-
-class Columns(NamedTuple):
-    """The columns of a line, and the first word behind them."""
-
-    cells: list[str]
-    rest: str = ""
-
-
-def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
-    """Return the columns of a line, or None if it has others.
-
-    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
-    that an id may hold a blank; and behind the tag of a run there may stand anything.
-
-    >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
-    ['q1', '0', 'd1', '1']
-    >>> columns_of("q1\\t0\\ta b.pdf\\t1", QRELS).cells
-    ['q1', '0', 'a b.pdf', '1']
-    >>> columns_of("q1 Q0 d1 1 0.5 bm25 k1=2 b=1", RUN).rest
-    'k1=2'
-    """
-    words = SPLIT.split(line.strip(BLANKS))
-    if len(words) == len(names):
-        return Columns(words)
-    cells = [cell.strip(BLANKS) for cell in line.split("\t")]
-    if len(cells) == len(names) and all(cells):
-        numbers = (cell for name, cell in zip(names, cells, strict=True) if name in NUMBERS)
-        if all(map(_is_number, numbers)):
-            return Columns(cells)
-    if names is RUN and _has_more(words):
-        return Columns(words[: len(RUN)], words[len(RUN)])
-    return None
-
-
-def _has_more(words: list[str]) -> bool:
-    """Tell whether something stands behind the tag; a number for a tag is rather a shifted score.
-
-    So it is where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
-    """
-    if len(words) <= len(RUN):
-        return False
-    rank, score, tag = words[3:6]
-    return bool(RANK.fullmatch(rank)) and _is_number(score) and not _is_number(tag)
 
 
 def _separator(data: bytes) -> bytes | None:
@@ -251,7 +182,7 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     behind: list[str] = []
     for number, raw in enumerate(block.data.split(b"\n")):
         try:
-            found = _columns(raw, names, block, number)
+            found = read_line(raw, names, block, number)
         except InputError as error:
             block.source.reading.meet(error)
             continue
@@ -269,41 +200,6 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
 
 def _ids(cells: list[str], names: tuple[str, ...]) -> Iterator[str]:
     return (cell for name, cell in zip(names, cells, strict=True) if name in IDS)
-
-
-def _columns(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> Columns | None:
-    """Return the columns of a line that may be blank or a comment, which have none."""
-    try:
-        line = raw.decode()
-    except UnicodeDecodeError as error:
-        raise not_utf8(error, block.where(number)) from None
-    words = line.strip(BLANKS)
-    if not words or words.startswith("#"):
-        return None
-    found = columns_of(line, names)
-    if found is None:
-        count = len(SPLIT.split(words))
-        raise InputError(
-            f"found {count} columns where {len(names)} belong: {_short(raw)}",
-            where=block.where(number),
-            fix=_column_advice(count, names),
-        )
-    for name, cell in zip(names, found.cells, strict=True):
-        if name in NUMBERS and not _is_number(cell):
-            raise InputError(
-                f"the {name} {cell[:EXCERPT]!r} is not a number",
-                where=block.where(number),
-                fix=f"give every line a number as its {name}",
-            )
-    return found
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text.isascii() and "_" not in text  # Python alone reads 1_000 or ١ as a number
 
 
 def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
@@ -328,20 +224,3 @@ def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
                 "check that no id holds a blank; trec_eval leaves it out, too",
             )
         )
-
-
-def _column_advice(found: int, names: tuple[str, ...]) -> str:
-    if names is UNTAGGED:
-        return f"each line is `{SHOWN[UNTAGGED]}` as the first one, or each has a tag behind it"
-    other = QRELS if names is RUN else RUN
-    if found == len(other):
-        role = "judgements" if other is QRELS else "a run"
-        return f"this line looks like {role}: are run and gold swapped?"
-    if names is RUN and found == len(UNTAGGED):
-        return f"each line is `{SHOWN[RUN]}`; only the tag may be missing, from every line"
-    return f"each line is `{SHOWN[names]}`; ids hold no spaces, unless tabs separate all columns"
-
-
-def _short(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:57] + "...")

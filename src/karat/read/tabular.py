@@ -12,6 +12,7 @@ from karat.errors import InputError
 from karat.read import by_query
 from karat.read import table as tables
 from karat.read.beir import with_questions
+from karat.read.columns import carried, is_by_document, named_by, note_columns
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
 from karat.read.source import HEAD
@@ -49,11 +50,11 @@ class Table(Format):
             table = self.whole(source)
             return by_query.run(table, name, where, source.reading, cells=self.cells)
         order = run_rows(head.head(0), where)[1]
-        names = tables.named_by(head.columns, source.reading)
+        names = named_by(head.columns, source.reading)
 
         def batches() -> Iterator[pl.DataFrame]:
             source.reading.begin()
-            tables.note_columns(head.columns, "run", source.reading)
+            note_columns(head.columns, "run", source.reading)
             with source.plain_file() as path:
                 try:
                     for batch in self.scan(path).collect_batches(
@@ -63,7 +64,7 @@ class Table(Format):
                 except pl.exceptions.PolarsError as error:
                     raise self.broken(error, source) from None
 
-        carries = tables.carried(head.columns)
+        carries = carried(head.columns)
         return RunStream(name, batches, order, carries=carries, named_by=names)
 
     def gold(self, source: Source) -> Gold:
@@ -124,7 +125,7 @@ class Delimited(Table):
             for name in lines[0].decode("utf-8", "replace").split(self.separator(lines[0]))
         ]
         named = look.suffix == f".{self.name}"  # then say which column is missing
-        known = tables.is_by_document(header) or shape_of(header, role) is not None
+        known = is_by_document(header) or shape_of(header, role) is not None
         return len(header) > 1 and (named or known)
 
     def scan(self, path: Path) -> pl.LazyFrame:

@@ -14,7 +14,8 @@ from karat.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Format, Look, register_format
-from karat.read.lines import QRELS, RUN, UNTAGGED, columns_of, layout_of, parse_lines
+from karat.read.line import QRELS, RUN, UNTAGGED, columns_of, layout_of
+from karat.read.lines import parse_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
