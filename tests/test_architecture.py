@@ -22,6 +22,8 @@ PATH = [
     "timing",
     "spelling",
     "keys",
+    "normalisers",
+    "hints",
     "items",
     "data",
     "hits",

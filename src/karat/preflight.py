@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from karat.data import TEXT_ITEM
 from karat.errors import AlignError, InputError
 from karat.findings import EXAMPLES, Finding
+from karat.hints import DOCUMENTS, QUERIES, hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     import polars as pl
 
@@ -116,13 +118,13 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
 def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
     """Return the error for a run and a gold without a common query, with a guess why."""
     ours, theirs = run_queries, gold.queries["query"]
-    guess = _guess(ours, theirs, EQUAL_AFTER)
+    guess = hint(ours, theirs, QUERIES)
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
         where=f"run {run}",
-        fix=f"{guess}; make the ids equal"
-        if guess
-        else "check that both files are about the same queries, and that they are not swapped",
+        fix="check that both files are about the same queries, and that they are not swapped"
+        if guess is None
+        else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",
     )
 
 
@@ -130,14 +132,21 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
     """Look at a run of which no document is in the gold: more often the ids than the retriever."""
     if not len(gold.member_doc):
         return []
-    guess = _guess(run_docs, gold.member_doc, EQUAL_AFTER | DOCUMENT_OF_CHUNK)
+    guess = hint(run_docs, gold.member_doc, DOCUMENTS)
+    fix = "check that run and gold name documents in the same way; see --ids"
+    if guess is not None:
+        why, count = guess
+        safe = why.ids.replace("#", "")  # which a shell leaves alone inside a word
+        flag = why.ids if safe == shlex.quote(safe) else shlex.quote(why.ids)
+        use = f"use --ids {flag}" if why.ids else "make the ids equal"
+        fix = f"{why.why}: {use} (then {count} would match)"
     return [
         Finding(
             "no-shared-document",
             1,
             (str(run_docs[0]), str(gold.member_doc[0])),
             "no retrieved document is in the gold of its query; one id of each side is shown",
-            guess or "check that run and gold name documents in the same way; see --ids",
+            fix,
         )
     ]
 
@@ -165,40 +174,6 @@ def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
             )
         )
     return found
-
-
-def _document_of(mark: str) -> Callable[[pl.Series], pl.Series]:
-    return lambda ids: ids.str.replace(f"(?s)^(.*){mark}.*$", "${1}")
-
-
-# What usually makes ids differ, and how to undo it.
-EQUAL_AFTER: dict[str, Callable[[pl.Series], pl.Series]] = {
-    "they differ in upper and lower case": lambda ids: ids.str.to_lowercase(),
-    "one side has spaces around its ids": lambda ids: ids.str.strip_chars(),
-    "one side pads its numbers with zeros": lambda ids: ids.str.replace(r"^(\D*)0+", "${1}"),
-    "one side writes whole numbers as 1.0": lambda ids: ids.str.replace(r"\.0+$", ""),
-    "they differ in what stands before the number": lambda ids: ids.str.extract(r"(\d+)\D*$"),
-}
-DOCUMENT_OF_CHUNK: dict[str, Callable[[pl.Series], pl.Series]] = {
-    "one side has a <urn:uuid:…> inside its ids: use --ids uuid": (
-        lambda ids: ids.str.extract("(<urn:uuid:[^>]+>)")
-    )
-} | {
-    f"one side names chunks of documents: use --ids chunk-to-doc:{mark}": _document_of(mark)
-    for mark in ("::", "#", "_", "/", "-")
-}
-
-
-def _guess(
-    ours: pl.Series, theirs: pl.Series, changes: dict[str, Callable[[pl.Series], pl.Series]]
-) -> str:
-    """Say which change would make some ids meet; nothing if none does."""
-    distinct = ours.unique(maintain_order=True)
-    for guess, change in changes.items():
-        shared = change(distinct).drop_nulls().is_in(change(theirs).drop_nulls().implode()).sum()
-        if shared:
-            return f"{guess} (then {shared} would match)"
-    return ""
 
 
 def _count(count: int, one: str, many: str) -> str:

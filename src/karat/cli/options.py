@@ -37,7 +37,8 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
                 default="identity",
                 metavar="HOW",
                 show_default=True,
-                help="Normalise document ids: identity, uuid, chunk-to-doc:SEP, regex:PATTERN.",
+                help="Normalise document ids: identity, uuid, chunk-to-doc:SEP, stem, lower, nfc, "
+                "regex:PATTERN.",
             ),
             click.option(
                 "--dialect",

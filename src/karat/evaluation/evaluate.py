@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from karat.align import Missing, Policy
     from karat.findings import Finding
     from karat.match import Matcher
-    from karat.match.ids import Normaliser
+    from karat.normalisers import Normaliser
     from karat.progress import Report
     from karat.results.result import Result
 

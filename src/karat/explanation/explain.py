@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from karat.judges.verdicts import Judge
     from karat.match import Matcher
-    from karat.match.ids import Normaliser
     from karat.measures import Measure
+    from karat.normalisers import Normaliser
     from karat.relation import Relation
     from karat.results.result import Result
 

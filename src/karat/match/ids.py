@@ -5,34 +5,22 @@ Ids may be normalised first, so that a chunk meets the document it was cut from.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
 
 from karat.data import FACTS, Gold
-from karat.errors import OptionError, nearest
 from karat.findings import EXAMPLES, Finding
 from karat.keys import document_keys
 from karat.match.matcher import Edges, Matcher, Units, register_matcher
+from karat.normalisers import Normaliser, normaliser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from karat.align import Aligned
     from karat.data import Bools, Ints
     from karat.match.matcher import Material
-
-Normaliser: TypeAlias = "str | Callable[[str], str]"
-
-NORMALISERS = {
-    "identity": "ids as they are",
-    "uuid": "the first <urn:uuid:…> inside the id, other ids unchanged",
-    "chunk-to-doc:SEP": "the id up to its last SEP (# by default)",
-    "regex:PATTERN": "the first group of the first match, other ids unchanged",
-}
 
 
 @register_matcher
@@ -113,7 +101,7 @@ class IdDrawing:
         dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
         gold = id_gold(gold, material.ids)
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
-        self._change = _change(material.run_ids if material.ids == "identity" else material.ids)
+        self._change = normaliser(material.run_ids if material.ids == "identity" else material.ids)
         self._equal = EqualKeys(gold, gold.member_doc)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
@@ -160,7 +148,7 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
 
     Texts and places tell apart what ids do not, so they are left behind.
     """
-    change = _change(how)
+    change = normaliser(how)
     if change is None and gold.member_facts is None:
         return gold
     rows = gold.rows().drop(FACTS, strict=False)
@@ -171,49 +159,3 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
             .unique(["query", "doc", "group"], keep="first", maintain_order=True)
         )
     return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
-
-
-def _change(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:
-    """Return the function that normalises a column of ids, or None for identity."""
-    if callable(how):
-        return lambda ids: _map_distinct(ids, how)
-    name, _, argument = how.partition(":")
-    if how == "identity":
-        return None
-    if how == "uuid":
-        return lambda ids: _extract(ids, "(<urn:uuid:[^>]+>)")
-    if name == "chunk-to-doc":
-        separator = re.escape(argument or "#")
-        return lambda ids: _extract(ids, f"(?s)^(.*){separator}")
-    if name == "regex" and argument:
-        _check_pattern(argument)
-        return lambda ids: _extract(ids, argument)
-    known = ", ".join(NORMALISERS)
-    suggestion = nearest(name, (entry.partition(":")[0] for entry in NORMALISERS))
-    raise OptionError(
-        f"unknown id normaliser {how!r}", fix=f"{suggestion} (known: {known})".strip()
-    )
-
-
-def _extract(ids: pl.Series, pattern: str) -> pl.Series:
-    return ids.str.extract(pattern, 1).fill_null(ids)
-
-
-def _map_distinct(ids: pl.Series, function: Callable[[str], str]) -> pl.Series:
-    distinct = ids.unique(maintain_order=True)
-    changed = pl.Series([str(function(value)) for value in distinct], dtype=pl.String)
-    return ids.replace_strict(distinct, changed, return_dtype=pl.String)
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        groups = re.compile(pattern).groups
-        pl.Series([""]).str.extract(pattern, 1)
-    except (re.error, pl.exceptions.PolarsError) as error:
-        first = str(error).splitlines()[0]
-        raise OptionError(f"{pattern!r} is not a regular expression: {first}") from None
-    if not groups:
-        raise OptionError(
-            f"the pattern {pattern!r} has no group",
-            fix="put parentheses around the part of the id to keep",
-        )
