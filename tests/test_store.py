@@ -192,6 +192,22 @@ class TestReplacing:
         assert found(old) == NEW  # of the one that ended last
         assert names(old.parent) == {"r"}
 
+    @pytest.mark.parametrize("gone", [{"manifest.json"}, FILES])
+    def test_others_clear_away_what_was_replaced(
+        self, gone: set[str], old: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        exchange = swap._exchange
+
+        def and_clear_away(draft: Path, target: Path) -> None:
+            exchange(draft, target)
+            for name in gone & names(draft):
+                (draft / name).unlink()
+
+        monkeypatch.setattr(swap, "_exchange", and_clear_away)
+        saving.sample(NEW).save(old)
+        assert found(old) == NEW
+        assert names(old.parent) == {"r"}
+
     def test_a_failure_leaves_the_old_one(self, old: Path) -> None:
         with pytest.raises(ZeroDivisionError), replacing(old) as draft:
             (draft / "summary.json").write_text(f"{1 / 0}")
@@ -426,7 +442,7 @@ class TestFiles:
 
 def run(what: str, folder: Path, way: str) -> subprocess.Popen[str]:
     """Start one of the programs that write results."""
-    command = [sys.executable, saving.__file__, what, str(folder), way]
+    command = [sys.executable, "-m", saving.__name__, what, str(folder), way]
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=here)
 
@@ -449,7 +465,7 @@ def test_kill_minus_9_at_any_time(way: str, tmp_path: Path) -> None:
     chance = random.Random(9)
     folder = tmp_path / "here" / "r"
     saving.sample(OLD).save(folder)
-    for _ in range(60):
+    for _ in range(25):
         with writer(folder, way):
             time.sleep(0.02 + 0.05 * chance.random())
         assert found(folder) in (OLD, NEW)

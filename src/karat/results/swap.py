@@ -20,13 +20,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from karat.errors import SaveError
 from karat.results.ownership import (
     MANIFEST,
     discard,
+    foreign,
     real_path,
-    refuse,
     refuse_foreign,
-    why_foreign,
+    strangers,
 )
 
 if TYPE_CHECKING:
@@ -116,10 +117,11 @@ def _change_places(draft: Path, target: Path) -> None:
     except OSError:  # this system or this disk cannot
         _step_aside(draft, target)
         return
-    reason = why_foreign(draft)
-    if reason:  # put there since we looked
+    try:
+        _refuse_what_came(draft, target)
+    except SaveError:
         _exchange(draft, target)
-        refuse(reason, target)
+        raise
 
 
 def _exchange(one: Path, other: Path) -> None:
@@ -143,7 +145,7 @@ def _step_aside(draft: Path, target: Path) -> None:
     aside = _name(target, OLD)
     target.rename(aside)
     try:
-        refuse(why_foreign(aside), target)
+        _refuse_what_came(aside, target)
         draft.rename(target)
     except BaseException:
         with contextlib.suppress(OSError):  # another writer was faster: the old one is replaced
@@ -151,6 +153,14 @@ def _step_aside(draft: Path, target: Path) -> None:
         raise
     finally:
         discard(aside)
+
+
+def _refuse_what_came(aside: Path, target: Path) -> None:
+    """Raise if anything was put into the old folder since we looked."""
+    with contextlib.suppress(FileNotFoundError):  # others may clear away what is ours
+        reason = strangers(aside)
+        if reason:
+            raise foreign(target, reason)
 
 
 def _clear_away(target: Path) -> None:
