@@ -21,6 +21,8 @@ from karat.cli.agree import _kind
 from karat.cli.report import _require_folder
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
+from karat.report.html.sections import provenance
+from karat.report.panel import lay_side_by_side
 from karat.results import sealed, store, swap
 from karat.results.ownership import FILES
 from karat.results.swap import is_folder, replacing
@@ -374,6 +376,13 @@ class TestOrigin:
         loaded = karat.load(result.save(gold.parent / "r"))
         gold.write_text("another")
         assert loaded.inputs[1].as_dict()["sha256"] is None
+
+    def test_a_report_tells_about_the_result_it_read(self, old: Path) -> None:
+        panel = lay_side_by_side([old])
+        made = provenance(panel)
+        assert karat.load(old).origin["created"] in made
+        (old / "manifest.json").write_text('{"created": "later", "versions": {}, "inputs": []}')
+        assert provenance(panel) == made
 
     def test_names_that_are_no_unicode(self, tmp_path: Path) -> None:
         gold = tmp_path / os.fsdecode(b"g\xff.json")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError
 from karat.results.ownership import FILES, MANIFEST, SUMMARY
@@ -18,6 +18,7 @@ from karat.results.swap import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
 
 LAYOUT = 3  # raised when the files change so that other versions cannot read them
 TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are opened; seconds
@@ -40,7 +41,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, BinaryIO]]]:
+def opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, BufferedReader]]]:
     """Open a result: the manifest, and the other files, all as they were saved together."""
     with contextlib.ExitStack() as held:
         manifest, files = _open(folder, held)
@@ -51,7 +52,9 @@ def opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, BinaryIO]]]
         yield manifest, files
 
 
-def _open(folder: Path, held: contextlib.ExitStack) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
+def _open(
+    folder: Path, held: contextlib.ExitStack
+) -> tuple[dict[str, Any], dict[str, BufferedReader]]:
     """Open all files between two looks at the same manifest: no two saved results share one."""
     path = folder / MANIFEST
     reason = ""
@@ -92,7 +95,7 @@ def _checked(folder: Path, content: bytes) -> dict[str, Any]:
     return dict(told)
 
 
-def _hash(name: str, file: BinaryIO) -> str:
+def _hash(name: str, file: BufferedReader) -> str:
     if name == SUMMARY:  # a text to git, which may check it out with other ends of lines
         return hashlib.sha256(file.read().replace(b"\r\n", b"\n")).hexdigest()
     return hashlib.file_digest(file, "sha256").hexdigest()

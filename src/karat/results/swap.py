@@ -91,7 +91,8 @@ def _put(draft: Path, target: Path) -> None:
     """Put a written folder in its place; if one was there, it is where the draft was."""
     if target.exists():
         _keep_through_power_loss(draft)
-        shutil.copymode(target, draft)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(target, draft)
     for left in reversed(range(TRIES)):
         for step in (os.rename, _change_places):  # a rename replaces nothing or an empty folder
             try:

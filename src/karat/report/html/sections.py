@@ -208,9 +208,10 @@ def _made(system: System) -> list[tuple[str, str]]:
         ("intervals", _methods(result.interval)),
     ]
     pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
-    for entry in (each.as_dict() for each in result.inputs):
-        sha256 = f" · sha256 {entry['sha256'][:16]}…" if entry.get("sha256") else ""
-        pairs.append((entry["role"], f"{entry['path'] or entry['kind']}{sha256}"))
+    for each in result.inputs:
+        sha256 = each.as_dict()["sha256"]
+        known = f" · sha256 {sha256[:16]}…" if sha256 else ""
+        pairs.append((each.role, f"{each.path or each.kind}{known}"))
     timing = result.timing.get(system.run)
     if timing is not None and timing.p50 is not None:
         told = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
