@@ -84,7 +84,10 @@ def command(
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
+    from karat.results.ownership import refuse_foreign  # noqa: PLC0415
 
+    if save is not None:
+        refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)

@@ -18,6 +18,7 @@ from karat.read import is_several
 from karat.read.source import Source
 from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.swap import is_folder
 
 if TYPE_CHECKING:
     from karat.findings import Finding
@@ -70,7 +71,7 @@ class _Given:
             return [f"{self.name}/{run}" if several else self.name]
         if not self.path:
             return [run]
-        folder = _is_folder(self.path)
+        folder = is_folder(self.path)
         own = Path(self.path).resolve().name if folder else Source(Path(self.path)).name
         parents = Path(self.path).parent.parts[::-1]
         longer = [own]
@@ -166,16 +167,9 @@ def _given(data: object) -> list[_Given]:
 
 
 def _as_result(data: object) -> Result | None:
-    if isinstance(data, str | os.PathLike) and _is_folder(data):
+    if isinstance(data, str | os.PathLike) and is_folder(data):
         return load(data)
     return data if isinstance(data, Result) else None
-
-
-def _is_folder(path: str | os.PathLike[str]) -> bool:
-    try:
-        return Path(path).is_dir()
-    except (OSError, ValueError):  # no path at all: whoever reads it says so
-        return False
 
 
 def _evaluated(
