@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import karat
+from karat.errors import InputError, OptionError
 from karat.timing import timing
 
 RECORDS = [
@@ -33,9 +35,17 @@ def test_percentiles_throughput_and_errors() -> None:
 @pytest.mark.parametrize(
     ("columns", "p50", "throughput"),
     [
-        ({"latency": [0.1, 0.3]}, 200.0, 5.0),
+        ({"latency_s": [0.1, 0.3]}, 200.0, 5.0),
+        ({"seconds": [0.1, 0.3]}, 200.0, 5.0),
+        ({"retrieval_latency_us": [100_000, 300_000]}, 200.0, 5.0),
+        ({"duration_ns": [1e8, 3e8]}, 200.0, 5.0),
+        ({"took_milliseconds": [100, 300]}, 200.0, 5.0),
         ({"total_time_ms": ["100", "300"]}, 200.0, 5.0),
-        ({"start": [0.0, 0.1], "end": [0.4, 0.5]}, 400.0, 4.0),
+        ({"start_s": [0.0, 0.1], "end_s": [0.4, 0.5]}, 400.0, 4.0),
+        ({"start_ms": [0, 100], "end_ms": [400, 500]}, 400.0, 4.0),
+        ({"start": [1.7e9, 1.7e9 + 0.1], "end": [1.7e9 + 0.4, 1.7e9 + 0.5]}, 400.0, 4.0),
+        ({"start": [1_700_000_000_000] * 2, "end": [1_700_000_000_400] * 2}, 400.0, 5.0),
+        ({"latency": [187, 188], "latency_ms": [100, 300]}, 200.0, 5.0),
         (
             {
                 "start_time": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"],
@@ -52,6 +62,53 @@ def test_columns(columns: dict[str, list[object]], p50: float, throughput: float
     assert found.p50 == pytest.approx(p50)
     assert found.throughput == pytest.approx(throughput)
     assert found.error_rate is None
+
+
+UNCLEAR: dict[str, dict[str, list[object]]] = {
+    "latency": {"latency": [187, 188]},
+    "latency as text": {"retrieval_latency": ["187", "188"]},
+    "start and end": {"start": [0, 100], "end": [187, 288]},
+}
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+@pytest.mark.parametrize("role", ["samples", "run", "queries", "stream"])
+def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) -> None:
+    columns = UNCLEAR[case]
+    gold = {"a": ["x"], "b": ["x"]}
+    said = [{name: values[n] for name, values in columns.items()} for n in (0, 1)]
+    records = [{"query": "ab"[n], "retrieved": ["x"], "gold": ["x"], **said[n]} for n in (0, 1)]
+    lines = tmp_path / "run.jsonl"
+    lines.write_text("\n".join(map(json.dumps, records)))
+    given: dict[str, Any] = {
+        "samples": {"run": records},
+        "run": {"run": records, "gold": gold},
+        "stream": {"run": lines, "gold": gold},
+        "queries": {
+            "run": {"a": ["x"], "b": ["x"]},
+            "gold": gold,
+            "queries": [{"query": "ab"[n], **said[n]} for n in (0, 1)],
+        },
+    }[role]
+    with pytest.raises(
+        InputError, match=r"no unit: (187|0) may be seconds or milliseconds"
+    ) as stop:
+        karat.evaluate(**given, measures="RR")
+    assert "--latency-unit ms" in stop.value.fix
+    for unit, factor in (("ms", 1), ("s", 1000), ("us", 1e-3)):
+        result = karat.evaluate(**given, measures="RR", latency_unit=unit)
+        (found,) = result.timing.values()
+        assert found.p50 == pytest.approx(187.5 * factor)
+        again = karat.load(result.save(tmp_path / f"{unit}"))
+        assert again.timing == result.timing
+
+
+def test_other_names_need_a_unit_only_to_be_read() -> None:
+    records = [{"query": "a", "retrieved": ["x"], "gold": ["x"], "elapsed": 3, "latency": None}]
+    assert not karat.evaluate(records, measures="RR").timing
+    assert karat.evaluate(records, measures="RR", latency_unit="ms").timing["run"].p50 == 3
+    with pytest.raises(OptionError, match="unknown unit of time 'min'"):
+        karat.evaluate(records, measures="RR", latency_unit="min")
 
 
 def test_missing_and_nonsense() -> None:
@@ -72,6 +129,13 @@ def test_command_line(tmp_path: Path) -> None:
     assert "latency p50" in table
     shown = subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout
     assert json.loads(shown)["timing"][0]["p50"] == 505.0
+    path.write_text(path.read_text().replace("latency_ms", "latency"))
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "'latency' tells no unit" in refused.stderr
+    given = [*command, "--latency-unit", "us", "--format", "json"]
+    shown = subprocess.run(given, capture_output=True, check=True).stdout
+    assert json.loads(shown)["timing"][0]["p50"] == 0.505
 
 
 def test_every_run_tells_its_own_time(tmp_path: Path) -> None:

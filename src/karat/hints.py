@@ -67,10 +67,7 @@ DOCUMENTS = (
     *(
         Hint("one side names chunks of documents", how, only_if="already")
         for how in (
-            *(
-                f"chunk-to-doc:{mark}"
-                for mark in (*MARKS, "_chunk", "-chunk", "_chunk_", "-chunk-")
-            ),
+            *(f"chunk-to-doc:{mark}" for mark in (*MARKS, "_chunk", "-chunk")),
             *(rf"regex:^(.+){re.escape(mark)}\d+$" for mark in MARKS),  # the document has the mark
         )
     ),

@@ -7,20 +7,35 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-# columns that hold a duration, and how many milliseconds their unit has
-DURATIONS = {
-    "latency_ms": 1.0,
-    "total_time_ms": 1.0,
-    "elapsed_ms": 1.0,
-    "time_ms": 1.0,
-    "latency_s": 1000.0,
-    "latency_seconds": 1000.0,
-    "elapsed_s": 1000.0,
-    "latency": 1000.0,
+from karat.errors import InputError, choose
+
+UNITS = {"ms": 1.0, "s": 1000.0, "us": 1e-3, "ns": 1e-6}  # in milliseconds
+SPELLINGS = {
+    "ms": "ms msec millis milliseconds",
+    "s": "s sec secs seconds",
+    "us": "us µs usec micros microseconds",
+    "ns": "ns nsec nanos nanoseconds",
 }
-SPANS = (("start", "end"), ("start_time", "end_time"), ("started", "ended"))  # in seconds, or times
+# what people call the time of a query; without a unit behind it, it is read if one is given
+BARE = (
+    *("latency", "retrieval_latency", "search_latency", "query_latency", "total_latency"),
+    *("total_time", "elapsed", "elapsed_time", "retrieval_time", "search_time", "query_time"),
+    *("response_time", "execution_time", "took"),
+)
+_SUFFIXES = {word: unit for unit, words in SPELLINGS.items() for word in words.split()}
+DURATIONS = {
+    f"{name}_{suffix}": UNITS[unit]
+    for name in (*BARE, "time", "duration", "retrieval", "search")
+    for suffix, unit in _SUFFIXES.items()
+} | {"seconds": UNITS["s"], "milliseconds": UNITS["ms"]}
+_POINTS = (("start", "end"), ("start_time", "end_time"), ("started", "ended"))
+SPANS = dict.fromkeys(_POINTS, 0.0) | {  # 0: no unit, so that these are dates or clock times
+    (f"{start}_{suffix}", f"{end}_{suffix}"): UNITS[unit]
+    for start, end in _POINTS
+    for suffix, unit in _SUFFIXES.items()
+}
 ERRORS = ("error", "errors", "exception")
-TIMED = (*DURATIONS, *(name for pair in SPANS for name in pair), *ERRORS)  # all of these
+TIMED = (*DURATIONS, *BARE, *(name for pair in SPANS for name in pair), *ERRORS)  # all of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +63,18 @@ def timing(queries: pl.DataFrame) -> Timing | None:
     >>> timing(pl.DataFrame({"query": ["a", "b"], "latency_ms": [10, 30]})).p50
     20.0
     """
-    span = next((pair for pair in SPANS if set(pair) <= set(queries.columns)), None)
-    column = next((name for name in DURATIONS if name in queries.columns), None)
+    span = _span(queries)
+    named = [name for name in DURATIONS if name in queries.columns]
+    column = next((name for name in named if queries[name].count()), next(iter(named), None))
     errors = next((name for name in ERRORS if name in queries.columns), None)
     if span is None and column is None and errors is None:
         return None
     wall = None
     if span is not None:
-        start, end = (_seconds(queries[name]) for name in span)
-        values = (end - start) * 1000
+        start, end = (_points(queries[name], SPANS[span]) for name in span)
+        values = end - start
         known = ~np.isnan(values)
-        wall = float(end[known].max() - start[known].min()) if known.any() else None
+        wall = float(end[known].max() - start[known].min()) / 1000 if known.any() else None
     elif column is not None:
         values = _numbers(queries[column]) * DURATIONS[column]
     else:
@@ -80,21 +96,82 @@ def timing(queries: pl.DataFrame) -> Timing | None:
     )
 
 
+def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFrame:
+    """Return columns about queries whose times say their unit: this one, where they say none.
+
+    Nobody can tell whether 187 are seconds or milliseconds, so without a unit that is an error.
+
+    >>> in_units(pl.DataFrame({"query": ["a"], "latency": [187]}), "ms", "run").columns
+    ['query', 'latency_ms']
+    """
+    numbers = [name for pair in _numeric(queries) for name in pair]
+    if unit is not None:
+        choose("unit of time", unit, UNITS)
+        given = [name for name in (*BARE, *numbers) if name in queries.columns]
+        new = {name: f"{name}_{unit}" for name in given if f"{name}_{unit}" not in queries.columns}
+        return queries.rename(new)
+    if _span(queries) is not None or any(name in queries.columns for name in DURATIONS):
+        return queries
+    named = [name for name in BARE if name in queries.columns and name.endswith("latency")]
+    unclear = named[:1] or numbers[:2]
+    value = next(iter(queries[unclear[0]].drop_nulls()), None) if unclear else None
+    if value is None:
+        return queries
+    raise InputError(
+        f"{' and '.join(map(repr, unclear))} {'tells' if named else 'tell'} no unit: {value} may "
+        "be seconds or milliseconds",
+        where=where,
+        fix=f"call it {unclear[0]}_ms or {unclear[0]}_s, or say which it is: --latency-unit ms "
+        "(latency_unit=)",
+    )
+
+
+def _span(queries: pl.DataFrame) -> tuple[str, str] | None:
+    """Return the columns of the first and the last moment, if it is clear what they count."""
+    unclear = _numeric(queries)
+    for pair in SPANS:
+        if set(pair) <= set(queries.columns) and pair not in unclear:
+            return pair
+    return None
+
+
+def _numeric(queries: pl.DataFrame) -> list[tuple[str, str]]:
+    """Return the columns of moments that are numbers of nobody knows what."""
+    return [
+        pair
+        for pair in _POINTS
+        if set(pair) <= set(queries.columns) and not any(_is_clear(queries[name]) for name in pair)
+    ]
+
+
+def _is_clear(column: pl.Series) -> bool:
+    return bool(np.isfinite(_points(column, 0.0)).any())
+
+
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
-def _seconds(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Read points in time: numbers are seconds, texts are dates."""
+def _points(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return moments in milliseconds: dates, numbers of a unit, or a computer's clock.
+
+    A clock counts from 1970, in seconds, milliseconds or less, which its size tells.
+    """
     if column.dtype == pl.String:
         times = column.str.to_datetime(strict=False, time_zone="UTC")
         if times.null_count() < len(times):
-            return (times.dt.timestamp("us") / 1e6).fill_null(np.nan).to_numpy()
+            return (times.dt.timestamp("us") / 1e3).fill_null(np.nan).to_numpy()
     if column.dtype.is_temporal():
         return (
-            (column.cast(pl.Datetime("us")).dt.timestamp("us") / 1e6).fill_null(np.nan).to_numpy()
+            (column.cast(pl.Datetime("us")).dt.timestamp("us") / 1e3).fill_null(np.nan).to_numpy()
         )
-    return _numbers(column)
+    numbers = _numbers(column)
+    if unit:
+        return numbers * unit
+    for size, factor in ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0), (1e8, 1e3)):
+        if (numbers >= size).any():
+            return np.where(numbers >= size, numbers * factor, np.nan)
+    return np.full(len(numbers), np.nan)
 
 
 def _share_failed(column: pl.Series) -> float:

@@ -30,6 +30,11 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--run-format", metavar="NAME", help="Format of the runs, if not told."),
             click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
             click.option(
+                "--latency-unit",
+                type=click.Choice(["ms", "s", "us", "ns"]),
+                help="Unit of a latency whose name says none, as latency_ms does.",
+            ),
+            click.option(
                 "--skip-bad", is_flag=True, help="Leave out what cannot be read, and count it."
             ),
             click.option(

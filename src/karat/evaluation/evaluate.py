@@ -18,11 +18,13 @@ from karat.measures import DEFAULTS, Measure
 from karat.preflight import only_ids
 from karat.read.corpus import load_corpus
 from karat.results.store import Input
+from karat.timing import in_units
 
 if TYPE_CHECKING:
     import polars as pl
 
     from karat.align import Missing, Policy
+    from karat.data import RunStream
     from karat.findings import Finding
     from karat.match import Matcher
     from karat.normalisers import Normaliser
@@ -48,6 +50,7 @@ def evaluate(
     bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,
+    latency_unit: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
@@ -77,7 +80,8 @@ def evaluate(
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and are resampled together; without it a
-    column `source` in which values repeat is taken for one.
+    column `source` in which values repeat is taken for one. `latency_unit` (ms, s, us or ns) is
+    that of times whose names do not say one, as `latency_ms` does.
 
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
@@ -98,11 +102,14 @@ def evaluate(
         texts=texts,
         unlabelled=len(judging) == len(matchers),
     )
+    streams = [_timed(stream, latency_unit) for stream in streams]
+    described = with_columns(known, queries)
+    timed = in_units(described.queries, latency_unit, "what is said about the queries")
     table = None if corpus is None else load_corpus(corpus)
     inputs += [] if corpus is None else [Input.of("corpus", corpus)]
     result = assess(
         streams,
-        with_columns(known, queries),
+        replace(described, queries=timed),
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
         by or "ids",
@@ -121,6 +128,16 @@ def evaluate(
         level=_checked_level(level),
         cluster=_cluster(result.queries, cluster),
     )
+
+
+def _timed(stream: RunStream, unit: str | None) -> RunStream:
+    """Have a run say the unit of its times."""
+
+    def about() -> pl.DataFrame | None:
+        said = stream.about()
+        return None if said is None else in_units(said, unit, f"run {stream.name}")
+
+    return replace(stream, about=about)
 
 
 def _checked_level(level: float | None) -> float | None:
@@ -147,6 +164,7 @@ def check(
     ids: Normaliser = "identity",
     corpus: object = None,
     embedder: object = None,
+    latency_unit: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
@@ -167,6 +185,7 @@ def check(
         missing="zero",
         corpus=corpus,
         embedder=embedder,
+        latency_unit=latency_unit,
         run_format=run_format,
         gold_format=gold_format,
         skip_bad=skip_bad,

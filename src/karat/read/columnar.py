@@ -51,7 +51,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
             about = _about(frame, query, shape)
         else:
             about = query.to_frame().with_columns(
-                _described(frame[name]) for name in TIMED if name in frame.columns
+                _described(frame[name]) for name in TIMED if name in frame.schema
             )
     except _DoubtError:
         return None

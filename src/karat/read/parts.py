@@ -162,7 +162,8 @@ def run_of(parts: list[Part], name: str, findings: Iterable[Finding] = ()) -> Ru
 
 def timed(about: pl.DataFrame) -> pl.DataFrame:
     """Return what a table of queries says about time and errors."""
-    return about.select("query", *(name for name in TIMED if name in about.columns))
+    present = set(about.columns)
+    return about.select("query", *(name for name in TIMED if name in present))
 
 
 def gold_of(parts: list[Part], findings: Iterable[Finding] = ()) -> Gold:
