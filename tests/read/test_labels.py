@@ -136,6 +136,24 @@ def test_blanks_around_ids_are_no_part_of_them(separator: str, save: Save) -> No
     assert load_run(frame).collect().rows["doc"].to_list() == [" d1"]
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_the_same_however_a_table_is_cut(
+    rows: int, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {name: [f" {each}" for each in column] for name, column in run_table().items()}
+    run = save("run.csv", delimited({**table, "document": ["a b"] * 9}))
+    text = save(
+        "text.csv", delimited({"question": ["Who ?"] * 4, "chunk": ["a b", "c", "d e", "f"]})
+    )
+    whole = [load_run(path).collect() for path in (run, text)]
+    assert [len(each.findings) for each in whole] == [3, 1]
+    monkeypatch.setattr("karat.read.table.ROWS", rows)
+    for path, same in zip((run, text), whole, strict=True):
+        cut = load_run(path).collect()
+        assert cut.rows.equals(same.rows)
+        assert cut.findings == same.findings
+
+
 QUOTED = 'query,doc,score,note\nq1,"d\n1",3,"a ""b"", c\n\nd"\nq1,d2,2,\n'
 
 

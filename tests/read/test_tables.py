@@ -117,6 +117,7 @@ TEXTS: dict[str, Callable[[str], bytes]] = {
     "no final newline": lambda text: text.rstrip("\n").encode(),
     "byte-order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
     "blank lines at the end": lambda text: text.encode() + b"\n\n",
+    "lines of blanks": lambda text: text.replace("\n", "\n  \n").encode(),
     "blank lines between": lambda text: text.replace("\n", "\n\n").encode(),
     "gzip": sample.gzipped,
     "gzip of several members": lambda text: sample.gzipped(text, members=5),

@@ -76,26 +76,27 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
 
 
 def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
-    """Drop the blanks around ids, which a text table has to please the eye."""
+    """Drop the blanks around ids, which a text table has to please the eye; blanks alone are none."""
     for name in IDS:
         if is_text(names[name]):
             continue
         column = table[names[name]]
         bare = column.str.strip_chars()
         padded = column.ne_missing(bare)
-        if padded.any():
-            shown = column.filter(padded & ~blank_ids(column)).unique(maintain_order=True)
-            if len(shown):
-                reading.note(
-                    Finding(
-                        "padded-id",
-                        int(padded.sum()),
-                        tuple(map(repr, shown.head(EXAMPLES))),
-                        f"row with blanks around the {name}: they are left out",
-                        "write ids without blanks around them",
-                    )
+        if not padded.any():
+            continue
+        table = table.with_columns(bare.replace("", None))
+        ids = column.filter(padded & (bare != ""))
+        if len(ids):
+            reading.note(
+                Finding(
+                    "padded-id",
+                    len(ids),
+                    tuple(map(repr, ids.unique(maintain_order=True).head(EXAMPLES))),
+                    f"row with blanks around the {name}: they are left out",
+                    "write ids without blanks around them",
                 )
-            table = table.with_columns(bare)
+            )
     return table
 
 
