@@ -23,7 +23,8 @@ DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
 
 def parse(spec: str | Measure) -> Measure:
     """Return the measure that a name spells: `parse("nDCG@10")`."""
-    known_measures()
+    _load_built_in()
+    _load_plugins()
     return grammar.parse(spec)
 
 

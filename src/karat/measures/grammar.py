@@ -50,10 +50,13 @@ def parse(spec: str | Measure) -> Measure:
     karat.errors.MeasureError: unknown measure 'recal'
       fix: did you mean recall or StRecall or set_recall? `karat measures` lists them all
     """
-    if isinstance(spec, Measure):
-        return spec
-    text = spec.strip()
-    parts = _SPEC.fullmatch(text)
+    return spec if isinstance(spec, Measure) else _parse(spec, tuple(REGISTRY.values()))
+
+
+@functools.lru_cache(1024)
+def _parse(spec: str, classes: tuple[type[Measure], ...]) -> Measure:
+    """Return the measure among these that a name spells."""
+    parts = _SPEC.fullmatch(spec.strip())
     if parts is None:
         raise MeasureError(
             f"{spec!r} is not the name of a measure",
@@ -61,10 +64,10 @@ def parse(spec: str | Measure) -> Measure:
         )
     name, at = parts["name"].strip(), parts["at"]
     whole = None if at is None else f"{name}@{at}"
-    cls, implied = _lookup(whole) or _lookup(name) or _unknown(name)
+    cls, implied = _lookup(whole, classes) or _lookup(name, classes) or _unknown(name)
     if whole is not None and cls.at is not None and cls.at not in implied:
         implied = {**implied, cls.at: at}
-    elif whole is not None and _lookup(whole) is None:
+    elif whole is not None and _lookup(whole, classes) is None:
         raise MeasureError(f"{cls.name} takes no cutoff", fix=f"write {cls.name} without @{at}")
     relation = parts["relation"] or implied.get("relation")
     implied = {name: value for name, value in implied.items() if name != "relation"}
@@ -92,12 +95,14 @@ def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
     )
 
 
-def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
+def _lookup(
+    name: str | None, classes: tuple[type[Measure], ...]
+) -> tuple[type[Measure], dict[str, str]] | None:
     """Find a measure by name or alias, in any case, with - and _ alike."""
     if name is None:
         return None
     folded = _fold(name)
-    for pattern, cls, implied in _spellings(tuple(REGISTRY.values())):
+    for pattern, cls, implied in _spellings(classes):
         found = pattern.fullmatch(folded)
         if found:
             return cls, {**implied, **found.groupdict()}
