@@ -32,7 +32,6 @@ EXTRAS = [
     "from karat.statistics.significance import mcnemar; mcnemar([1.0], [0.0])",
     "from karat.statistics.several import adjust; adjust([0.1])",
     "from karat.statistics.power import queries_needed; queries_needed(0.1, 0.2)",
-    "from karat.statistics.power import expected_width; expected_width(10, 0.2)",
     "from karat.statistics.rankings import kendall_tau; kendall_tau([1, 2], [1, 2])",
 ]
 

@@ -52,13 +52,12 @@ def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = Fa
 
 
 def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
-    clean = escape if how == "markdown" else printable
     drawn = [
         markdown(grid) if how == "markdown" else terminal(grid, color=color)
         for grid in grids(comparison, moved=moved)
     ]
-    bullet = "- " if how == "markdown" else ""
-    told = "".join(f"{bullet}{clean(note)}\n" for note in notes(comparison))
+    said = map(printable, notes(comparison))
+    told = "".join(f"- {escape(note)}\n" if how == "markdown" else f"{note}\n" for note in said)
     if how == "markdown":
         return "\n".join([drawn[0], f"{READ}\n", told, *drawn[1:]])
     return "".join([drawn[0], f"{READ}\n{told}", "\n" if drawn[1:] else "", *drawn[1:]])
