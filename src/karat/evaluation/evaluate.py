@@ -74,7 +74,7 @@ def evaluate(
     of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
-    value of the column `cluster` are not independent and are resampled together; without it a
+    value of the column `cluster` are not independent and count as one; without it a
     column `source` in which values repeat is taken for one.
 
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])

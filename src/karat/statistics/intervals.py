@@ -1,7 +1,9 @@
 """Intervals of aggregated values: one method at any number of queries, NumPy only.
 
 The limits are those of `karat.statistics.limits`: they stay inside the bounds of the values, and
-they are apart even if all values seen are equal, since the next query may score otherwise.
+they are apart even if all values seen are equal, since the next query may score otherwise. In
+simulations of 20 kinds of values between 0 and 1, with 2 to 5,000 queries, 95 % intervals held the
+true mean in 94 to 100 % of samples (docs/decisions/0009-one-interval.md).
 """
 
 from __future__ import annotations

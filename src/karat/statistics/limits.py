@@ -4,7 +4,7 @@ Units (queries, or clusters of them) are given random weights, all sets of weigh
 other (the Bayesian bootstrap, Rubin 1981). The upper limit is a quantile of the weighted mean, with
 one further unit among the others that lies above the value; the lower one has a unit that lies
 below. If that unit lies at the bound of the values, this is the interval of Gaffke (2005; also
-Learned-Miller and Thomas 2020), and of values 0 and 1 that of Clopper and Pearson.
+Learned-Miller and Thomas 2019), and of values 0 and 1 that of Clopper and Pearson.
 
 Nothing is drawn: the quantile is solved for, with the saddlepoint approximation of a weighted mean
 (r*, Barndorff-Nielsen 1986). Its limits are right to 1 % of the width, mostly to far less.

@@ -185,7 +185,7 @@ def expected_width(
     be wider than it will be. Differences are taken to be 1 at most, if that fits their spread.
 
     >>> round(expected_width(100, 0.1).value, 4)
-    0.0421
+    0.0416
     """
     _check(sd=sd)
     check_share("level", level)
