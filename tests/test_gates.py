@@ -160,8 +160,8 @@ def test_what_has_no_interval_is_undecided_and_says_why() -> None:
     queries = [{"query": query, "source": "a.pdf"} for query in gold]
     clustered = karat.evaluate(gold, gold, ["recall"], queries=queries, cluster="source")
     assert "one cluster says nothing" in gate(clustered, "recall>=0.5").verdicts[0].reason
-    run, gold = {"q": ["a"], "r": ["b"]}, {"q": {"a": 1}, "r": {"b": 2}}
-    none = karat.evaluate(run, gold, ["recall(rel=2)@1"])
+    run, graded = {"q": ["a"], "r": ["b"]}, {"q": {"a": 1}, "r": {"b": 2}}
+    none = karat.evaluate(run, graded, ["recall(rel=2)@1"])
     short = gate(none, "recall(rel=2)@1>=0.5").verdicts[0]
     assert (short.n, short.outcome) == (1, "undecided")
 

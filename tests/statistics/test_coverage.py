@@ -18,7 +18,7 @@ from karat.statistics.paired import paired
 from tests.statistics.scores import CHANGES, UNBOUNDED, VALUES, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from karat.data import Floats
 
@@ -138,20 +138,20 @@ def test_other_levels(level: float, queries: int) -> None:
 @pytest.mark.parametrize("sizes", ["equal", "geometric", "one in ten is large"])
 def test_clusters(clusters: int, sizes: str) -> None:
     rng = np.random.default_rng([9, clusters, len(sizes)])
-    models = {
-        "hits": (lambda: rng.beta(4, 2, clusters), 4 / 6),
-        "rare": (lambda: (rng.random(clusters) < 0.05) * rng.random(clusters), 0.025),
-        "alike": (lambda: rng.normal(0.6, 0.1, clusters).clip(0, 1), 0.6),
+    models: list[tuple[Callable[[], Floats], float]] = [
+        (lambda: rng.beta(4, 2, clusters), 4 / 6),
+        (lambda: (rng.random(clusters) < 0.05) * rng.random(clusters), 0.025),
+        (lambda: rng.normal(0.6, 0.1, clusters).clip(0, 1), 0.6),
+    ]
+    size: dict[str, Callable[[], np.ndarray]] = {
+        "equal": lambda: np.full(clusters, 5),
+        "geometric": lambda: rng.geometric(0.2, clusters),
+        "one in ten is large": lambda: np.where(rng.random(clusters) < 0.1, 20, 2),
     }
-    for chance, truth in models.values():
+    for chance, truth in models:
         found, moved = [], []
         for _ in range(400):
-            size = {
-                "equal": lambda: np.full(clusters, 5),
-                "geometric": lambda: rng.geometric(0.2, clusters),
-                "one in ten is large": lambda: np.where(rng.random(clusters) < 0.1, 20, 2),
-            }[sizes]()
-            labels = np.repeat(np.arange(clusters), size)
+            labels = np.repeat(np.arange(clusters), size[sizes]())
             hits = (rng.random(len(labels)) < chance()[labels]).astype(float)
             found.append(interval(hits, clusters=labels.tolist()))
             (change,) = paired(1 - hits, hits * 0 + 1, clusters=labels.tolist(), permutations=1)

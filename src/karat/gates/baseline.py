@@ -104,8 +104,8 @@ def _lost(result: Result, baseline: Result) -> Iterator[Finding]:
 
 def _lost_queries(pairing: Pairing, run: str) -> Iterator[Finding]:
     lacks = np.isnan(pairing.values)
-    lost = (~lacks[:, 0] & lacks[:, 1]).any(axis=1)
-    yield from _finding("lost-query", pairing.queries["query"].filter(lost).to_list(), run)
+    lost = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
+    yield from _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
 
 
 def _worse_slices(facing: Facing, pairing: Pairing, slices: Iterable[str]) -> Iterator[Finding]:

@@ -141,8 +141,8 @@ def _numeric(labels: set[Label] | tuple[Label, ...]) -> bool:
 def _apart(labels: tuple[Label, ...], weights: str) -> Floats:
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
-        return (places[:, np.newaxis] != places).astype(np.float64)
+        return 1 - np.eye(len(labels))
     if _numeric(labels):
         places = np.array(labels, dtype=np.float64)
     distance = np.abs(places[:, np.newaxis] - places)
-    return distance if weights == "linear" else distance**2
+    return np.asarray(distance if weights == "linear" else distance**2)

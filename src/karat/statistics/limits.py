@@ -44,7 +44,7 @@ class Estimates:
     @property
     def units(self) -> int:
         """How many units there are."""
-        return self.influence.shape[1]
+        return int(self.influence.shape[1])
 
     @property
     def flat(self) -> np.ndarray:
@@ -98,7 +98,7 @@ def of_differences(made: Estimates, changes: Floats, most: Floats, level: float)
     def offset(toward: Floats) -> Floats:
         room = np.maximum(largest - toward, 0)
         usual = np.sqrt((spread + room**2) / (made.units + 1))
-        return np.maximum(change - toward, np.minimum(usual, room))
+        return np.asarray(np.maximum(change - toward, np.minimum(usual, room)))
 
     return _limits(made, offset(-mean), offset(mean), level)
 
@@ -118,7 +118,7 @@ def _offset(deviations: Floats, largest: Floats) -> Floats:
     squares = above**2
     total = squares.sum(axis=1) + largest**2
     cubes = np.einsum("ij,ij->i", squares, above) + largest**3
-    return np.divide(cubes, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(np.divide(cubes, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _limits(made: Estimates, down: Floats, up: Floats, level: float) -> Limits:
@@ -186,4 +186,4 @@ def _quantile(values: Floats, z: float) -> Floats:
             inside = (following > low) & (following < high)
             before, missed = tilt, miss
             tilt = np.where(done, tilt, np.where(inside, following, middle))
-    return mean
+    return np.asarray(mean)

@@ -84,15 +84,15 @@ def sign_flip(
         shares[many] = _share_at_random(chosen, permutations, seed, alternative)
     sides = 2 if alternative == "two-sided" else 1
     found = []
-    for column, n in enumerate(pairs.tolist()):
-        exact = bool(differ[column] <= EXACT)
+    for number, n in enumerate(pairs.tolist()):
+        exact = bool(differ[number] <= EXACT)
         found.append(
             Significance(
-                float(shares[column]) if n else None,
+                float(shares[number]) if n else None,
                 "exact" if exact else "permutation",
                 n,
-                reason="" if moved[column] else NONE_DIFFERS if n else NO_PAIR,
-                smallest=_smallest(int(differ[column]), sides) if exact else 1 / (permutations + 1),
+                reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
+                smallest=_smallest(int(differ[number]), sides) if exact else 1 / (permutations + 1),
             )
         )
     return tuple(found)
