@@ -192,8 +192,8 @@ class TestIntervals:
         methods = dict.fromkeys(("RR", "success@1", "AP"), "further-unit")
         expected = {"level": 0.95, "cluster": None, "methods": {"run": methods}, "reasons": {}}
         assert result.interval == result.as_dict()["interval"] == expected
-        lone = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, ["RR", "num_ret"]).interval
-        assert lone["methods"] == {"run": {"RR": None, "num_ret": None}}
+        lone = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, ["RR", "retrieved"]).interval
+        assert lone["methods"] == {"run": {"RR": None, "retrieved": None}}
         assert lone["reasons"] == {"run": {"RR": "one query says nothing about the spread"}}
         summary = result.summary
         for row in summary.iter_rows(named=True):

@@ -36,7 +36,7 @@ def test_hit_or_miss_is_clopper_and_pearson(hits: int, n: int, level: float) -> 
     assert high <= 1
 
 
-@pytest.mark.parametrize("size", [2, 3, 8, 40])
+@pytest.mark.parametrize("size", [2, 3, 8, 20])
 @pytest.mark.parametrize("skew", [1, 4])
 def test_a_limit_is_the_quantile_of_randomly_weighted_means(size: int, skew: int) -> None:
     values = np.round(RNG.beta(1, skew, size), 3)
@@ -48,9 +48,9 @@ def test_a_limit_is_the_quantile_of_randomly_weighted_means(size: int, skew: int
         (high, (above**3).sum() / (above**2).sum(), 0.975),
         (low, -(below**3).sum() / (below**2).sum(), 0.025),
     ):
-        weights = RNG.exponential(size=(200_000, size + 1))
+        weights = RNG.exponential(size=(100_000, size + 1))
         means = weights @ np.append(values, mean + offset) / weights.sum(axis=1)
-        assert float((means < limit).mean()) == pytest.approx(share, abs=0.002)
+        assert float((means < limit).mean()) == pytest.approx(share, abs=0.0025)
 
 
 def test_well_behaved_values_have_nearly_the_interval_of_student() -> None:
