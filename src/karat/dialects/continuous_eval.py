@@ -21,7 +21,7 @@ kept: a gold that is listed twice counts once everywhere, in the original twice 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -111,8 +111,8 @@ class UncutNDCG(Ranked, NDCG):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of a list of all gold."""
-        ideal = NDCG(gain=self.gain).divisor(relation)
-        return Divisor("ideal DCG of all gold, not cut", ideal.value)
+        whole = NDCG(gain=self.gain).divisor(relation)
+        return replace(whole, name="ideal DCG of all gold, not cut")
 
 
 def _one_each(hits: Hits) -> Bools:

@@ -47,6 +47,10 @@ class ExpectedReciprocalRank(Measure):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
+    def alone(self) -> bool:
+        """Tell whether the scale is given, and not read off the grades of all queries."""
+        return self.max > 0
+
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank, weighed by the probability of stopping there."""
         hits = relation.credits(ANY_GAIN, self.k)

@@ -1,15 +1,17 @@
-"""Results and comparisons as HTML, for notebooks; everything in them is text, nothing is obeyed."""
+"""Results, comparisons and explanations as HTML, for notebooks; all in them is text, nothing is obeyed."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
 
+from karat.report import account
 from karat.report import comparison as comparisons
 from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
+    from karat.explanation.explain import Explanation
     from karat.findings import Finding
     from karat.results.result import Result
 
@@ -24,6 +26,14 @@ def result_html(result: Result) -> str:
 def comparison_html(comparison: Comparison) -> str:
     """Return a comparison as HTML: the table, slices, queries that moved, findings."""
     return _page(list(comparisons.grids(comparison)), comparison.findings)
+
+
+def explanation_html(told: Explanation) -> str:
+    """Return an explanation as HTML: lists, gold, how each number comes about, what differs."""
+    lines = [*map(account.sentence, told.accounts), *told.differences]
+    listed = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    title = f"<p>{_text(account.heading(told))}</p>"
+    return f"<div>{title}{''.join(map(html_table, account.grids(told)))}<ul>{listed}</ul></div>"
 
 
 def _page(tables: list[Grid], findings: tuple[Finding, ...]) -> str:

@@ -18,6 +18,7 @@ from karat.errors import MeasureError, choose, nearest
 from karat.results import summaries
 from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
+from karat.spelling import name_relations, spell_relation
 from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
@@ -74,6 +75,16 @@ class Result:
                 fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
             )
         return self.relations[run, name]
+
+    def relation_name(self, measure: Measure) -> str:
+        """Name the relation that a measure reads, with its parameters."""
+        name = measure.relation or self.drawn_by
+        return spell_relation(name, self.settings.get(name, {}))
+
+    @property
+    def matched_by(self) -> str:
+        """What matched, with parameters, as headings say it; nothing where it was plain ids."""
+        return name_relations(map(self.relation_name, self.measures))
 
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
