@@ -57,7 +57,7 @@ def check_account(account: Account, measure: Measure) -> None:
 
 
 def check_lists(told: Explanation, measures: dict[str, Measure], gold: list[Any]) -> None:
-    """Check the marks of each list against the gold, at the level of every measure that reads it."""
+    """Check the marks of each list against the gold, at the levels of the measures that read it."""
     items = next(record["gold"] for record in gold if record["query"] == told.query)
     accounts = {(each.measure, each.dialect): each for each in told.accounts}
     read = [key for ranking in told.rankings for key in ranking.read_by]
@@ -278,8 +278,10 @@ def test_what_a_measure_is_made_of_is_the_cause() -> None:
     assert {
         "P: liverag divides by distinct units retrieved, karat by units retrieved",
         "F: it is made of P and recall, see there",
-        "retrieved: liverag takes how many distinct documents were retrieved, among the first k; "
-        "karat takes how many units were retrieved, among the first k",
+        (
+            "retrieved: liverag takes how many distinct documents were retrieved, among the first k"
+            "; karat takes how many units were retrieved, among the first k"
+        ),
     } < set(told.differences)
 
 

@@ -79,7 +79,7 @@ def spell_relation(name: str, settings: Mapping[str, Any]) -> str:
     'containment(across=no)'
     """
     plain, _, inside = name.removesuffix(")").partition("(")
-    given = dict(part.split("=", 1) for part in inside.split(",") if part)
+    given = {part.partition("=")[0] for part in inside.split(",")}
     told = [
         f"{each}={spell(value)}"
         for each, value in settings.items()
@@ -88,11 +88,11 @@ def spell_relation(name: str, settings: Mapping[str, Any]) -> str:
     return f"{plain}({','.join(told)})" if told else name
 
 
-def name_relations(relations: Iterable[str]) -> str:
+def name_relations(relations: Iterable[str], before: str = " · by ") -> str:
     """Name what matched in a heading, each relation once; plain ids go without saying.
 
     >>> name_relations(["ids", "rouge(threshold=0.7)", "ids"]), name_relations(["ids"])
-    ('ids, rouge(threshold=0.7)', '')
+    (' · by ids, rouge(threshold=0.7)', '')
     """
     told = list(dict.fromkeys(relations))
-    return "" if told in ([], ["ids"]) else ", ".join(told)
+    return "" if told in ([], ["ids"]) else before + ", ".join(told)

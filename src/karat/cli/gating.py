@@ -178,13 +178,16 @@ class Requirements:
             first_time=self.update,
         )
 
-    def finish(self, gate: Gate, result: Result, how: str, output: str | None) -> int:
-        """Tell the verdicts, move the baseline if that was asked for, return the exit code."""
+    def finish(self, gate: Gate, result: Result, how: str, output: str | None, lacking: int) -> int:
+        """Tell the verdicts, move the baseline if that was asked for, return the exit code.
+
+        `lacking` is the exit code for what was not measured, which no gate makes good.
+        """
         from karat.report.text import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
-            return 0
-        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown"))
+            return lacking
+        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown")) or lacking
         return self._update(result, code) if self.update else code
 
     def _update(self, result: Result, code: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -16,7 +16,7 @@ from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.accounts import Account, Accounts, with_parts
 from karat.explanation.differences import differences
-from karat.explanation.judged import OneQuery, Said, judged_units, verdicts_of
+from karat.explanation.judged import Said, SomeQueries, judged_units, verdicts_of
 from karat.explanation.marks import Item, views
 from karat.explanation.ranking import Ranking, Step, Unit, lay_out, units_of
 from karat.findings import Finding, merge_findings
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from karat.align import Missing
-    from karat.explanation.marks import View
     from karat.judges.verdicts import Judge
     from karat.match import Matcher
     from karat.match.ids import Normaliser
@@ -141,7 +140,7 @@ def explain(
         find_judge(judge, **(judge_options or {})) if any(judged) else None,
         spoken,
     )
-    return [case.explain(name) for name in (case.worst(worst) if query is None else [query])]
+    return case.explain(case.worst(worst) if query is None else [query])
 
 
 def _with_missing(speaks: Dialect, missing: str | None) -> Dialect:
@@ -168,48 +167,56 @@ class _Spoken:
         return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Case:
-    """A run, a gold, and how they are brought together."""
+    """A run, a gold, and how they are brought together.
+
+    The whole run is measured, though few queries are told: what a text is, or what the scale of
+    grades is, may hang on the others, and an explained number is the one that was measured.
+    """
 
     stream: RunStream
     gold: Gold
     material: Material
     judge: Judge | None
     spoken: list[_Spoken]
-    _whole: list[Result] = field(default_factory=list)  # over all queries, where it takes them
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
         first = self.spoken[0]
         measure = first.measures[0]
-        result = self._result(self.stream, replace(first, measures=(measure,)), self.judge)
+        result = self._result(replace(first, measures=(measure,)), self.judge)
         order = result.per_query.sort(
             "value", descending=not measure.higher_is_better, nulls_last=True, maintain_order=True
         )
         return list(order["query"].head(count))
 
-    def explain(self, query: str) -> Explanation:
-        """Tell all about one query."""
-        if query not in self.gold.query_numbers:
-            raise InputError(
-                f"the gold has no query {query!r}",
-                fix=nearest(query, self.gold.query_numbers) or "karat score --per-query lists them",
-            )
-        mine = pl.col("query") == query
-        rows = pl.concat([batch.filter(mine) for batch in self.stream.batches()])
-        alone = Run(self.stream.name, rows, self.stream.order)
-        gold = self.gold.only(query)
-        results = self._results(alone, query)
-        accounts = [
-            account for each in results for account in Accounts(each, alone.name).tell(query)
-        ]
-        (about,) = gold.queries.to_dicts()
+    def explain(self, queries: list[str]) -> list[Explanation]:
+        """Tell all about some queries."""
+        for query in queries:
+            if query not in self.gold.query_numbers:
+                raise InputError(
+                    f"the gold has no query {query!r}",
+                    fix=nearest(query, self.gold.query_numbers)
+                    or "karat score --per-query lists them",
+                )
+        judge = self.judge
+        if judge is not None and all(
+            measure.alone() for each in self.spoken for measure in each.measures
+        ):
+            judge = SomeQueries(judge, queries)  # the others cost money, and change nothing
+        results = [self._result(each, judge) for each in self.spoken]
+        return [self._tell(query, results) for query in queries]
+
+    def _tell(self, query: str, results: list[Result]) -> Explanation:
+        run = self.stream.name
+        accounts = [account for each in results for account in Accounts(each, run).tell(query)]
+        about = self.gold.queries.row(self.gold.query_numbers[query], named=True)
         return Explanation(
             query=query,
             about={name: value for name, value in about.items() if name != "query"},
             dialects=tuple(each.dialect.name for each in self.spoken),
-            rankings=tuple(self._rankings(query, alone, gold, results)),
+            rankings=tuple(self._rankings(query, results)),
             accounts=tuple(accounts),
             differences=tuple(differences(accounts, [each.dialect for each in self.spoken])),
             judge=self.judge.name if self.judge else "",
@@ -217,21 +224,12 @@ class _Case:
             findings=merge_findings((*self.stream.findings, *self.gold.findings)),
         )
 
-    def _results(self, alone: Run, query: str) -> list[Result]:
-        """Measure one query in every dialect; with all others where a measure looks at them."""
-        if all(measure.alone() for each in self.spoken for measure in each.measures):
-            judge = None if self.judge is None else OneQuery(self.judge, query)
-            return [self._result(alone.stream(), each, judge) for each in self.spoken]
-        if not self._whole:
-            self._whole = [self._result(self.stream, each, self.judge) for each in self.spoken]
-        return self._whole
-
-    def _result(self, stream: RunStream, spoken: _Spoken, judge: Judge | None) -> Result:
-        """Measure a run against the whole gold; a query that it lacks is told of, not refused."""
+    def _result(self, spoken: _Spoken, judge: Judge | None) -> Result:
+        """Measure the run; a query that it lacks is told of, not refused."""
         policy = spoken.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
         result = assess(
-            [stream],
+            [self.stream],
             self.gold,
             spoken.measures,
             replace(spoken.dialect, policy=kind),
@@ -242,39 +240,32 @@ class _Case:
         )
         return replace(result, policy=policy)
 
-    def _rankings(
-        self, query: str, alone: Run, gold: Gold, results: list[Result]
-    ) -> Iterable[Ranking]:
+    def _rankings(self, query: str, results: list[Result]) -> Iterable[Ranking]:
         """Lay out the list of a query as the measures of every dialect see it, each list once."""
         found: dict[Ranking, list[tuple[str, str]]] = {}
         for spoken, result in zip(self.spoken, results, strict=True):
             units: dict[str, list[Unit]] = {}
-            for view in views(result, alone.name, with_parts(spoken.measures)):
-                name = view.relation
-                if name not in units:
-                    units[name] = self._units(query, alone, gold, spoken, view, result)
-                shown = lay_out(view, result.relation_name(view.measures[0]), query, units[name])
+            for view in views(result, self.stream.name, with_parts(spoken.measures)):
+                matcher = spoken.matchers[view.relation]
+                if view.relation not in units:
+                    units[view.relation] = (
+                        judged_units(result, query, view.marks)
+                        if isinstance(matcher, Judged)
+                        else self._units(query, spoken.dialect, matcher)
+                    )
+                relation = result.relation_name(view.measures[0])
+                shown = lay_out(view, relation, query, units[view.relation])
                 read_by = found.setdefault(shown, [])
                 read_by += ((str(measure), result.dialect) for measure in view.measures)
         return (replace(shown, read_by=tuple(read_by)) for shown, read_by in found.items())
 
-    def _units(  # noqa: PLR0917
-        self,
-        query: str,
-        run: Run,
-        gold: Gold,
-        spoken: _Spoken,
-        view: View,
-        result: Result,
-    ) -> list[Unit]:
-        """Return the units of a query, as a judge saw them or as a rule compares them."""
-        matcher = spoken.matchers[view.relation]
-        if isinstance(matcher, Judged):
-            return judged_units(result, query, view.marks)
+    def _units(self, query: str, speaks: Dialect, matcher: Matcher) -> list[Unit]:
+        """Return the units of a query, as a rule compares them with the gold."""
         ids = self.material.ids
-        gold = gold if ids == "identity" else normalise_gold(gold, ids)
-        given = ids if ids != "identity" else spoken.dialect.run_ids
+        gold = self.gold if ids == "identity" else normalise_gold(self.gold, ids)
+        given = ids if ids != "identity" else speaks.run_ids
         drawing = matcher.against(gold, replace(self.material, ids=given))
-        rows, _ = drawing.rows(run.rows)
-        policy = replace(spoken.dialect.policy, blank="kept")
-        return units_of(align(replace(run, rows=rows), drawing.gold, policy), drawing)
+        batches = (drawing.rows(batch)[0] for batch in self.stream.batches())
+        rows = pl.concat([batch.filter(query=query) for batch in batches], how="diagonal")
+        run = Run(self.stream.name, rows, self.stream.order)
+        return units_of(align(run, drawing.gold, replace(speaks.policy, blank="kept")), drawing)

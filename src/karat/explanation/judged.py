@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from karat.judges.verdicts import Judged
 from karat.match.words import tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from karat.explanation.marks import Marks
     from karat.judges.verdicts import Aspect, Judge, Sample
@@ -34,12 +35,12 @@ class Said:
     unproven: bool
 
 
-class OneQuery:
-    """A judge that is asked about one query; about the others it says nothing."""
+class SomeQueries:
+    """A judge that is asked about some queries; about the others it says nothing."""
 
-    def __init__(self, judge: Judge, query: str) -> None:
+    def __init__(self, judge: Judge, queries: Iterable[str]) -> None:
         self._judge = judge
-        self._query = query
+        self._queries = set(queries)
         self.name = judge.name
         self.about = judge.about
         self.findings = getattr(judge, "findings", list)
@@ -47,15 +48,15 @@ class OneQuery:
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: Report | None = None
     ) -> list[Judged]:
-        """Pass on the sample of the query."""
-        mine = [sample for sample in samples if sample.query == self._query]
-        (given,) = self._judge.judge(mine, aspects, progress)
-        return [given if sample.query == self._query else Judged() for sample in samples]
+        """Pass on the samples of the queries."""
+        asked = [sample.query in self._queries for sample in samples]
+        given = iter(self._judge.judge([*compress(samples, asked)], aspects, progress))
+        return [next(given) if wanted else Judged() for wanted in asked]
 
 
 def verdicts_of(result: Result, query: str) -> tuple[Said, ...]:
     """Return the verdicts about a query of the only run, in the order of aspects and items."""
-    ranks = {_key(row["text"]): row["rank"] for row in reversed(_chunks(result, query))}
+    ranks = {_key(row.get("text")): row["rank"] for row in reversed(_chunks(result, query))}
     return tuple(
         Said(
             row["aspect"],
@@ -76,7 +77,7 @@ def judged_units(result: Result, query: str, marks: Marks) -> list[Unit]:
     at = marks.number.get(query)
     ends = None if at is None else marks.ends(at)
     if ends is None:
-        return [Unit(row["doc"], row["text"]) for row in chunks]
+        return [Unit(row["doc"], row.get("text")) for row in chunks]
     said: dict[str, list[str]] = {}
     for row in _rows(result.verdicts, query):
         if row["aspect"] == "statements":
@@ -84,13 +85,13 @@ def judged_units(result: Result, query: str, marks: Marks) -> list[Unit]:
     return [
         Unit(row["doc"], statement, row["rank"])
         for row, first, last in zip(chunks, [0, *ends], ends, strict=False)
-        for statement in said.get(_key(row["text"]), [])[: last - first]
+        for statement in said.get(_key(row.get("text")), [])[: last - first]
     ]
 
 
-def _key(text: str) -> str:
+def _key(text: str | None) -> str:
     """Return what makes chunks the same to a judge, as far as lists remember their texts."""
-    return str(tidy(pl.Series([text[:TEXT]]), "plain")[0])
+    return str(tidy(pl.Series([(text or "")[:TEXT]]), "plain")[0])
 
 
 def _chunks(result: Result, query: str) -> list[dict[str, Any]]:

@@ -55,7 +55,8 @@ def lay_out(view: View, relation: str, query: str, units: list[Unit]) -> Ranking
     if at is None:
         return Ranking(relation, view.relevant, (), ())
     steps, relevant = [], 0
-    for rank, (unit, mark) in enumerate(zip(units, view.marks.units(at), strict=True), start=1):
+    marks = view.marks.units(at)
+    for rank, (unit, mark) in enumerate(zip(units, marks, strict=True), start=1):
         relevant += mark.kind in ("hit", "again")
         more = (unit.text, unit.chunk, unit.scores)
         told = (mark.kind, mark.covers, mark.grade, relevant / rank)
@@ -67,10 +68,16 @@ def units_of(aligned: Aligned, drawing: Drawing) -> list[Unit]:
     """Return the units of one query that a rule compares with the gold."""
     units = drawing.units(aligned)
     scores = _scores(drawing, units)
+    first = int(drawing.gold.item_offset[units.query[0]]) if len(units.query) else 0
     names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
     chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
     return [
-        Unit(doc, text if drawing.blank_is_unit else None, chunk[at], scores.get(at, ()))
+        Unit(
+            doc,
+            text if drawing.blank_is_unit else None,
+            chunk[at],
+            tuple((item - first, score) for item, score in scores.get(at, ())),
+        )
         for at, (doc, text) in enumerate(zip(names, units.text, strict=True))
     ]
 

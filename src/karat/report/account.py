@@ -128,8 +128,7 @@ def _steps(told: Explanation, ranking: Ranking) -> Grid:
 
 def _seen_by(told: Explanation, ranking: Ranking) -> Iterator[str]:
     """Say what matched and which items count, where that does not go without saying."""
-    by = name_relations([ranking.relation])
-    if by or len({each.relation for each in told.rankings}) > 1:
+    if name_relations(each.relation for each in told.rankings):
         yield f"by {ranking.relation}"
     if ranking.relevant not in PLAIN or len(told.rankings) > 1:
         yield f"relevant: {ranking.relevant}"

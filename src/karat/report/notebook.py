@@ -1,4 +1,4 @@
-"""Results, comparisons and explanations as HTML, for notebooks; all in them is text, nothing is obeyed."""
+"""Results, comparisons and explanations as HTML for notebooks; all is text, nothing is obeyed."""
 
 from __future__ import annotations
 
