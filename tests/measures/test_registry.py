@@ -308,8 +308,8 @@ def test_the_order_of_the_queries_does_not_matter(
 @quick(30)
 def test_a_query_scores_the_same_alone(case: tuple[Any, Any]) -> None:
     run, gold = case
-    # ERR without a scale takes the highest grade of the whole gold
-    measures = tuple(m for m in ALL if getattr(m, "max", None) != 0)
+    measures = tuple(measure for measure in ALL if measure.alone())
+    assert {measure.name for measure in ALL if not measure.alone()} == {"ERR"}
     together = by_measure(karat.evaluate(run, gold, measures))
     alone = by_measure(
         karat.evaluate(

@@ -55,8 +55,7 @@ def lay_out(view: View, relation: str, query: str, units: list[Unit]) -> Ranking
     if at is None:
         return Ranking(relation, view.relevant, (), ())
     steps, relevant = [], 0
-    marks = view.marks.units(at)
-    for rank, (unit, mark) in enumerate(zip(units, marks, strict=True), start=1):
+    for rank, (unit, mark) in enumerate(zip(units, view.marks.units(at), strict=True), start=1):
         relevant += mark.kind in ("hit", "again")
         more = (unit.text, unit.chunk, unit.scores)
         told = (mark.kind, mark.covers, mark.grade, relevant / rank)
@@ -64,22 +63,20 @@ def lay_out(view: View, relation: str, query: str, units: list[Unit]) -> Ranking
     return Ranking(relation, view.relevant, tuple(steps), tuple(view.marks.items(at)))
 
 
-def units_of(aligned: Aligned, drawing: Drawing) -> list[Unit]:
-    """Return the units of one query that a rule compares with the gold."""
+def units_of(aligned: Aligned, drawing: Drawing) -> dict[int, list[Unit]]:
+    """Return the units that a rule compares with the gold, by the number of their query."""
     units = drawing.units(aligned)
     scores = _scores(drawing, units)
-    first = int(drawing.gold.item_offset[units.query[0]]) if len(units.query) else 0
     names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
     chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
-    return [
-        Unit(
-            doc,
-            text if drawing.blank_is_unit else None,
-            chunk[at],
-            tuple((item - first, score) for item, score in scores.get(at, ())),
-        )
-        for at, (doc, text) in enumerate(zip(names, units.text, strict=True))
-    ]
+    first = drawing.gold.item_offset.tolist()
+    found: dict[int, list[Unit]] = {}
+    rows = zip(units.query.tolist(), names, units.text, chunk, strict=True)
+    for at, (query, doc, text, part) in enumerate(rows):
+        told = tuple((item - first[query] + 1, score) for item, score in scores.get(at, ()))
+        shown = text if drawing.blank_is_unit else None
+        found.setdefault(query, []).append(Unit(doc, shown, part, told))
+    return found
 
 
 def _scores(drawing: Drawing, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
@@ -93,9 +90,6 @@ def _scores(drawing: Drawing, units: Units) -> dict[int, tuple[tuple[int, float]
         mine = best.setdefault(unit, {})
         mine[item] = max(score, mine.get(item, 0.0))
     return {
-        unit: tuple(
-            (item + 1, score)
-            for item, score in sorted(mine.items(), key=lambda entry: -entry[1])[:SHOWN]
-        )
+        unit: tuple(sorted(mine.items(), key=lambda entry: -entry[1])[:SHOWN])
         for unit, mine in best.items()
     }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.explanation.accounts import Account
-    from karat.explanation.explain import Explanation
+    from karat.explanation.explainer import Explanation
     from karat.explanation.ranking import Ranking, Step
 
 SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows

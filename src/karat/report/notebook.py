@@ -11,7 +11,7 @@ from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
-    from karat.explanation.explain import Explanation
+    from karat.explanation.explainer import Explanation
     from karat.findings import Finding
     from karat.results.result import Result
 
