@@ -26,7 +26,7 @@ NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
 
 def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the runs, and the options that say what else is read, how, and in which dialect."""
-    function = dialect(reading(function))
+    function = reading(dialect(function))
     return click.argument("runs", nargs=-1, required=True, metavar="RUN...")(function)
 
 
