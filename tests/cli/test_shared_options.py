@@ -82,11 +82,11 @@ def test_power_without_systems_refuses_what_it_would_ignore(
 
 def test_a_target_is_meant_at_the_level_of_the_curve(cli: Karat, save: Save) -> None:
     run = save("run.json", '{"q": ["a", "b"]}')
-    gold = save("gold.json", '{"q": {"a": 1, "b": 2}}')
+    gold = save("gold.json", '{"q": {"a": 2, "b": 1}}')
     asked = ("curve", run, "--gold", gold, "-m", "recall", "--at", "1,2", "--format", "json")
     shown = json.loads(cli(*asked, "--rel", "2", "--reach", "recall>=1").out)
-    assert [(row["k"], row["value"]) for row in shown["curve"]] == [(1, 0.0), (2, 1.0)]
-    assert shown["reach"][0]["k"] == 2
+    assert [(row["k"], row["value"]) for row in shown["curve"]] == [(1, 1.0), (2, 1.0)]
+    assert shown["reach"][0]["k"] == 1
 
 
 def test_a_gate_is_meant_at_the_level_of_the_comparison(cli: Karat, save: Save) -> None:
