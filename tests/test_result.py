@@ -161,7 +161,7 @@ def test_what_is_not_a_result_is_left_alone(result: karat.Result, tmp_path: Path
 
 def test_a_result_of_another_layout_is_refused(result: karat.Result, tmp_path: Path) -> None:
     manifest = result.save(tmp_path / "r") / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"layout": 2', '"layout": 99'))
+    manifest.write_text(manifest.read_text().replace('"layout": 3', '"layout": 99'))
     with pytest.raises(karat.KaratError, match="layout 99"):
         karat.load(tmp_path / "r")
 

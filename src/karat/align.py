@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import AlignError, InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, name_rows
 from karat.keys import all_different, blank_ids
 
 if TYPE_CHECKING:
@@ -42,20 +42,44 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Ties:
+    """Stretches of lists in which all scores are equal: the ranks `first` to `last` of a query."""
+
+    query: Ints
+    first: Ints
+    last: Ints
+
+    def filter(self, keep: Bools) -> Ties:
+        """Return the stretches of a mask."""
+        return Ties(self.query[keep], self.first[keep], self.last[keep])
+
+    def around(self, query: Ints, rank: Ints) -> Ints:
+        """Return the stretch in which each of these units stands, or -1 where it is in none."""
+        if not len(self.query):
+            return np.full(len(query), -1)
+        span = int(max(self.last.max(), rank.max(initial=0))) + 1
+        key = query * span + rank
+        at = np.searchsorted(self.query * span + self.first, key, side="right") - 1
+        inside = (at >= 0) & (key <= (self.query * span + self.last)[at])
+        return np.where(inside, at, -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
-    Row `i` is document `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
-    `repeat` is 1 for a document that stands higher up already, 2 if under the very same id.
+    Row `i` is unit `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
+    `repeat` is 1 for a unit that stands higher up already, 2 if under the very same id.
     """
 
     query: Ints
     rank: Ints
-    rows: pl.DataFrame  # doc, and whatever else the run says about it
+    rows: pl.DataFrame  # doc (what tells units apart), and whatever else the run says about it
     repeat: Ints | None  # None: nothing is repeated
     asked: Ints  # queries whose list is empty
     blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
+    ties: Ties | None = None  # None: nothing is tied
 
     @property
     def doc(self) -> pl.Series:
@@ -63,8 +87,13 @@ class Aligned:
         return self.rows["doc"]
 
 
-def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
-    """Rank the documents of a run and find what is odd about them."""
+def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligned:
+    """Rank the units of a run and find what is odd about them.
+
+    What tells units apart is the column doc: ids, or texts or places, as the relation wants it.
+    The ids as they were given, `raw` where doc holds something else, break ties; `by_id` says that
+    a unit under the very same id is to be told from one that became the same by normalising.
+    """
     rows, query, findings = _known_queries(run.rows, gold)
     rows, query, asked = _nothing_retrieved(rows, query)
     blank = _blank(rows, query, run.name, policy)
@@ -81,14 +110,31 @@ def align(run: Run, gold: Gold, policy: Policy) -> Aligned:
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows[order], query[order]
+        score = None if score is None else score[order]
     rank = positions(query)
+    ties = None if score is None else _ties(query, rank, score)
     again = repeated(query, rows["doc"])
     if again is None:
-        return Aligned(query, rank, rows, None, asked, blank, tuple(findings))
+        return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties)
     findings += _duplicates(rows.filter(again), policy)
-    exact = repeated(query, rows["raw"]) if "raw" in rows.columns else again
-    repeat = again.astype(np.int64) + (0 if exact is None else exact)
-    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings))
+    repeat = again.astype(np.int64)
+    exact = repeated(query, rows["raw"]) if by_id and "raw" in rows.columns else again
+    if by_id and exact is not None:
+        repeat += again & exact
+    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings), ties)
+
+
+def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
+    """Find the stretches of equal scores in lists that stand in the order of their scores."""
+    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
+    tied &= score[1:] > -np.inf  # which stands for no score at all
+    if not tied.any():
+        return None
+    edge = np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))
+    begin, end = np.flatnonzero(edge > 0), np.flatnonzero(edge < 0)
+    found = Ties(query[begin], rank[begin], rank[end])
+    order = np.argsort(found.query, kind="stable")
+    return Ties(found.query[order], found.first[order], found.last[order])
 
 
 def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, list[Finding]]:
@@ -196,12 +242,11 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
 def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:
     if not nan.any():
         return []
-    examples = rows.filter(nan).head(EXAMPLES)
     return [
         Finding(
             "nan-score",
             int(nan.sum()),
-            tuple(f"{query} / {doc}" for query, doc in examples.select("query", "doc").rows()),
+            name_rows(rows.filter(nan)),
             "score that is not a number: ranked last",
             "find out why the retriever gave no score",
         )
@@ -229,9 +274,7 @@ def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
 
 
 def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
-    examples = tuple(
-        f"{query} / {doc}" for query, doc in rows.select("query", "doc").head(EXAMPLES).rows()
-    )
+    examples = name_rows(rows)
     if policy.duplicates == "error":
         raise AlignError(
             f"a document is retrieved twice for one query: {examples[0]}",

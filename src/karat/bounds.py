@@ -1,7 +1,8 @@
-"""What unjudged units could change: the values if none of them were relevant, and if all were."""
+"""What could change values: unjudged units, were they relevant or not, and the order of ties."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from karat.relation import Relation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from karat.align import Ties
     from karat.data import Floats
     from karat.measures import Measure
 
@@ -96,4 +98,55 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         chunk_offset=relation.chunk_offset,
         chunk_end=relation.chunk_end,
         needed=relation.needed,
+    )
+
+
+def tie_bounds(
+    relation: Relation, ties: Ties, measures: Sequence[Measure]
+) -> list[tuple[Floats, Floats]]:
+    """Return the least and the greatest value of every query, for each measure, over its ties.
+
+    Units with equal scores could stand in any order. Two orders are looked at: within every tie
+    the best grades first, and the best grades last. Repetitions are taken for noise.
+    """
+    scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))
+    every = [[measure.values(each) for each in scenarios] for measure in measures]
+    return [(_where_defined(each, np.fmin), _where_defined(each, np.fmax)) for each in every]
+
+
+def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relation:
+    """Return the relation in which the best units of every tie come first in it, or last."""
+    key = np.unique(
+        np.concatenate(
+            (
+                relation.unit_key(relation.edge_query, relation.edge_rank),
+                relation.unit_key(relation.unit_query, relation.unit_rank),
+            )
+        )
+    )
+    query, rank = np.divmod(key, relation.unit_key(np.ones(1, dtype=np.int64), 0)[0])
+    grade = np.full(len(key), -np.inf)
+    of_edge = np.searchsorted(key, relation.unit_key(relation.edge_query, relation.edge_rank))
+    np.maximum.at(grade, of_edge, relation.item_grade[relation.edge_item])
+    of_unit = np.searchsorted(key, relation.unit_key(relation.unit_query, relation.unit_rank))
+    grade[of_unit[relation.unit_repeat > 0]] = -np.inf
+    tie = ties.around(query, rank)
+    units = np.flatnonzero(tie >= 0)
+    order = units[np.lexsort((rank[units], -grade[units], tie[units]))]
+    nth = np.arange(len(order)) - np.searchsorted(tie[order], tie[order])
+    moved = rank.copy()
+    moved[order] = ties.first[tie[order]] + nth if first else ties.last[tie[order]] - nth
+    edges = sort_rows((relation.edge_query, moved[of_edge], relation.edge_item), 3)
+    unit_query, unit_rank, judged, repeat = sort_rows(
+        (relation.unit_query, moved[of_unit], relation.unit_judged, relation.unit_repeat), 2
+    )
+    return replace(
+        relation,
+        edge_query=edges[0],
+        edge_rank=edges[1],
+        edge_item=edges[2],
+        unit_query=unit_query,
+        unit_rank=unit_rank,
+        unit_judged=judged,
+        unit_repeat=repeat,
     )

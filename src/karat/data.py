@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Order: TypeAlias = Literal["listed", "scored", "mapped"]
+    # what names a query: its id, or in a record without one its question, or else its position
+    NamedBy: TypeAlias = Literal["id", "question", "position"]
 
     Ints: TypeAlias = NDArray[np.int64]
     Floats: TypeAlias = NDArray[np.float64]
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 FACTS = ("text", "start", "end")  # what an entry may say beside its id
 EMPTY_ITEM = "an item names no document"
+TEXT_ITEM = "an item is a text, and names no document"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +81,8 @@ class RunStream:
     whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
+    named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
 
     def collect(self) -> Run:
         """Read it whole."""
@@ -101,6 +106,8 @@ class Gold:
     findings: tuple[Finding, ...] = ()
     flaws: Mapping[str, str] = field(default_factory=dict)  # queries with blank or empty entries
     member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
+    named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # as of a run; read or not
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
+
 EXAMPLES = 3  # how many examples a finding keeps
 
 
@@ -32,6 +34,21 @@ class Finding:
             "fix": self.fix,
             "run": self.run,
         }
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """Cut a text that is too long for a line.
+
+    >>> shorten("How long does charging take?", 12)
+    'How long do…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def name_rows(rows: pl.DataFrame) -> tuple[str, ...]:
+    """Return the first rows of a table as examples: the query and the document."""
+    named = rows.select("query", "doc").head(EXAMPLES).rows()
+    return tuple(f"{shorten(query, 40)} / {shorten(doc, 40)}" for query, doc in named)
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, name_rows
 from karat.keys import all_different
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
             Finding(
                 "gold-duplicate",
                 dropped.height,
-                _pairs(dropped),
+                name_rows(dropped),
                 "the gold lists a document of a query more than once; it counts once",
                 "remove the repeated judgements",
             )
@@ -64,7 +64,7 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
             Finding(
                 "gold-conflict",
                 clash.height,
-                _pairs(clash),
+                name_rows(clash),
                 "the gold grades a document of a query in two ways; the higher grade counts",
                 "keep one judgement a document",
             )
@@ -105,7 +105,3 @@ def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Fin
             )
         )
     return item.to_numpy().astype(np.int64), found
-
-
-def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(f"{row[0]} / {row[1]}" for row in rows.select("query", "doc").head(3).rows())

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from karat.data import TEXT_ITEM
 from karat.errors import AlignError, InputError
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import polars as pl
 
     from karat.align import Policy
-    from karat.data import Bools, Gold
+    from karat.data import Bools, Gold, RunStream
 
 
 def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
@@ -32,7 +33,10 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         raise InputError(
             f"in the gold of query {query!r} {flaw}",
             where="gold",
-            fix="remove the empty entry, or list the documents that satisfy it",
+            fix="compare texts instead of ids: --by containment, rouge or exact, "
+            "or --by spans with a corpus"
+            if flaw == TEXT_ITEM
+            else "remove the empty entry, or list the documents that satisfy it",
         )
     twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
     if policy.duplicates == "error" and twice is not None:
@@ -136,6 +140,31 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
             guess or "check that run and gold name documents in the same way; see --ids",
         )
     ]
+
+
+def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
+    """Look for texts or places on both sides where nobody said what to compare, so that ids are."""
+    found = []
+    for run in runs:
+        both = run.carries & gold.carries
+        if not both:
+            continue
+        what, flags = (
+            ("places", "--by spans")
+            if "places" in both
+            else ("texts", "--by containment, rouge or exact")
+        )
+        found.append(
+            Finding(
+                "only-ids",
+                gold.queries.height,
+                tuple(gold.queries["query"].head(EXAMPLES)),
+                f"query whose run and gold carry {what}, but only document ids are compared",
+                f"{flags} compares {what}; --by ids says that ids are meant",
+                run=run.name,
+            )
+        )
+    return found
 
 
 def _document_of(mark: str) -> Callable[[pl.Series], pl.Series]:

@@ -58,7 +58,8 @@ class Relation:
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
-    _views: dict[object, Any] = field(default_factory=dict, repr=False)
+    # what was worked out so far; never handed on, so that `replace` begins anew
+    _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def build(
@@ -242,6 +243,10 @@ class Relation:
     def unit_key(self, query: Ints, rank: Ints | int) -> Ints:
         """Return a number for each unit, in the order of query and rank."""
         return query * (int(self.depth.max(initial=0)) + 1) + rank
+
+    def unit_of(self, key: Ints) -> tuple[Ints, Ints]:
+        """Return the query and the rank that a number of `unit_key` stands for."""
+        return np.divmod(key, int(self.depth.max(initial=0)) + 1)
 
     def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return query, rank and item of the list that shows one item a rank, best grade first.

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import karat
 from tests import sample
 from tests.sample import gold_table, jsonl, run_table
 
@@ -433,3 +434,31 @@ def test_a_terminal_of_few_letters(how: str, process: Process, save: Save) -> No
     assert done.code == 0
     assert "\\u6587" in done.out
     assert "Traceback" not in done.err
+
+
+def test_what_is_compared_is_not_left_to_a_guess(cli: Karat, save: Save) -> None:
+    """Texts or places on both sides, and nobody said by what to match."""
+    place = {"doc": "manual.md", "start": 0, "end": 9}
+    text = {"doc": "manual.md", "text": "Four hours."}
+    for entry, flag in ((place, "places"), (text, "texts")):
+        path = save(f"{flag}.jsonl", jsonl([{"query": "q", "retrieved": [entry], "gold": [entry]}]))
+        done = cli("score", path, "-m", "recall")
+        assert done.code == 0
+        assert f"run and gold carry {flag}, but only document ids are compared" in done.err
+        assert not cli("score", path, "-m", "recall", "--by", "ids").err
+    rows = pl.DataFrame([{"query": "q"} | text])
+    found = karat.check(rows, rows)
+    assert [each.fix for each in found if each.kind == "only-ids"] == [
+        "--by containment, rouge or exact compares texts; --by ids says that ids are meant"
+    ]
+    assert not karat.check(
+        [{"query": "q", "retrieved": ["manual.md"]}], [{"query": "q", "gold": [text]}]
+    )
+
+
+def test_gold_that_is_quotes_says_what_to_do(cli: Karat, save: Save) -> None:
+    record = {"query": "q", "retrieved": ["manual.md"], "gold": [{"quote": "Four hours."}]}
+    done = cli("score", save("quotes.jsonl", jsonl([record])), "-m", "recall")
+    assert done.code == 2
+    assert "an item is a text, and names no document" in done.err
+    assert "--by containment, rouge or exact" in done.err

@@ -34,8 +34,13 @@ def odd(save: Save) -> tuple[Path, Path]:
     return save("odd.trec", ODD_RUN), save("odd.qrels", ODD_GOLD)
 
 
-def test_nothing_odd(cli: Karat, files: tuple[Path, Path]) -> None:
-    run, gold = files
+@pytest.fixture
+def even(save: Save) -> tuple[Path, Path]:
+    return save("run.trec", "q Q0 a 1 2 t\nq Q0 b 2 1 t\n"), save("qrels.txt", "q 0 b 1\n")
+
+
+def test_nothing_odd(cli: Karat, even: tuple[Path, Path]) -> None:
+    run, gold = even
     done = cli("check", run, "--gold", gold)
     assert (done.code, done.out, done.err) == (0, "nothing odd was found\n", "")
     assert json.loads(cli("check", run, "--gold", gold, "--format=json").out) == {"findings": []}
@@ -62,11 +67,11 @@ def test_one_finding_is_one(cli: Karat, save: Save) -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_strict_fails_on_findings(
-    strict: bool, cli: Karat, odd: tuple[Path, Path], files: tuple[Path, Path]
+    strict: bool, cli: Karat, odd: tuple[Path, Path], even: tuple[Path, Path]
 ) -> None:
     flag = ["--strict"] if strict else []
     assert cli("check", odd[0], "--gold", odd[1], *flag).code == int(strict)
-    assert cli("check", files[0], "--gold", files[1], *flag).code == 0
+    assert cli("check", even[0], "--gold", even[1], *flag).code == 0
 
 
 def test_the_command_is_the_function(cli: Karat, odd: tuple[Path, Path]) -> None:

@@ -82,10 +82,11 @@ def compare(
     **options: Any,
 ) -> None:
     """Assert that values by (karat's name, query) are what karat finds."""
-    names = list(dict.fromkeys(name for name, _ in theirs))
-    found = by_measure(karat.evaluate(run, gold, names, **options))
+    # parsed, as the names P and recall stand for lists in trec_eval's dialects
+    names = {name: karat.parse(name) for name, _ in theirs}
+    found = by_measure(karat.evaluate(run, gold, list(names.values()), **options))
     for (name, query), expected in theirs.items():
-        value = found[str(karat.parse(name))][query]
+        value = found[str(names[name])][query]
         assert value == pytest.approx(expected, rel=0, abs=tolerance), (name, query)
 
 
@@ -168,7 +169,7 @@ def test_gdeval(seed: int) -> None:
     run, gold = complete(seed, grades=(-1, 0, 0, 1, 2, 3, 4))
     names: dict[Any, str] = {}
     for k in (1, 5, 10, 20):
-        names |= {nDCG(dcg="exp-log2") @ k: f"nDCG(gain=exp)@{k}", ERR @ k: f"ERR(max=4)@{k}"}
+        names |= {nDCG(dcg="exp-log2") @ k: f"nDCG(gain=exp)@{k}", ERR @ k: f"ERR@{k}"}
     theirs = ir_values(ir_measures.gdeval, names, gold, run)
     assert len(theirs) == len(names) * len(gold)
     compare(theirs, run, gold, tolerance=FIVE_DECIMALS)
@@ -177,7 +178,6 @@ def test_gdeval(seed: int) -> None:
 def test_gdeval_with_ties() -> None:
     run, gold = random_scored(9, levels=3, grades=(0, 1, 2, 4))
     names: dict[Any, str] = {nDCG(dcg="exp-log2") @ 10: "nDCG(gain=exp)@10", ERR @ 10: "ERR@10"}
-    assert any(4 in docs.values() for docs in gold.values())  # so the gold's highest is gdeval's
     theirs = ir_values(ir_measures.gdeval, names, gold, run)
     compare(theirs, run, gold, tolerance=FIVE_DECIMALS, dialect="trec_eval")
 

@@ -49,6 +49,30 @@ TREC_EVAL = {
     "num_rel": "relevant",
     "num_rel_ret": "relevant_retrieved",
     "unjudged_10": "unjudged@10",
+    "unj_10": "unjudged@10",
+    "unj.10": "unjudged@10",
+    "G": "G",
+    "binG": "binG",
+    "Rndcg": "Rndcg",
+    "ndcg_rel": "ndcg_rel",
+    "relative_P_5": "relative_P@5",
+    "relative_P.5": "relative_P@5",
+    "set_relative_P": "relative_P",
+    "set_map": "set_map",
+    "Rprec_mult_0.20": "Rprec_mult@0.2",
+    "Rprec_mult.0.2": "Rprec_mult@0.2",
+    "gm_bpref": "gm_bpref",
+    "num_nonrel_judged_ret": "rejected_retrieved",
+    "utility": "utility",
+    "utility_2,-1,0,0": "utility(hit=2)",
+    "utility.1,-2.5,-1,.5": "utility(noise=-2.5,miss=-1,rest=0.5)",
+    "rbp": "RBP",
+    "rbp.p=0.5": "RBP(p=0.5)",
+    "rbp_p=0.95": "RBP(p=0.95)",
+    "rbp_resid": "RBP_residual",
+    "rbp_resid_p=0.5": "RBP_residual(p=0.5)",
+    "iprec_at_recall..25": "IPrec@0.25",
+    "P5": "P@5",  # as version 8 printed it
 }
 RANX = {
     "hits": "relevant_retrieved",
@@ -108,6 +132,11 @@ IR_MEASURES = {
     "RBP(p=0.8)": "RBP",
     "RBP(p=0.8,rel=2)": "RBP(rel=2)",
     "RBP(rel=1)@10": "RBP@10",
+    "Precision@5": "P@5",
+    "Recall@5": "recall@5",
+    "NDCG@10": "nDCG@10",
+    "SetAP": "set_map",
+    "SetRelP": "relative_P",
     "SetP": "P",
     "SetP(rel=2)": "P(rel=2)",
     "SetR": "recall",
@@ -149,6 +178,60 @@ OWN = {
     "RBP(p=.5)": "RBP(p=0.5)",
     "ERR(max=3)@10": "ERR(max=3)@10",
     "accuracy@1": "success@1",
+    "Rprec_mult@2": "Rprec_mult@2",
+    "utility(hit=2,noise=-2)": "utility(hit=2,noise=-2)",
+    "f1_5": "F@5",
+    "F1@5": "F@5",
+    "F_0.5": "F(beta=0.5)",
+    "f2_score@5": "F(beta=2)@5",
+    "nDCG at 10": "nDCG@10",
+}
+# one tool, one way of writing the same few words
+OTHERS = {
+    # LlamaIndex
+    "hit_rate": "success",
+    "mrr": "RR",
+    "ap": "AP",
+    # what the same is called elsewhere, joined, parted or in capitals
+    "hitrate@5": "success@5",
+    "HitRate@5": "success@5",
+    "hit-rate@5": "success@5",
+    "hit rate@5": "success@5",
+    "hit@5": "success@5",
+    "hit_ratio@5": "success@5",
+    "HR@10": "success@10",
+    "top_k_accuracy": "success",
+    "averageprecision": "AP",
+    "mean_average_precision@5": "AP@5",
+    "Mean Reciprocal Rank@10": "RR@10",
+    "normalized_discounted_cumulative_gain@10": "nDCG@10",
+    # Haystack
+    "recall_single_hit": "success",
+    "recall_multi_hit": "recall",
+    # BEIR
+    "MRR@10": "RR@10",
+    "R_cap@10": "relative_P@10",
+    "Accuracy@10": "success@10",
+    # MTEB
+    "ndcg_at_10": "nDCG@10",
+    "map_at_10": "AP@10",
+    "mrr_at_10": "RR@10",
+    "recall_at_10": "recall@10",
+    "precision_at_10": "P@10",
+    "hit_rate_at_10": "success@10",
+    # AutoRAG and torchmetrics
+    "retrieval_f1": "F",
+    "retrieval_ndcg": "nDCG",
+    "retrieval_mrr": "RR",
+    "retrieval_map": "AP",
+    "retrieval_hit_rate@5": "success@5",
+    "retrieval_normalized_dcg": "nDCG",
+    "retrieval_r_precision": "Rprec",
+    # ragas and deepeval
+    "context_precision": "context_precision",
+    "contextual_precision": "context_precision",
+    "contextual_recall": "context_recall",
+    "contextual_relevancy": "context_relevancy",
 }
 
 
@@ -167,12 +250,17 @@ def test_names_of_ir_measures(name: str, canonical: str) -> None:
     assert str(karat.parse(name)) == canonical
 
 
+@pytest.mark.parametrize(("name", "canonical"), OTHERS.items())
+def test_names_of_other_tools(name: str, canonical: str) -> None:
+    assert str(karat.parse(name)) == canonical
+
+
 @pytest.mark.parametrize(("name", "canonical"), OWN.items())
 def test_names_of_our_own(name: str, canonical: str) -> None:
     assert str(karat.parse(name)) == canonical
 
 
-@pytest.mark.parametrize("name", [*TREC_EVAL, *RANX, *IR_MEASURES, *OWN])
+@pytest.mark.parametrize("name", [*TREC_EVAL, *RANX, *IR_MEASURES, *OTHERS, *OWN])
 def test_every_name_in_any_case(name: str) -> None:
     # values of parameters, names of relations and ranx's -l keep their case
     if "(" not in name and "/" not in name and "-l" not in name:
@@ -251,6 +339,16 @@ def test_an_unknown_name_is_answered_with_the_nearest(name: str, suggestion: str
         "11pt@5",
         "queries@5",
         "relevant@5",
+        "P_5_5",
+        "P_-5",
+        "P.-5",
+        "bpref_5",
+        "G@5",
+        "Rprec_mult@0",
+        "Rprec_mult@-1",
+        "utility_1,2",
+        "utility_1,2,3",
+        "utility(docs=-1)",
         "P@5/",
         "P@5/two words",
         "P@5 and more",
@@ -278,8 +376,24 @@ def test_what_is_not_a_measure(name: str) -> None:
         "rbp" + "." * 100_000,
         "P" + "(" * 100_000,
         "-" * 100_000,
+        "set_F_" + "1" * 100_000 + "x",
+        "1_" * 100_000 + "P",
+        "utility_" + "1," * 100_000,
     ],
-    ids=["x", "P", "cutoff", "levels", "parameters", "digits", "dots", "parentheses", "dashes"],
+    ids=[
+        "x",
+        "P",
+        "cutoff",
+        "levels",
+        "parameters",
+        "digits",
+        "dots",
+        "parentheses",
+        "dashes",
+        "digits and more",
+        "digits apart",
+        "numbers",
+    ],
 )
 def test_a_very_long_name_is_refused(name: str) -> None:
     # a pattern that backtracks would not come back from these
@@ -304,60 +418,89 @@ def test_canonical_names_stay() -> None:
         "all_found",
         "alpha_nDCG",
         "AP",
+        "binG",
         "bpref",
         "DCG",
         "ERR",
         "F",
+        "G",
+        "gm_bpref",
         "GMAP",
         "infAP",
         "IoU",
         "IPrec",
         "judged",
         "nDCG",
+        "ndcg_rel",
         "P",
         "queries",
         "RBP",
         "RBP_residual",
         "recall",
+        "rejected_retrieved",
+        "relative_P",
         "relevant",
         "relevant_retrieved",
         "retrieved",
+        "Rndcg",
         "Rprec",
+        "Rprec_mult",
         "RR",
+        "set_map",
         "success",
         "unjudged",
+        "utility",
     ]
 
 
 def test_canonical_spellings_stay() -> None:
     spelled = {name: str(cls()) for name, cls in karat.known_measures().items()}
-    assert {name for name, text in spelled.items() if name != text} == {"IPrec"}
-    assert spelled["IPrec"] == "IPrec@0.1"
+    assert {name: text for name, text in spelled.items() if name != text} == {
+        "IPrec": "IPrec@0.1",
+        "Rprec_mult": "Rprec_mult@1",
+    }
     assert {name: cls.parameters() for name, cls in karat.known_measures().items()} == {
         "11pt": {"rel": 1.0},
         "all_found": {"rel": 1.0},
         "alpha_nDCG": {"alpha": 0.5, "rel": 1.0},
         "AP": {"rel": 1.0, "over": "relevant"},
+        "binG": {"rel": 1.0},
         "bpref": {"rel": 1.0},
         "DCG": {"gain": "linear"},
-        "ERR": {"max": 0.0},
+        "ERR": {"max": 4.0},
         "F": {"rel": 1.0, "beta": 1.0},
+        "G": {"gain": "linear"},
+        "gm_bpref": {"rel": 1.0},
         "GMAP": {"rel": 1.0, "over": "relevant"},
         "infAP": {"rel": 1.0},
         "IoU": {"rel": 1.0},
         "IPrec": {"recall": 0.1, "rel": 1.0},
         "judged": {},
         "nDCG": {"gain": "linear"},
+        "ndcg_rel": {"gain": "linear"},
         "P": {"rel": 1.0},
         "queries": {},
         "RBP": {"rel": 1.0, "p": 0.8},
         "RBP_residual": {"p": 0.8},
         "recall": {"rel": 1.0},
+        "rejected_retrieved": {"rel": 1.0},
+        "relative_P": {"rel": 1.0},
         "relevant": {"rel": 1.0},
         "relevant_retrieved": {"rel": 1.0},
         "retrieved": {},
+        "Rndcg": {"gain": "linear", "rel": 1.0},
         "Rprec": {"rel": 1.0},
+        "Rprec_mult": {"multiple": 1.0, "rel": 1.0},
         "RR": {"rel": 1.0},
+        "set_map": {"rel": 1.0},
         "success": {"rel": 1.0},
         "unjudged": {},
+        "utility": {
+            "rel": 1.0,
+            "hit": 1.0,
+            "noise": -1.0,
+            "miss": 0.0,
+            "rest": 0.0,
+            "docs": 0.0,
+        },
     }

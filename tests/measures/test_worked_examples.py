@@ -56,8 +56,8 @@ FLAT = {
     # x, y, z are unjudged, as is everything below
     "RBP_residual(p=0.5)": 1 - 0.5 * (1 + 1 / 8 + 1 / 16),  # 13/32
     # every grade is the highest, 1: each hit satisfies one reader in two
-    "ERR": 1 / 2 + 1 / 2 * 1 / 2 / 4 + 1 / 4 * 1 / 2 / 5,  # 47/80
-    "ERR@3": 1 / 2,
+    "ERR(max=1)": 1 / 2 + 1 / 2 * 1 / 2 / 4 + 1 / 4 * 1 / 2 / 5,  # 47/80
+    "ERR(max=1)@3": 1 / 2,
     "IPrec@0": 1.0,
     "IPrec@0.25": 1.0,  # ⌊.25 · 4 + .9⌋ = 1 item
     "IPrec@0.5": 3 / 5,  # 2 items: max(2/4, 3/5)
@@ -80,6 +80,32 @@ FLAT = {
     "relevant_retrieved@4": 2.0,
     # no document belongs to two items, so novelty changes nothing
     "alpha_nDCG": (1 + 1 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5)),
+    "relative_P": 3 / 4,  # six could hold four
+    "relative_P@2": 1 / 2,
+    "relative_P@5": 3 / 4,
+    "set_map": 3 / 6 * 3 / 4,
+    "Rprec_mult@0.01": 0.0,  # ⌊.04 + .9⌋ = 0: down to nowhere
+    "Rprec_mult@0.1": 1 / 1,  # ⌊.4 + .9⌋ = 1
+    "Rprec_mult@0.5": 1 / 2,
+    "Rprec_mult@1": 2 / 4,
+    "Rprec_mult@2": 3 / 8,
+    # two units of noise stand above b and c: log2(2 + 2)
+    "binG": (1 + 1 / 2 + 1 / 2) / 4,
+    "G": (1 + 1 / 2 + 1 / 2) / 4,  # the same where all grades are
+    "gm_bpref": 3 / 4,
+    # at the ranks of a, b, c and, for d which was missed, at the end
+    "ndcg_rel": (
+        1
+        + (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))
+        + 2 * (1 + 1 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))
+    )
+    / 4,
+    # after the four items of the ideal list, and at the end, which is two ranks further
+    "Rndcg": (2 + 2 / log2(5) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5)) / 2,
+    "utility": 3 - 3.0,
+    "utility(hit=2,miss=-1)": 6 - 3 - 1.0,
+    "utility(rest=1,docs=100)": 3 - 3 + 100 - 6 - 1.0,
+    "rejected_retrieved": 0.0,
 }
 
 
@@ -127,6 +153,27 @@ GRADED = {
     "DCG": 1 + 3 / 2 + 2 / log2(6),
     "DCG@3": 1 + 3 / 2,
     "DCG(gain=exp)@3": 1 + 7 / 2,
+    # the ideal list gains 3, 2, 1, ½, where ½ counts 1: each hit is 2 behind, log2(2 + 2)
+    "G": (1 / 2 + 3 / 2 + 2 / 2) / 6.5,  # 6/13
+    # above a stand b and n, which are not relevant at 2; above c also u
+    "binG(rel=2)": (1 / 2 + 1 / log2(5)) / 2,
+    "ndcg_rel": (
+        1 / 3
+        + (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2)
+        + 2 * (1 + 3 / 2 + 2 / log2(6)) / IDEAL  # c, and d which was missed
+    )
+    / 4,
+    # four gains of one item each; the end is only one rank further down and not counted
+    "Rndcg": (
+        1 / 3
+        + 1 / (3 + 2 / log2(3))
+        + (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2)
+        + (1 + 3 / 2) / IDEAL
+    )
+    / 4,
+    "rejected_retrieved": 1.0,
+    "rejected_retrieved(rel=2)": 2.0,
+    "rejected_retrieved(rel=2)@1": 1.0,
     "nDCG": (1 + 3 / 2 + 2 / log2(6)) / IDEAL,
     "nDCG@1": 1 / 3,
     "nDCG@3": (1 + 3 / 2) / (3 + 2 / log2(3) + 1 / 2),
@@ -137,8 +184,8 @@ GRADED = {
     # R = 2; b, d, n and m are judged below 2: N = 4; a and c have two above: 1 − 2/2
     "bpref(rel=2)": 0.0,
     # highest grade 3: R = 1/8, 7/8, 3/8 at ranks 1, 3, 5
-    "ERR": 1 / 8 + 7 / 8 * 7 / 8 / 3 + 7 / 8 * 1 / 8 * 3 / 8 / 5,
-    "ERR(max=4)@3": 1 / 16 + 15 / 16 * 7 / 16 / 3,
+    "ERR(max=3)": 1 / 8 + 7 / 8 * 7 / 8 / 3 + 7 / 8 * 1 / 8 * 3 / 8 / 5,
+    "ERR@3": 1 / 16 + 15 / 16 * 7 / 16 / 3,
     "judged": 4 / 5,  # u is unknown
     "unjudged": 1 / 5,
     "relevant": 3.0,
@@ -210,6 +257,10 @@ GROUPED = {
     "Rprec": 2 / 3,  # b and a among the first three
     "DCG": 1 / log2(3) + 1 / 2 + 1 / log2(5),
     "nDCG": (1 / log2(3) + 1 / 2 + 1 / log2(5)) / GROUPED_IDEAL,
+    "relative_P": 1.0,  # four relevant units for three items: capped
+    "relative_P@2": 1 / 2,
+    "set_map": 4 / 5 * 3 / 3,
+    "binG": 1 / log2(3),  # x stands above all of them
     "IPrec@1": 3 / 4,
     "IPrec@0.5": 3 / 4,  # ⌊1.5 + .9⌋ = 2 items, from rank 3 on: max(2/3, 3/4)
     "RBP(p=0.5)": 0.5 * (1 / 2 + 1 / 4 + 1 / 8 + 1 / 16),  # 15/32
@@ -257,6 +308,9 @@ RICH = {
     "relevant_retrieved@1": 2.0,
     "alpha_nDCG@1": 1.0,
     "RBP(p=0.5)": 0.5,
+    "G": 1.0,
+    "ndcg_rel": 1.0,
+    "Rndcg": 1.0,
 }
 
 
@@ -285,10 +339,13 @@ REPEATED = {
     "DCG": 1 + 1 / log2(5),
     "nDCG": (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2),
     "RBP(p=0.5)": 0.5 * (1 + 1 / 8),  # 9/16
+    "binG": (1 + 1 / 2) / 3,  # a again and x stand above b
+    "utility": 2 - 3.0,
+    "rejected_retrieved": 0.0,
     "alpha_nDCG": (1 + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / 2),
     "retrieved": 5.0,
     "relevant_retrieved": 2.0,
-    "ERR": 1 / 2 + 1 / 2 * 1 / 2 / 4,  # 9/16
+    "ERR(max=1)": 1 / 2 + 1 / 2 * 1 / 2 / 4,  # 9/16
     "judged": 4 / 5,  # somebody did look at a
 }
 
@@ -323,7 +380,8 @@ def test_a_rich_unit_satisfies_with_its_best_grade() -> None:
         {"docs": ["r", "b"], "grade": 1},
         {"docs": ["c"], "grade": 1},
     ]
-    found = karat.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], ["ERR"])["ERR"]
+    name = "ERR(max=3)"
+    found = karat.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], [name])[name]
     assert found == pytest.approx(7 / 8 + 1 / 8 * 1 / 8 / 2)
 
 
@@ -342,7 +400,7 @@ def test_err_with_grades_that_leave_no_doubt() -> None:
     # (2^60 − 1) ÷ 2^60 is 1 in floating point: the reader surely stops, and only that reader
     run = {"p": ["a", "b"], "q": ["x", "a"], "r": ["b"]}
     gold = {"p": {"a": 60, "b": 60}, "q": {"a": 60}, "r": {"b": 60}}
-    result = karat.evaluate(run, gold, ["ERR"])
+    result = karat.evaluate(run, gold, ["ERR(max=60)"])
     values = dict(zip(result.per_query["query"], result.per_query["value"], strict=True))
     assert values == pytest.approx({"p": 1.0, "q": 0.5, "r": 1.0})
 

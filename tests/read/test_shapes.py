@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.errors import InputError
+from karat.errors import AlignError, InputError
 from karat.read import load_gold, load_run, load_samples
 from karat.read.shapes import SHAPES, shape_of
 from karat.read.shapes.tools import or_groups
@@ -118,13 +118,13 @@ SAMPLES: dict[str, Records] = {
         }
     ),
 }
-NUMBERED = {"ragas", "ragas with ids", "ragas, older", "deepeval"}
+BY_QUESTION = {"ragas", "ragas with ids", "ragas, older", "deepeval"}  # they have no ids
 BY_TEXT = {"ragas", "ragas, older", "deepeval", "continuous-eval"}
 
 
 def _expected(shape: str) -> dict[str, Any]:
     """Return the numbers of the plain dicts, under the names that the records' queries have."""
-    names = {q: str(n) if shape in NUMBERED else q for n, q in enumerate(FACTS, start=1)}
+    names = {q: facts[0] if shape in BY_QUESTION else q for q, facts in FACTS.items()}
     run = {names[query]: docs for query, docs in RUN.items()}
     gold = {names[query]: docs for query, docs in GOLD.items()}
     return score(run, gold)
@@ -280,6 +280,69 @@ def test_lists_without_ids_are_joined_by_position() -> None:
     assert kinds(result) == {}
     named = [{"query": "first", "gold": ["a"]}, {"query": "second", "gold": ["b"]}]
     assert by_measure(karat.evaluate(run, named, ["RR"]))["RR"] == {"first": 1.0, "second": 0.5}
+
+
+ASKED = [
+    {"question": "how long?", "retrieved": ["x", "a"], "gold": ["a"]},
+    {"question": "how  much?\n", "retrieved": ["b"], "gold": ["b"]},
+    {"question": "how long?", "retrieved": [], "gold": ["c"]},
+    {"question": "why?", "retrieved": ["x", "y", "d"], "gold": ["d"]},
+]
+RANKS = {"how long?": 0.5, "how much?": 1.0, "how long? (2)": 0.0, "why?": 1 / 3}
+
+
+def _side(name: str, order: list[int]) -> Records:
+    return [{key: ASKED[at][key] for key in ("question", name)} for at in order]
+
+
+@pytest.mark.parametrize("container", ["list", "polars", "jsonl", "json", "csv of JSON", "parquet"])
+def test_records_without_ids_are_joined_by_their_questions(container: str, tmp_path: Path) -> None:
+    """Whatever their order, and when one side has ids beside the questions."""
+    orders = [[0, 1, 2, 3], [3, 0, 1, 2], [1, 0, 3, 2]]
+    given = {
+        (name, at): CONTAINERS[container](_side(name, order), _folder(tmp_path / f"{name}{at}"))
+        for name in ("retrieved", "gold")
+        for at, order in enumerate(orders)
+    }
+    for one, other in [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1)]:
+        result = karat.evaluate(given["retrieved", one], given["gold", other], ["RR"])
+        assert by_measure(result)["RR"] == RANKS
+    ids = dict(zip(RANKS, "abcd", strict=True))
+    named = [{"query": "abcd"[at], **_side("gold", [at])[0]} for at in (3, 0, 2, 1)]
+    gold = CONTAINERS[container](named, _folder(tmp_path / "named"))
+    result = karat.evaluate(given["retrieved", 1], gold, ["RR"])
+    assert by_measure(result)["RR"] == {ids[asked]: value for asked, value in RANKS.items()}
+    assert kinds(result)["joined-by-question"] == 4
+    named = [{"query": "abcd"[at], **_side("retrieved", [at])[0]} for at in (3, 0, 2, 1)]
+    run = CONTAINERS[container](named, _folder(tmp_path / "named run"))
+    assert by_measure(karat.evaluate(run, given["gold", 2], ["RR"]))["RR"] == RANKS
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_questions_join_with_ids_that_are_questions() -> None:
+    gold = {each["question"].strip().replace("  ", " "): each["gold"] for each in ASKED[1:]}
+    run = _side("retrieved", [3, 1, 0])
+    expected = {"how much?": 1.0, "how long?": 0.0, "why?": 1 / 3}
+    assert by_measure(karat.evaluate(run, gold, ["RR"]))["RR"] == expected | {"how long?": 0.0}
+    flipped = {asked: docs["retrieved"] for asked, docs in zip(gold, ASKED[1:], strict=True)}
+    assert by_measure(karat.evaluate(flipped, _side("gold", [3, 1, 2]), ["RR"]))["RR"] == expected
+
+
+def test_different_questions_are_never_paired() -> None:
+    with pytest.raises(AlignError, match="share no query"):
+        karat.evaluate(_side("retrieved", [0, 1]), _side("gold", [3]), ["RR"])
+    result = karat.evaluate(_side("retrieved", [0, 1]), _side("gold", [1, 3]), ["RR"])
+    assert by_measure(result)["RR"] == {"how much?": 1.0, "why?": 0.0}
+    assert kinds(result) == {"extra-query": 1, "missing-query": 1}
+    with pytest.raises(AlignError, match="share no query"):
+        karat.compare({"a": ASKED[:2], "b": ASKED[3:]}, measures=["RR"])
+    numbered = [{"query": "1", **each} for each in ASKED[:2]]
+    with pytest.raises(AlignError, match=r"'1' is not the same question.*how long.*how  much"):
+        karat.compare({"a": numbered[:1], "b": numbered[1:]}, measures=["RR"])
 
 
 @pytest.mark.parametrize("write", [json.dumps, repr], ids=["JSON", "Python"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,8 +81,9 @@ def _kind(first: str, second: str) -> str:
     """Tell what the two sides are, from what the first one can be read as."""
     from karat.errors import KaratError  # noqa: PLC0415
     from karat.read import load_gold, load_run  # noqa: PLC0415
+    from karat.results.swap import is_folder  # noqa: PLC0415
 
-    if Path(first).is_dir() and Path(second).is_dir():
+    if is_folder(first) and is_folder(second):
         return "systems"
     try:
         next(load_run(first).batches(), None)

@@ -43,6 +43,7 @@ def command(
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     """
+    from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
     from karat.report.text import with_relation  # noqa: PLC0415
@@ -53,9 +54,9 @@ def command(
     targets = [_target(text) for text in reach]
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    names = list(measures) or ["recall", "P"]
+    bases = speak(measures or ["recall", "P"], choices["dialect"])
     with options.progress("measuring") as progress:
-        result = evaluate(files, gold, names, progress=progress, **choices)
+        result = evaluate(files, gold, bases, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):
             return 0
         table = curve(result, result.measures, cutoffs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,10 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
+    from karat.results.ownership import refuse_foreign  # noqa: PLC0415
 
+    if save is not None:
+        refuse_foreign(save)
     folder = Path(__file__).parent.parent / "demo"
     gold = folder / "questions.jsonl"
     runs = [folder / "bm25.trec", folder / "minilm.trec"]
@@ -99,13 +101,24 @@ def _report(result: Result, wanted: str | None) -> str:
 
 
 def _copy(folder: Path, target: Path) -> None:
+    """Copy the files; the folder may have its own of these names, which must not be lost."""
+    from karat.results.store import write_bytes  # noqa: PLC0415
+
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            shutil.copy(folder / name, target)
+        contents = {target / name: (folder / name).read_bytes() for name in FILES}
+        for path, content in contents.items():
+            if path.exists() and path.read_bytes() != content:
+                raise SaveError(
+                    "the file is there already and holds something else",
+                    where=str(path),
+                    fix="name a new folder",
+                )
     except OSError as error:
         raise SaveError(
             f"the files could not be copied: {error.strerror}",
             where=str(target),
             fix="name another folder",
         ) from None
+    for path, content in contents.items():
+        write_bytes(path, content)

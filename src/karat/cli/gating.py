@@ -141,6 +141,8 @@ class Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
         from karat.gates.requirements import parse_requirement  # noqa: PLC0415
         from karat.results.loaded import load  # noqa: PLC0415
+        from karat.results.ownership import refuse_foreign  # noqa: PLC0415
+        from karat.results.swap import is_folder  # noqa: PLC0415
 
         texts, folder = choices.pop("require"), choices.pop("baseline")
         update, telling = choices.pop("update_baseline"), Telling.take(choices)
@@ -154,7 +156,9 @@ class Requirements:
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
             )
-        absent = folder is None or (update and not Path(folder).exists())
+        if update and folder is not None:
+            refuse_foreign(folder)
+        absent = folder is None or (update and not is_folder(folder))
         before = None if absent or folder is None else load(folder)
         return cls(texts, folder, update, before, telling)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from karat.findings import shorten
 from karat.report.layout import printable
 from karat.report.text import FORMATS
 
@@ -49,9 +50,8 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--by",
-            default="ids",
             metavar="RELATION",
-            show_default=True,
+            show_default="ids",
             help="What matches: ids, exact, rouge, rouge-sentence(threshold=0.9), spans, semantic, "
             "… (`karat measures --relations` lists them).",
         ),
@@ -179,14 +179,16 @@ def progress(message: str) -> Iterator[Report | None]:
 
 
 def tell(findings: Iterable[Finding]) -> None:
-    """Print findings on standard error, a line each."""
+    """Print findings on standard error, each with what to do about it."""
     for finding in findings:
         click.echo(f"note: {describe(finding)}", err=True)
+        if finding.fix:
+            click.echo(f"  fix: {printable(finding.fix)}", err=True)
 
 
 def describe(finding: Finding) -> str:
     """Return a finding as one line."""
-    examples = ", ".join(finding.examples)
+    examples = ", ".join(map(shorten, finding.examples))
     examples += ", …" if finding.count > len(finding.examples) else ""
     run = f"{finding.run}: " if finding.run else ""
     return printable(f"{run}{finding.count} × {finding.message} ({examples})")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.cli import options
-from karat.errors import InputError, choose
+from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
     from karat.report.html import Prepared
 
 DEFAULT = "report.html"
+MARK = b'<meta name="generator" content="karat '  # by which reports are known
 
 
 @click.command("report", short_help="Show results as one HTML file.")
@@ -53,8 +54,9 @@ def command(
 
     for result in results:
         _require_folder(result)
-    panel = lay_side_by_side(results, baseline=baseline, only=_slice(only))
     with_page = plot is None or output is not None
+    target = output or (_default() if with_page else "")
+    panel = lay_side_by_side(results, baseline=baseline, only=_slice(only))
     with options.progress("telling queries") as progress:
         prepared = prepare(panel, cases=with_page, progress=progress)
     if plot is not None:
@@ -62,7 +64,6 @@ def command(
     elif chart is not None:
         raise click.UsageError("--chart says what --plot writes; name a file with --plot")
     if with_page:
-        target = output or DEFAULT
         options.write(page(prepared), target)
         if target != "-":
             click.echo(f"written: {target}", err=True)
@@ -81,8 +82,27 @@ def _plot(prepared: Prepared, path: str, name: str | None) -> None:
     click.echo(f"written: {path} ({chosen})", err=True)
 
 
+def _default() -> str:
+    """Return the file to write if none was named; one that karat did not write must stay."""
+    try:
+        ours = MARK in Path(DEFAULT).read_bytes()
+    except FileNotFoundError:
+        ours = True
+    except OSError:
+        ours = False
+    if not ours:
+        raise SaveError(
+            "the file is there already, and karat did not write it",
+            where=DEFAULT,
+            fix="name a file with -o",
+        )
+    return DEFAULT
+
+
 def _require_folder(path: str) -> None:
-    if not Path(path).is_dir():
+    from karat.results.swap import is_folder  # noqa: PLC0415
+
+    if not is_folder(path):
         raise InputError(
             "this is not the folder of a result",
             where=path,

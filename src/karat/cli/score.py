@@ -9,6 +9,7 @@ import click
 from karat.cli import asking, gating, options
 
 if TYPE_CHECKING:
+    from karat.measures import Measure
     from karat.results.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
@@ -74,15 +75,21 @@ def command(
     is standard input. Without --gold each record holds what was retrieved and what is gold.
     A measure without a value for any query is exit code 3, and standard error says why.
     """
+    from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
+    from karat.results.ownership import refuse_foreign  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
+    if save is not None:
+        refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    named = [*(measures or DEFAULTS), *gates.measures]
+    named: list[str | Measure] = [*(measures or DEFAULTS)]
+    if gates.measures:  # a requirement names one measure, never a list
+        named += speak(gates.measures, choices["dialect"])
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
         result = evaluate(

@@ -64,6 +64,7 @@ def pair(systems: Sequence[System], baseline: int = 0) -> Pairing:
             present[mine, at] = True
             values[mine, at, number] = system.result.arrays[system.run, measure]
     _refuse_strangers(systems, baseline, queries, present)
+    _refuse_other_questions(systems, baseline)
     names = tuple(system.name for system in systems)
     findings = _findings(systems, baseline, queries, values, present)
     about = _describe(queries, [system.result for system in order])
@@ -107,6 +108,30 @@ def _refuse_strangers(
                 f"{system.name} and {systems[baseline].name} share no query:"
                 f" one has {mine[0]!r}, the other {mine[1]!r}",
                 fix="compare systems on the same queries",
+            )
+
+
+def _refuse_other_questions(systems: Sequence[System], baseline: int) -> None:
+    """Refuse systems that were asked different questions under the same id."""
+    base = systems[baseline]
+    for system in systems:
+        tables = (base.result.queries, system.result.queries)
+        if tables[0] is tables[1] or any("question" not in table.columns for table in tables):
+            continue
+        mine, theirs = (
+            table.select("query", question=pl.col("question").cast(pl.String)) for table in tables
+        )
+        one, two = (
+            pl.col(name).str.replace_all(r"\s+", " ").str.strip_chars()
+            for name in ("question", "question_right")
+        )
+        other = mine.join(theirs, on="query", maintain_order="left").filter(one != two)
+        if other.height:
+            query, question, instead = other.row(0)
+            raise AlignError(
+                f"query {query!r} is not the same question in {base.name} and {system.name}: "
+                f"{question!r} and {instead!r}",
+                fix="give the same question the same id in both; without ids, questions are paired",
             )
 
 

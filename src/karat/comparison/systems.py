@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.dialects import dialect, speak
+from karat.dialects import ask, dialect, speak
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.measures import DEFAULTS
@@ -18,6 +18,7 @@ from karat.read import is_several
 from karat.read.source import Source
 from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.swap import is_folder
 
 if TYPE_CHECKING:
     from karat.findings import Finding
@@ -70,7 +71,7 @@ class _Given:
             return [f"{self.name}/{run}" if several else self.name]
         if not self.path:
             return [run]
-        folder = _is_folder(self.path)
+        folder = is_folder(self.path)
         own = Path(self.path).resolve().name if folder else Source(Path(self.path)).name
         parents = Path(self.path).parent.parts[::-1]
         longer = [own]
@@ -100,16 +101,17 @@ def gather(
     if results and len(results) == len(given):
         _refuse_without_effect(chosen, gold)
     first = results[0] if results else None
-    wanted: Measures = measures
-    if wanted is None:
-        wanted = DEFAULTS if first is None else [str(measure) for measure in first.measures]
     as_first = {} if first is None else _as_evaluated(first)
     speaks = dialect((as_first | chosen).get("dialect", "karat"))
-    names = [str(measure) for measure in speak(wanted, speaks, rel)]
+    if measures is None:
+        names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
+        wanted = speak(names, speaks, rel)
+    else:
+        wanted = ask(measures, speaks, rel)
     found, spelled = [], []
-    for each in _evaluated(given, gold, names, as_first | chosen):
+    for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:
-            scored = _measured(each.result, names)  # once for all its runs
+            scored = _measured(each.result, wanted)  # once for all its runs
             found += [System("", scored, run, each.path) for run in scored.runs]
             spelled += [each.spellings(run) for run in scored.runs]
     same_dialect(found, speaks.name)
@@ -117,9 +119,9 @@ def gather(
     return [replace(system, name=name) for system, name in named]
 
 
-def _measured(result: Result, names: list[str]) -> Result:
+def _measured(result: Result, wanted: tuple[Measure, ...]) -> Result:
     """Return the result with these measures; what was worked out already is not done again."""
-    scored = result.score(names)
+    scored = result.score(wanted)
     return result if result.measures == scored.measures else scored
 
 
@@ -165,20 +167,13 @@ def _given(data: object) -> list[_Given]:
 
 
 def _as_result(data: object) -> Result | None:
-    if isinstance(data, str | os.PathLike) and _is_folder(data):
+    if isinstance(data, str | os.PathLike) and is_folder(data):
         return load(data)
     return data if isinstance(data, Result) else None
 
 
-def _is_folder(path: str | os.PathLike[str]) -> bool:
-    try:
-        return Path(path).is_dir()
-    except (OSError, ValueError):  # no path at all: whoever reads it says so
-        return False
-
-
 def _evaluated(
-    given: list[_Given], gold: object, measures: list[str], options: dict[str, Any]
+    given: list[_Given], gold: object, measures: tuple[Measure, ...], options: dict[str, Any]
 ) -> list[_Given]:
     """Evaluate what is no result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]

@@ -15,8 +15,7 @@ from dataclasses import replace
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
 from karat.match import find_matcher
-from karat.measures import Measure, parse
-from karat.measures.grammar import expand
+from karat.measures import Measure, expand, parse
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -48,9 +47,7 @@ def speak(
         name for each in given for name in (expand(each) if isinstance(each, str) else [each])
     ]
     speaks = dialect(name)
-    parsed = dict.fromkeys(
-        _related(speaks.formula(parse(each).with_level(rel)), speaks) for each in listed
-    )
+    parsed = dict.fromkeys(_spoken(each, speaks, rel) for each in listed)
     if not parsed:
         raise MeasureError("no measure was asked for", fix='for example measures=["nDCG@10"]')
     return tuple(parsed)
@@ -69,6 +66,32 @@ def meant(name: str, measures: Iterable[Measure], speaks: str) -> list[Measure]:
     return [each for each in known if each == wanted.with_level(getattr(each, "rel", None))]
 
 
+def ask(
+    measures: Iterable[str | Measure] | str | Measure,
+    name: str | Dialect,
+    rel: float | None = None,
+) -> tuple[Measure, ...]:
+    """Parse measures that somebody asks for, where a dialect has names for lists of them.
+
+    In a result, and wherever one measure is meant, `speak` knows its name.
+
+    >>> [str(measure) for measure in ask("success", "trec_eval")]
+    ['success@1', 'success@5', 'success@10']
+    >>> [str(measure) for measure in ask("success", "karat")]
+    ['success']
+    """
+    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    speaks = dialect(name)
+    return speak([one for each in given for one in speaks.listed(each)], speaks, rel)
+
+
+def _spoken(measure: str | Measure, speaks: Dialect, rel: float | None) -> Measure:
+    """Return a measure as it is defined, and its relation as it is drawn, in a dialect."""
+    if isinstance(measure, str):
+        return _related(parse(measure, speaks.formulas).with_level(rel), speaks)
+    return _related(speaks.formula(measure.with_level(rel)), speaks)
+
+
 def _related(measure: Measure, speaks: Dialect) -> Measure:
     """Spell the relation of a measure as it is drawn in a dialect."""
     if measure.relation is None:
@@ -82,4 +105,4 @@ def _load() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Dialect", "dialect", "known_dialects", "meant", "speak"]
+__all__ = ["Dialect", "ask", "dialect", "known_dialects", "meant", "speak"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,12 @@ class Dialect:
     run_ids: str = "identity"  # how the ids of the run, and only of the run, are normalised
     # the parameters of relations that differ from karat's, by name
     relations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # names that stand for several measures when they are asked for
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def listed(self, asked: str | Measure) -> Sequence[str | Measure]:
+        """Return what a name that was asked for stands for: a list of names, or itself."""
+        return self.lists.get(asked, [asked]) if isinstance(asked, str) else [asked]
 
     def formula(self, measure: Measure) -> Measure:
         """Return the measure as this tool computes it."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.align import align
+from karat.align import Ties, align
 from karat.data import Gold, Run, RunStream
 from karat.engines.ahead import ReadAhead
 from karat.errors import SaveError
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 SPILL_FILES = 32  # how finely a scattered run is spread
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
-SHOWN = 80  # characters of an example in a finding
 KEPT = 1_000_000  # rows of lists that are remembered at most
 TEXT = 20_000  # characters of a text that are remembered
 
@@ -53,6 +52,7 @@ class Related:
     relation: Relation
     findings: tuple[Finding, ...]
     listed: pl.DataFrame | None = None  # query, rank, doc, and score and text where known
+    ties: Ties | None = None  # those among which something was hit
 
 
 class _ScatteredError(Exception):
@@ -102,19 +102,24 @@ def _relate(  # noqa: PLR0917
     findings = list(stream.findings)
     sample: pl.DataFrame | None = None
     listed: list[pl.DataFrame] = []
+    ties: list[Ties] = []
     documents = 0
     for given in batches:
         documents += given["doc"].count()
         rows, found = drawing.rows(given)
         sample = rows.head(SAMPLE) if sample is None else sample
-        aligned = align(Run(stream.name, rows, stream.order), gold, policy)
+        aligned = align(
+            Run(stream.name, rows, stream.order), gold, policy, by_id=not drawing.blank_is_unit
+        )
         retrieved += np.bincount(aligned.query, minlength=len(retrieved))
         asked[aligned.asked] = True
         blank[aligned.blank] = True
         parts.append(drawing.draw(drawing.units(aligned)))
         if parts[-1].sizes is not None:
             chunks.append((aligned.query, aligned.rank))
-        findings += map(_brief, (*found, *aligned.findings))
+        elif aligned.ties is not None:
+            ties.append(_hit(aligned.ties, parts[-1]))
+        findings += (*found, *aligned.findings)
         if keep:
             listed.append(top_of(aligned, keep))
         if progress is not None:
@@ -132,10 +137,27 @@ def _relate(  # noqa: PLR0917
     nothing_met = retrieved.any() and not relation.unit_judged.any()
     if nothing_met and sample is not None and not drawing.blank_is_unit:
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
+    tied = _all_ties(ties, seen if policy.missing == "skip" else None)
     if policy.missing == "skip":
         relation = relation.select(seen)
     kept = pl.concat(listed, how="diagonal").head(KEPT) if listed else None
-    return Related(relation, merge_findings(findings), kept)
+    return Related(relation, merge_findings(findings), kept, tied)
+
+
+def _hit(ties: Ties, edges: Edges) -> Ties:
+    """Return the ties among which there is an edge: only there does the order matter."""
+    at = ties.around(edges.query, edges.rank)
+    return ties.filter(np.isin(np.arange(len(ties.query)), at))
+
+
+def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
+    """Put the ties of batches together, for the queries that are kept."""
+    if not any(len(part.query) for part in parts):
+        return None
+    columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
+    query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
+    # a query that was seen keeps its ties; what was not has none
+    return Ties(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
 
 
 def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
@@ -148,14 +170,6 @@ def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
     return rows.select(wanted).with_columns(
         pl.col(name).str.head(TEXT) for name in wanted if name == "text"
     )
-
-
-def _brief(finding: Finding) -> Finding:
-    """Cut examples that are whole texts."""
-    shown = tuple(
-        each if len(each) <= SHOWN else each[: SHOWN - 1] + "…" for each in finding.examples
-    )
-    return finding if shown == finding.examples else replace(finding, examples=shown)
 
 
 def _void(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> pl.Series:

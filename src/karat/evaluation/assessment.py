@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.engines.stream import TEXT, relate, top_of
+from karat.evaluation.ties import tied_scores
 from karat.findings import Finding, merge_findings
 from karat.judges.assess import judge_run, verdict_rows
 from karat.match import Matcher, find_matcher
-from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
 from karat.preflight import check_gold
 from karat.results.result import Result
@@ -43,10 +43,7 @@ def assess(  # noqa: PLR0917
     keep: int = 0,
 ) -> Result:
     """Draw every relation of every run, and return what can be measured over them."""
-    if material.ids == "identity":
-        material = replace(material, ids=speaks.run_ids)
-    else:
-        gold = normalise_gold(gold, material.ids)
+    material = replace(material, run_ids=speaks.run_ids)
     default = str(find_matcher(by, speaks.relations))
     matchers = find_matchers(by, measures, speaks)
     drawn = _Drawn(gold, measures, speaks.policy, default, keep=keep)
@@ -61,7 +58,7 @@ def assess(  # noqa: PLR0917
         for stream in streams:
             drawn.by_judge(judge, judged, stream, material, progress)
     abouts = {stream.name: stream.about() for stream in streams}
-    ids = material.ids
+    ids = speaks.run_ids if material.ids == "identity" else material.ids
     return Result(
         relations=drawn.relations,
         measures=measures,
@@ -124,6 +121,9 @@ class _Drawn:
             self.relations[stream.name, name] = related.relation
             if related.listed is not None:
                 self.listed[stream.name] = _with_texts(related.listed, material.corpus)
+            if related.ties is not None:
+                mine = [each for each in self.measures if (each.relation or self.default) == name]
+                news += tied_scores(related.relation, related.ties, mine, stream.name)
             news += (replace(finding, run=stream.name) for finding in related.findings)
         self._tell(news)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from karat.dialects import Dialect, speak
+from karat.dialects import Dialect, ask
 from karat.dialects import dialect as find_dialect
 from karat.errors import OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
@@ -15,6 +15,7 @@ from karat.judges.find import find_judge
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
+from karat.preflight import only_ids
 from karat.read.corpus import load_corpus
 from karat.results.store import Input
 
@@ -34,7 +35,7 @@ def evaluate(
     gold: object = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
-    by: str | Matcher = "ids",
+    by: str | Matcher | None = None,
     dialect: str | Dialect = "karat",
     rel: float | None = None,
     ids: Normaliser = "identity",
@@ -63,15 +64,15 @@ def evaluate(
     out records that cannot be read and says so in the findings. `dialect` and `missing` decide
     what tools decide differently; see `karat.align.Policy`.
 
-    `by` says what makes a retrieved unit cover a gold item: equal `ids`, or texts: `exact`,
-    `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them). Texts
-    stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds texts with.
-    A measure may name a relation of its own, such as `recall@5/rouge`. Some relations are drawn by
-    a `judge`: `relevance`, `claims`, `entities` and `statements`, over which context_precision,
-    context_recall, context_entities_recall and context_relevancy are measured. The judge is
-    `local`, `openai:MODEL` or another; `judge_options` say how it is asked, see docs/judging.md.
-    `progress` is told how far it is (`karat.progress`). `keep` is how many documents
-    of each list the result remembers, with their texts, for reports.
+    `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), or texts:
+    `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists
+    them). Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic`
+    embeds them with. A measure may name a relation of its own, such as `recall@5/rouge`. Some
+    relations are drawn by a `judge`: `relevance`, `claims`, `entities` and `statements`, over
+    which context_precision, context_recall, context_entities_recall and context_relevancy are
+    measured. The judge is `local`, `openai:MODEL` or another; `judge_options` say how it is
+    asked, see docs/judging.md. `progress` is told how far it is (`karat.progress`). `keep` is how
+    many documents of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and are resampled together; without it a
@@ -82,8 +83,8 @@ def evaluate(
     (0.5, 0.5)
     """
     speaks = find_dialect(dialect)
-    wanted = speak(measures, speaks, rel)
-    matchers = find_matchers(by, wanted, speaks)
+    wanted = ask(measures, speaks, rel)
+    matchers = find_matchers(by or "ids", wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
     judges = find_judge(judge, **(judge_options or {})) if judging else None
@@ -103,15 +104,17 @@ def evaluate(
         with_columns(known, queries),
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
-        by,
+        by or "ids",
         Material(corpus=table, embedder=embedder, ids=ids),
         judge=judges,
         reading=reading,
         progress=progress,
         keep=keep,
     )
+    forgotten = by is None and not any(measure.relation for measure in wanted)
     return replace(
         result,
+        findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
         bounds=bounds,
         inputs=tuple(inputs),
         level=_checked_level(level),
@@ -137,7 +140,7 @@ def check(
     run: object,
     gold: object = None,
     *,
-    by: str | Matcher = "ids",
+    by: str | Matcher | None = None,
     dialect: str | Dialect = "karat",
     ids: Normaliser = "identity",
     corpus: object = None,
@@ -155,7 +158,7 @@ def check(
     return evaluate(
         run,
         gold,
-        ["recall"],
+        DEFAULTS,
         by=by,
         dialect=dialect,
         ids=ids,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,9 +14,12 @@ from karat.data import Gold, Run, RunStream
 from karat.engines.ahead import ReadAhead
 from karat.errors import InputError
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.position import join_by_position
+from karat.read.position import join_queries
 from karat.read.queries import load_queries
 from karat.results.store import Input
+
+if TYPE_CHECKING:
+    from karat.data import NamedBy
 
 
 def load_inputs(
@@ -46,7 +50,12 @@ def load_inputs(
         named = [("", data) for data in run]
     else:
         named = [("", run)]
-    streams = [load_run(data, name=name, format=run_format, **how) for name, data in named]
+    named = [(name, list(data) if isinstance(data, Iterator) else data) for name, data in named]
+
+    def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
+        return load_run(data, name=name, format=run_format, names=names, **how)
+
+    streams = [opened(name, data) for name, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
     try:
@@ -54,7 +63,10 @@ def load_inputs(
     except BaseException:
         reading.close()
         raise
-    joined = [join_by_position(stream, loaded) for stream in streams]
+    joined = [
+        join_queries(stream, loaded, partial(opened, name, data))
+        for stream, (name, data) in zip(streams, named, strict=True)
+    ]
     inputs.append(Input.of("gold", gold))
     if joined[0] is not streams[0]:  # what is being read carries other ids
         reading.close()

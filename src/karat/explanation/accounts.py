@@ -17,7 +17,7 @@ from karat.explanation.marks import level_of, words
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.data import Floats, Ints
+    from karat.data import Bools, Floats, Ints
     from karat.measures import Measure
     from karat.relation import Relation
     from karat.results.result import Result
@@ -27,6 +27,7 @@ LACKING = {
     "skip": "the run lacks this query, which is left out (missing=skip)",
     "error": "the run lacks this query, which stops an evaluation (missing=error)",
 }
+COUNTED = "counts as 0"  # where a policy says so of what is undefined
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,12 @@ class Accounts:
     """Tells how each measure of a run comes about, for any of its queries."""
 
     def __init__(self, result: Result, run: str) -> None:
-        self.measures = with_parts(result.measures)
-        self._scored = replace(result, measures=self.measures)
+        self.names = with_parts(result.measures)
+        self._scored = replace(result, measures=tuple(self.names))
         self._run = run
         self._sums: dict[Measure, _Sum] = {}
-        relations = {id(each): each for each in map(self._relation, self.measures)}
+        self._voids: dict[Measure, Bools] = {}
+        relations = {id(each): each for each in map(self._relation, self.names)}
         self._numbers = {
             key: {query: at for at, query in enumerate(relation.queries)}
             for key, relation in relations.items()
@@ -112,7 +114,7 @@ class Accounts:
 
     def tell(self, query: str) -> list[Account]:
         """Return the account of each measure, its parts before it."""
-        return [self._account(measure, query) for measure in self.measures]
+        return [self._account(measure, query) for measure in self.names]
 
     def _relation(self, measure: Measure) -> Relation:
         return self._scored.relation(self._run, measure)
@@ -121,9 +123,8 @@ class Accounts:
         result, relation = self._scored, self._relation(measure)
         at = self._numbers[id(relation)].get(query)
         level = level_of(measure)
-        limit = "" if measure.limit is None else measure.limit.says
         account = Account(
-            measure=str(measure),
+            measure=self.names[measure],
             dialect=result.dialect,
             relation=result.relation_name(measure),
             relevant=None if level is None else words(level),
@@ -132,10 +133,10 @@ class Accounts:
             divisor=None,
             divided_by="",
             ideal=(),
-            limit=limit,
+            limit="" if measure.limit is None else measure.limit.says,
             value=None,
             reason=LACKING[result.policy.missing],
-            parts=tuple(map(str, measure.parts())),
+            parts=tuple(self.names[part] for part in measure.parts()),
         )
         if at is None:
             return account
@@ -143,11 +144,18 @@ class Accounts:
         known = not np.isnan(value)
         if measure.is_sum():
             account = self._with_terms(account, measure, relation, at)
+        if known and self._undefined(measure, relation)[at]:  # a policy gave it a value
+            account = replace(account, limit=f"{measure.why_undefined} {COUNTED}")
         return replace(
             account,
             value=value if known else None,
             reason=None if known else relation.void[at] or measure.why_undefined,
         )
+
+    def _undefined(self, measure: Measure, relation: Relation) -> Bools:
+        if measure not in self._voids:
+            self._voids[measure] = measure.undefined(relation)
+        return self._voids[measure]
 
     def _with_terms(
         self, account: Account, measure: Measure, relation: Relation, at: int
@@ -168,10 +176,21 @@ class Accounts:
         )
 
 
-def with_parts(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Put before each measure those that it is made of."""
-    every = (each for measure in measures for each in (*measure.parts(), measure))
-    return tuple(dict.fromkeys(every))
+def with_parts(measures: Iterable[Measure]) -> dict[Measure, str]:
+    """Put before each measure those that it is made of; return them with their names.
+
+    In a dialect a part may be karat's own formula, and another measure have its name: it is then
+    named after the whole.
+    """
+    every = list(measures)
+    own = {str(measure): measure for measure in every}
+    found: dict[Measure, str] = {}
+    for measure in every:
+        for part in measure.parts():
+            taken = own.get(str(part), part) != part or str(part) in found.values()
+            found.setdefault(part, f"{part} in {measure}" if taken else str(part))
+        found.setdefault(measure, str(measure))
+    return found
 
 
 def _starts(relation: Relation, query: Ints) -> Ints:

@@ -33,7 +33,7 @@ def explain(
     *,
     query: str | None = None,
     worst: int = 1,
-    by: str | Matcher = "ids",
+    by: str | Matcher | None = None,
     dialects: str | Dialect | Sequence[str | Dialect] = "karat",
     ids: Normaliser = "identity",
     rel: float | None = None,
@@ -58,6 +58,7 @@ def explain(
     >>> print(told.differences[1])
     AP: autorag divides by groups, karat by relevant items
     """
+    by = by or "ids"
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
     listed: list[str | Measure] = [measures] if isinstance(measures, str) else list(measures)
     spoken = [Spoken.of(_with_missing(dialect(name), missing), listed, rel, by) for name in named]

@@ -19,7 +19,6 @@ from karat.explanation.judged import Said, SomeQueries, judged_units, verdicts_o
 from karat.explanation.marks import Item, views
 from karat.explanation.ranking import Ranking, Step, Unit, lay_out, units_of
 from karat.findings import Finding, merge_findings
-from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Spoken:
         cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
     ) -> Spoken:
         """Speak measures in a dialect."""
-        wanted = speak(measures, speaks, rel)
+        wanted = speak(measures, speaks, rel)  # one name, one measure, to stand side by side
         return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
@@ -106,7 +105,7 @@ class _Measured:
     def of(cls, result: Result, lists: Lists) -> _Measured:
         (run,) = result.runs
         accounts = Accounts(result, run)
-        return cls(result, accounts, views(result, run, accounts.measures), lists)
+        return cls(result, accounts, views(result, run, accounts.names), lists)
 
     def rankings(self, query: str, number: int) -> Iterator[tuple[Ranking, list[tuple[str, str]]]]:
         """Lay out the list of a query as the measures see it, and say which of them do."""
@@ -116,7 +115,8 @@ class _Measured:
             else:
                 units = judged_units(self.result, query, view.marks)
             relation = self.result.relation_name(view.measures[0])
-            read_by = [(str(measure), self.result.dialect) for measure in view.measures]
+            names = [self.accounts.names[measure] for measure in view.measures]
+            read_by = [(name, self.result.dialect) for name in names]
             yield lay_out(view, relation, query, units), read_by
 
 
@@ -124,8 +124,8 @@ class _Measured:
 class Explainer:
     """A run, a gold, and how they are brought together.
 
-    The whole run is measured, though few queries are told: what a text is, or what the scale of
-    grades is, may hang on the others, and an explained number is the one that was measured.
+    The whole run is measured, though few queries are told: what is a text and what an id may hang
+    on the others, and an explained number is the one that was measured.
     """
 
     stream: RunStream
@@ -153,11 +153,8 @@ class Explainer:
                     fix=nearest(query, self.gold.query_numbers)
                     or "karat score --per-query lists them",
                 )
-        judge = self.judge
-        if judge is not None and all(
-            measure.alone() for each in self.spoken for measure in each.measures
-        ):
-            judge = SomeQueries(judge, queries)  # the others cost money, and change nothing
+        # the other queries cost money, and change nothing
+        judge = None if self.judge is None else SomeQueries(self.judge, queries)
         measured = [
             _Measured.of(self._result(each, judge), self._lists(each, queries))
             for each in self.spoken
@@ -207,18 +204,17 @@ class Explainer:
 
     def _lists(self, spoken: Spoken, queries: list[str]) -> Lists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        ids = self.material.ids
-        gold = self.gold if ids == "identity" else normalise_gold(self.gold, ids)
-        given = ids if ids != "identity" else spoken.dialect.run_ids
+        material = replace(self.material, run_ids=spoken.dialect.run_ids)
         policy = replace(spoken.dialect.policy, blank="kept")
         found = {}
         for name, matcher in spoken.matchers.items():
             if isinstance(matcher, Judged):
                 continue
-            drawing = matcher.against(gold, replace(self.material, ids=given))
+            drawing = matcher.against(self.gold, material)
             batches = (drawing.rows(batch)[0] for batch in self.stream.batches())
             mine = pl.col("query").is_in(queries)
             rows = pl.concat([batch.filter(mine) for batch in batches], how="diagonal")
             run = Run(self.stream.name, rows, self.stream.order)
-            found[name] = units_of(align(run, drawing.gold, policy), drawing)
+            aligned = align(run, drawing.gold, policy, by_id=not drawing.blank_is_unit)
+            found[name] = units_of(aligned, drawing)
         return found

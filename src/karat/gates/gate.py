@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from karat.dialects import meant, speak
+from karat.dialects import ask, meant, speak
 from karat.errors import OptionError, choose
 from karat.gates.facing import Facing, is_fact
 from karat.gates.requirements import COUNTS, Requirement, parse_requirement
@@ -139,7 +139,7 @@ def no_regression(
     if not 0 <= margin < float("inf"):
         raise OptionError(f"the margin is {margin}", fix="give a number from 0 up")
     verdicts = []
-    for wanted in speak(measures, comparison.dialect):
+    for wanted in ask(measures, comparison.dialect):
         measure = comparison.measure(str(wanted))  # perhaps at another relevance level
         line = Line(">=", -margin or 0.0) if measure.higher_is_better else Line("<=", margin)
         text = f"{measure}{line.sign}baseline" + (f"{line.number:+g}" if margin else "")

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 
 from karat.errors import OptionError
-from karat.measures import parse
-from karat.measures.grammar import expand
+from karat.measures import expand, parse
 
 COUNTS = ("failed", "undefined")  # queries without a value, and why
 FORM = "for example recall@5>=0.8, P@5>=baseline-0.02, judged@10>=0.9, undefined<=5%"

@@ -51,7 +51,7 @@ def sample_run(  # noqa: PLR0917
     questions, references = _told(gold, aspects)
     rows, lacking = with_texts(run.rows, corpus, "plain")
     findings = require_texts(lacking, run.rows["doc"].count(), run.name)
-    aligned = align(Run(run.name, rows, run.order), gold, policy)
+    aligned = align(Run(run.name, rows, run.order), gold, policy, by_id=False)
     listed, chunk = _chunks(aligned, len(questions))
     claims = _units(references, "claims", aspects, splitters)
     parts = _units([text for texts in listed for text in texts], "statements", aspects, splitters)

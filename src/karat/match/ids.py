@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import Gold
+from karat.data import FACTS, Gold
 from karat.errors import OptionError, nearest
 from karat.findings import EXAMPLES, Finding
 from karat.keys import document_keys
@@ -45,8 +45,8 @@ class Ids(Matcher):
     reads_texts: ClassVar[bool] = False
 
     def against(self, gold: Gold, material: Material) -> IdDrawing:
-        """Compare ids with those of a gold, whose ids are normalised already."""
-        return IdDrawing(gold, material.ids, material.corpus)
+        """Compare ids with those of a gold."""
+        return IdDrawing(gold, material)
 
 
 class EqualKeys:
@@ -108,11 +108,12 @@ class IdDrawing:
 
     blank_is_unit = False
 
-    def __init__(self, gold: Gold, how: Normaliser, corpus: pl.DataFrame | None = None) -> None:
-        self._known = None if corpus is None else corpus["doc"].implode()
+    def __init__(self, gold: Gold, material: Material) -> None:
+        self._known = None if material.corpus is None else material.corpus["doc"].implode()
         dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
+        gold = id_gold(gold, material.ids)
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
-        self._change = _change(how)
+        self._change = _change(material.run_ids if material.ids == "identity" else material.ids)
         self._equal = EqualKeys(gold, gold.member_doc)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
@@ -154,18 +155,22 @@ class IdDrawing:
         """Ids are equal or not."""
 
 
-def normalise_gold(gold: Gold, how: Normaliser) -> Gold:
-    """Return the gold with its document ids normalised; documents that become one count once."""
+def id_gold(gold: Gold, how: Normaliser) -> Gold:
+    """Return the gold whose items are ids, normalised; documents that are or become one count once.
+
+    Texts and places tell apart what ids do not, so they are left behind.
+    """
     change = _change(how)
-    if change is None:
+    if change is None and gold.member_facts is None:
         return gold
-    best = (
-        gold.rows()
-        .with_columns(doc=change(gold.member_doc))
-        .sort("grade", descending=True, maintain_order=True)
-        .unique(["query", "doc", "group"], keep="first", maintain_order=True)
-    )
-    return Gold.build(best, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    rows = gold.rows().drop(FACTS, strict=False)
+    if change is not None:
+        rows = (
+            rows.with_columns(doc=change(gold.member_doc))
+            .sort("grade", descending=True, maintain_order=True)
+            .unique(["query", "doc", "group"], keep="first", maintain_order=True)
+        )
+    return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
 
 
 def _change(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:

@@ -61,7 +61,8 @@ class Material:
 
     corpus: pl.DataFrame | None = None  # doc and text, perhaps source, start and end
     embedder: object = None  # in the place of the model that the relation names
-    ids: Any = "identity"  # how the ids of the run are normalised
+    ids: Any = "identity"  # how the ids of run and gold are normalised
+    run_ids: Any = "identity"  # how those of the run are, where `ids` leaves them as they are
 
 
 class Drawing(Protocol):

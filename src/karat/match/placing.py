@@ -48,9 +48,11 @@ def placed(
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
     key = pl.format("{}[{}:{}]", "place", "from", "to")
+    # what stands nowhere is told apart by its text, and is never taken for a place
+    nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
     named = pl.concat([rows, found], how="horizontal").with_columns(
         raw=pl.col("doc"),
-        doc=pl.when(pl.col("place").is_null()).then("doc").otherwise(key),
+        doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key),
     )
     return named, findings
 

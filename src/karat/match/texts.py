@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +12,7 @@ import polars as pl
 from karat.align import positions, repeated
 from karat.data import EMPTY_ITEM, Gold
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, shorten
 from karat.match.matcher import Units
 from karat.match.sentences import split
 from karat.match.words import tidy
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from karat.match.sentences import Splitter
 
 TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
-NO_TEXT, UNKNOWN_TEXT = "no-text", "unknown-text"
+ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
+BARE_TEXT = "bare-text"  # counted only to tell whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 
 
@@ -34,15 +37,17 @@ def with_texts(
     if policy != "raw":
         key = key.set(key == "", None)
     # texts that say nothing, and those that nobody knows, are not the same text
-    key = key.zip_with(key.is_not_null() | rows["doc"].is_null(), "\0" + rows["doc"])
+    number = pl.int_range(rows.height, eager=True)
+    key = key.zip_with(key.is_not_null() | rows["doc"].is_null(), "\0" + number.cast(pl.String))
     return rows.with_columns(raw=pl.col("doc"), doc=key, text=text.fill_null("")), findings
 
 
 def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:
-    """Return the text of each row: its own, the corpus's, or the id where ids are texts.
+    """Return the text of each row: its own, the corpus's, or its id, which may be a text.
 
-    A document without a text has none. Where no id looks like a text, all of them having
-    none is a finding that `require_texts` refuses if it holds for the whole input.
+    Beside a corpus only an id that looks like a text is taken for one. Every row is looked at
+    alone, so that no text depends on what else is in its batch. `require_texts` refuses an input
+    in which nothing looks like a text.
     """
     doc = rows["doc"]
     text = rows.get_column("text", default=pl.repeat(None, len(doc), dtype=pl.String, eager=True))
@@ -54,56 +59,59 @@ def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series
             maintain_order="left",
         )["__text"]
         text = text.zip_with(text.is_not_null(), found)
-    ids = doc.drop_nulls()
-    if text.null_count() == len(text) and ids.str.contains(r"\s").any():  # no id has a space
-        return doc, []
-    if text.null_count() == len(text) and ids.str.contains(TEXT_LIKE).sum() * 2 > len(ids):
-        return doc, _ids_as_texts(ids)
-    if text.null_count() == len(text) and corpus is None:  # perhaps texts of one word
-        return doc, _lacking(ids, NO_TEXT)
-    unknown = doc.filter(text.is_null() & doc.is_not_null())
-    return text, _lacking(unknown, UNKNOWN_TEXT)
+    lacking = text.is_null() & doc.is_not_null()
+    if not lacking.any():
+        return text, []
+    like = lacking & doc.str.contains(TEXT_LIKE)
+    text = text.zip_with(~(lacking if corpus is None else like), doc)
+    if corpus is None:
+        bare = like & doc.str.contains(r"\s")  # no id has a space
+        kinds = {BARE_TEXT: bare, ID_AS_TEXT: like & ~bare, NO_TEXT: lacking & ~like}
+    else:
+        kinds = {ID_AS_TEXT: like, UNKNOWN_TEXT: lacking & ~like}
+    return text, [_finding(kind, doc.filter(which)) for kind, which in kinds.items() if which.any()]
 
 
-def _ids_as_texts(ids: pl.Series) -> list[Finding]:
-    return [
-        Finding(
-            "id-as-text",
-            len(ids),
-            tuple(ids.head(EXAMPLES)),
-            "id that is taken for a text, as there are no texts beside the ids",
-            "name a corpus if these are ids; if they are texts, all is well",
-        )
-    ]
+_SAID = {
+    BARE_TEXT: ("", ""),
+    ID_AS_TEXT: (
+        "id that is taken for a text, as there is no text beside it",
+        "name a corpus if these are ids; if they are texts, all is well",
+    ),
+    NO_TEXT: (
+        "document without a text, unlike others: its id is compared in the place of one",
+        "give texts beside all ids, or name a corpus",
+    ),
+    UNKNOWN_TEXT: (
+        "document without a text: it matches nothing",
+        "complete the corpus, or give texts beside the ids",
+    ),
+}
 
 
-def _lacking(docs: pl.Series, kind: str) -> list[Finding]:
-    if not len(docs):
-        return []
-    return [
-        Finding(
-            kind,
-            len(docs),
-            tuple(docs.head(EXAMPLES)),
-            "document without a text: it matches nothing",
-            "complete the corpus, or give texts beside the ids",
-        )
-    ]
+def _finding(kind: str, docs: pl.Series) -> Finding:
+    return Finding(kind, len(docs), tuple(map(shorten, docs.head(EXAMPLES))), *_SAID[kind])
 
 
 def require_texts(findings: list[Finding], documents: int, role: str) -> list[Finding]:
-    """Refuse an input in which no document has a text; where some have, ids are texts, too."""
+    """Refuse an input of `documents` in which no document has a text, nor an id that is one."""
+    count = Counter[str]()
+    for found in findings:
+        count[found.kind] += found.count
     for kind in (NO_TEXT, UNKNOWN_TEXT):
-        mine = [found for found in findings if found.kind == kind]
-        if mine and sum(found.count for found in mine) >= documents:
+        doubtful = count[kind] + count[ID_AS_TEXT]
+        if count[kind] and doubtful >= documents and 2 * count[ID_AS_TEXT] <= documents:
             known = "" if kind == NO_TEXT else " in the corpus"
+            example = next(found for found in findings if found.kind == kind).examples[0]
             raise InputError(
-                f"no document has a text{known}, only ids such as {mine[0].examples[0]!r}",
+                f"no document has a text{known}, only ids such as {example!r}",
                 where=role,
                 fix="name a corpus that holds these ids (--corpus, corpus=), "
                 "or give texts beside the ids",
             )
-    return [found for found in findings if found.kind != NO_TEXT]
+    bare = sum(count[kind] for kind in (BARE_TEXT, ID_AS_TEXT, NO_TEXT)) >= documents
+    dropped = {BARE_TEXT, NO_TEXT} if bare else {BARE_TEXT}
+    return [found for found in findings if found.kind not in dropped]
 
 
 def text_gold(
@@ -113,8 +121,13 @@ def text_gold(
     rows = gold.rows()
     text, lacking = texts_of(rows, corpus)
     findings = [found for found in gold.findings if found.kind != TEXT_AS_ID]
-    findings += require_texts(lacking, rows.height, "gold")
-    rows = rows.with_columns(doc=text.fill_null("")).drop("text", "start", "end", strict=False)
+    findings += (
+        replace(found, message="gold document without a text: left out")
+        if found.kind == UNKNOWN_TEXT
+        else found
+        for found in require_texts(lacking, rows.height, "gold")
+    )
+    rows = rows.with_columns(doc=text).drop("text", "start", "end", strict=False).drop_nulls("doc")
     if splitter is not None:
         rows, dropped = first_alternatives(rows)
         findings += dropped

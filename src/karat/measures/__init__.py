@@ -13,18 +13,28 @@ import functools
 import importlib
 import pkgutil
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from karat.errors import MeasureError
 from karat.measures import grammar, measure
 from karat.measures.measure import REGISTRY, M, Measure
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
 
 
-def parse(spec: str | Measure) -> Measure:
-    """Return the measure that a name spells: `parse("nDCG@10")`."""
+def parse(spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None) -> Measure:
+    """Return the measure that a name spells: `parse("nDCG@10")`; a dialect has other formulas."""
     known_measures()
-    return grammar.parse(spec)
+    return grammar.parse(spec, formulas)
+
+
+def expand(spec: str) -> list[str]:
+    """Return the names that a list of cutoffs stands for: `expand("recall@1,5")`."""
+    known_measures()
+    return grammar.expand(spec)
 
 
 def known_measures() -> dict[str, type[Measure]]:
@@ -60,4 +70,4 @@ def _load_plugins() -> None:
             register(loaded)
 
 
-__all__ = ["DEFAULTS", "Measure", "known_measures", "parse", "register"]
+__all__ = ["DEFAULTS", "Measure", "expand", "known_measures", "parse", "register"]

@@ -1,4 +1,4 @@
-"""How many units of a kind stand above each hit."""
+"""Units that were judged and rejected, and how many of a kind stand above each hit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from karat.relation import Hits, Relation
 
 
+def rejected(relation: Relation, rel: float) -> Ints:
+    """Return the keys of the units that were judged and are not relevant, sorted."""
+    grade = relation.item_grade[relation.edge_item]
+    judged = _units(relation, (grade >= 0) & (grade < rel))
+    return np.setdiff1d(judged, _units(relation, grade >= rel), assume_unique=True)
+
+
 def rejected_above(relation: Relation, rel: float, hits: Hits) -> Ints:
     """Count, for each hit, the units above it that were judged and are not relevant."""
-    grade = relation.item_grade[relation.edge_item]
-    rejected = _units(relation, (grade >= 0) & (grade < rel))
-    return _above(relation, np.setdiff1d(rejected, _units(relation, grade >= rel)), hits)
+    return _above(relation, rejected(relation, rel), hits)
 
 
 def pooled_above(relation: Relation, hits: Hits) -> Ints:

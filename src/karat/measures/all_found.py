@@ -33,7 +33,7 @@ class AllFound(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "all_found"
-    aliases: ClassVar = {"allfound": {}, "complete_recall": {}}
+    aliases: ClassVar = {"complete_recall": {}}
     limit: ClassVar[Limit | None] = Limit("all or nothing", np.floor)
 
     def terms(self, relation: Relation) -> Terms:

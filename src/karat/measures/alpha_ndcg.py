@@ -45,7 +45,7 @@ class AlphaNDCG(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "alpha_nDCG"
-    aliases: ClassVar = {"alpha_nDCG_{k}": {}, "a_nDCG": {}}
+    aliases: ClassVar = {"a_nDCG": {}}
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a greedy list may fall short of the optimum
 
     def __post_init__(self) -> None:

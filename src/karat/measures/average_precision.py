@@ -40,7 +40,9 @@ class AveragePrecision(Measure):
         "MAP": {},
         "map_cut_{k}": {},
         "average_precision": {},
+        "mean_average_precision": {},
         "context_precision": {"over": "retrieved", "relation": "relevance"},
+        "contextual_precision": {"over": "retrieved", "relation": "relevance"},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit with several items: more hits than k
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.measures.above import rejected
 from karat.measures.measure import Aggregation, Measure, Terms, register
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Queries(Measure):
     """
 
     name: ClassVar[str] = "queries"
-    aliases: ClassVar = {"num_q": {}, "NumQ": {}}
+    aliases: ClassVar = {"num_q": {}}
     at: ClassVar[str | None] = None
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
@@ -47,7 +48,7 @@ class Retrieved(Measure):
     """
 
     name: ClassVar[str] = "retrieved"
-    aliases: ClassVar = {"num_ret": {}, "NumRet": {}}
+    aliases: ClassVar = {"num_ret": {}}
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
@@ -70,7 +71,7 @@ class Relevant(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant"
-    aliases: ClassVar = {"num_rel": {}, "NumRel": {}}
+    aliases: ClassVar = {"num_rel": {}}
     at: ClassVar[str | None] = None
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
@@ -95,7 +96,7 @@ class RelevantRetrieved(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant_retrieved"
-    aliases: ClassVar = {"num_rel_ret": {}, "NumRelRet": {}, "hits": {}}
+    aliases: ClassVar = {"num_rel_ret": {}, "hits": {}}
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
@@ -104,3 +105,30 @@ class RelevantRetrieved(Measure):
         """Count the items that the first k units cover."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RejectedRetrieved(Measure):
+    """How many units were retrieved that somebody judged not relevant, among the first k.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "x": 0}}
+    >>> evaluate(run, gold, measures=["num_nonrel_judged_ret"])["rejected_retrieved"]
+    1.0
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "rejected_retrieved"
+    aliases: ClassVar = {"num_nonrel_judged_ret": {}}
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = False
+
+    def terms(self, relation: Relation) -> Terms:
+        """Count the units that were judged and are not relevant."""
+        query, rank = relation.unit_of(rejected(relation, self.rel))
+        within = relation.within(query, rank, self.k)
+        return Terms(query[within], rank[within])

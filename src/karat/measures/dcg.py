@@ -33,7 +33,7 @@ class DCG(Measure):
     gain: str = "linear"
 
     name: ClassVar[str] = "DCG"
-    aliases: ClassVar = {"dcg_burges": {"gain": "exp"}}
+    aliases: ClassVar = {"dcg_burges": {"gain": "exp"}, "discounted_cumulative_gain": {}}
     unit_interval: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class ElevenPoint(Measure):
     """The mean of the interpolated precision at recall 0, .1, .2, … 1.
 
+    How many items a level asks for is that of `IPrec`, which trec_eval 10 has changed.
+
     Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
 
     >>> from karat import evaluate
@@ -30,13 +32,14 @@ class ElevenPoint(Measure):
 
     rel: float = 1.0
 
+    interpolated: ClassVar[type[InterpolatedPrecision]] = InterpolatedPrecision
     name: ClassVar[str] = "11pt"
     aliases: ClassVar = {"11pt_avg": {}, "eleven_point": {}, "11_point": {}}
     at: ClassVar[str | None] = None
 
     def parts(self) -> tuple[Measure, ...]:
         """Return interpolated precision at the eleven levels."""
-        return tuple(InterpolatedPrecision(recall=tenth / 10, rel=self.rel) for tenth in range(11))
+        return tuple(self.interpolated(recall=tenth / 10, rel=self.rel) for tenth in range(11))
 
     def compute(self, relation: Relation) -> Floats:
         """Return the mean over the eleven levels."""

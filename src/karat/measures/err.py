@@ -21,19 +21,21 @@ class ExpectedReciprocalRank(Measure):
     """The expected 1 ÷ rank at which a reader, who may be satisfied by every unit, stops.
 
     A unit of grade g satisfies with probability R = (2^g − 1) ÷ 2^max; ERR = Σ R · Π(1 − R of the
-    units above) ÷ rank. `max` is the highest grade of the scale; 0 (default) takes the highest
-    grade of the gold.
+    units above) ÷ rank. `max` is the highest grade of the scale: 4 by default, as in gdeval and
+    ir_measures; a higher grade counts as 4. Name the scale of your own gold, for example max=1
+    where grades are 0 and 1: it is not taken from the gold, so that no query's value depends on
+    the grades of others.
 
     Citation: Chapelle, Metzler, Zhang, Grinspan: Expected reciprocal rank for graded relevance
     (CIKM 2009).
 
     >>> from karat import evaluate
     >>> run, gold = {"q": ["a", "b"]}, {"q": {"a": 1, "b": 1}}
-    >>> evaluate(run, gold, measures=["ERR@2"])["ERR@2"]
+    >>> evaluate(run, gold, measures=["ERR(max=1)@2"])["ERR(max=1)@2"]
     0.625
     """
 
-    max: float = 0.0
+    max: float = 4.0
 
     name: ClassVar[str] = "ERR"
     aliases: ClassVar = {"expected_reciprocal_rank": {}}
@@ -41,15 +43,11 @@ class ExpectedReciprocalRank(Measure):
     def __post_init__(self) -> None:
         """Check the highest grade."""
         super().__post_init__()
-        self.require(0 <= self.max <= 1000, "max", "is the highest grade, or 0 for the gold's")
+        self.require(0 < self.max <= 1000, "max", "is the highest grade of the scale")
 
     def level(self) -> float:
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
-
-    def alone(self) -> bool:
-        """Tell whether the scale is given, and not read off the grades of all queries."""
-        return self.max > 0
 
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank, weighed by the probability of stopping there."""
@@ -57,9 +55,8 @@ class ExpectedReciprocalRank(Measure):
         best = np.ones(len(hits.query), dtype=bool)  # a unit's first item has its highest grade
         best[1:] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
         hits = hits.take(np.flatnonzero(best))
-        top = self.max or max(relation.item_grade.max(initial=1.0), 1.0)
-        grade = np.minimum(relation.item_grade[hits.item], top)
-        stop = np.exp2(grade - top) - np.exp2(-top)
+        grade = np.minimum(relation.item_grade[hits.item], self.max)
+        stop = np.exp2(grade - self.max) - np.exp2(-self.max)
         return Terms(hits.query, hits.rank, stop * _reached(hits.query, stop) / hits.rank)
 
 

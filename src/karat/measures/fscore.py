@@ -37,11 +37,11 @@ class FScore(Measure):
     precision: ClassVar[type[Precision]] = Precision
     name: ClassVar[str] = "F"
     aliases: ClassVar = {
-        "f1": {},
+        "F{beta}": {},
+        "F{beta}_score": {},
         "f_measure": {},
         "f_score": {},
         "set_F": {},
-        "SetF": {},
         "set_F_{x}": {},
     }
 

@@ -25,5 +25,5 @@ class GeometricAveragePrecision(AveragePrecision):
     """
 
     name: ClassVar[str] = "GMAP"
-    aliases: ClassVar = {"gm_map": {}, "gm_ap": {}}
+    aliases: ClassVar = {"gm_map": {}, "gm_ap": {}, "geometric_map": {}}
     aggregation: ClassVar[Aggregation] = "geometric"

@@ -21,30 +21,41 @@ _SPEC = re.compile(
         (?:/(?P<relation>[a-z][\w-]*(?:\([^()]*\))?))?""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NUMBER = r"\d*\.?\d+"
+_NUMBER = r"-?(?:\d++(?:\.\d++)?|\.\d++)"
+_LIST = re.compile(
+    rf"""(?P<before>.*@) (?P<numbers>[^@()/]*,[^@()/]*) (?P<after>/.*)?  # recall@1,5
+       | (?P<name>[^@()/,]*?[._]) (?P<dotted>{_NUMBER}(?:,{_NUMBER})+)   # P.1,5
+    """,
+    re.VERBOSE,
+)
 
 
 def expand(spec: str) -> list[str]:
     """Return one name for each cutoff of a list of them.
 
-    >>> expand("recall@1,5,10")
-    ['recall@1', 'recall@5', 'recall@10']
+    >>> expand("recall@1,5,10"), expand("ndcg_cut.5,10")
+    (['recall@1', 'recall@5', 'recall@10'], ['ndcg_cut.5', 'ndcg_cut.10'])
     >>> expand("F(rel=2,beta=2)@5")
     ['F(rel=2,beta=2)@5']
     """
-    found = re.fullmatch(r"(.*@)([^@()/]*,[^@()/]*)(/.*)?", spec)
-    if found is None:
+    found = _LIST.fullmatch(spec)
+    if found is None or _lookup(spec):  # utility.1,-1,0,0 is one measure
         return [spec]
-    before, cutoffs, after = found[1], found[2], found[3] or ""
-    return [f"{before}{cutoff.strip()}{after}" for cutoff in cutoffs.split(",")]
+    before, after = found["before"] or found["name"], found["after"] or ""
+    numbers = (found["numbers"] or found["dotted"]).split(",")
+    return [f"{before}{number.strip()}{after}" for number in numbers]
 
 
-def parse(spec: str | Measure) -> Measure:
+def parse(spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None) -> Measure:
     """Return the measure that a name spells; case and the field's aliases are understood.
+
+    `formulas` are the classes that a dialect has instead of karat's, by the name of the measure.
 
     >>> from karat.measures import parse
     >>> parse("ndcg_cut_10"), str(parse("MAP"))
     (NDCG(k=10, relation=None, gain='linear'), 'AP')
+    >>> parse("hitrate_at_5") == parse("HitRate@5") == parse("success_5")
+    True
     >>> parse("recal@5")
     Traceback (most recent call last):
     karat.errors.MeasureError: unknown measure 'recal'
@@ -71,6 +82,7 @@ def parse(spec: str | Measure) -> Measure:
     given = dict(split_parameters(parts["params"] or "", spec, MeasureError))
     if parts["level"]:
         given["rel"] = parts["level"]
+    cls = (formulas or {}).get(cls.name, cls)
     return _build(cls, cls.respell({**implied, **given}), relation)
 
 
@@ -93,10 +105,24 @@ def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
 
 
 def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
-    """Find a measure by name or alias, in any case, with - and _ alike."""
+    """Find a measure by a name, an alias, or one of these with its cutoff."""
     if name is None:
         return None
     folded = _fold(name)
+    without = folded.removeprefix("retrieval")  # as AutoRAG and torchmetrics say
+    return _spelled(folded) or _spelled(without) or _cut(folded) or _cut(without)
+
+
+def _cut(folded: str) -> tuple[type[Measure], dict[str, str]] | None:
+    """Find a measure by a name that ends with its cutoff: P_5, map.10, hit_rate_at_3."""
+    before = folded.rstrip("0123456789")
+    found = _spelled(before.removesuffix("_").removesuffix(".").removesuffix("at"))
+    if before == folded or found is None or found[0].at != "k" or "k" in found[1]:
+        return None
+    return found[0], {**found[1], "k": folded[len(before) :]}
+
+
+def _spelled(folded: str) -> tuple[type[Measure], dict[str, str]] | None:
     for pattern, cls, implied in _spellings(tuple(REGISTRY.values())):
         found = pattern.fullmatch(folded)
         if found:
@@ -118,11 +144,19 @@ def _spellings(
 def _pattern(alias: str) -> re.Pattern[str]:
     """Compile an alias: `{p}` stands for a number, and a _ before it may also be a dot."""
     parts = re.split(r"\{(\w+)\}", alias)
-    text = _fold(parts[0])
-    for parameter, after in zip(parts[1::2], parts[2::2], strict=True):
-        text = re.sub("_$", "[._]", text) + rf"(?P<{parameter}>{_NUMBER})" + _fold(after)
+    text = re.escape(_fold(parts[0]))
+    for before, parameter, after in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        dot = r"\.?" if before.endswith("_") else ""
+        text += rf"{dot}(?P<{parameter}>{_NUMBER})" + re.escape(_fold(after))
     return re.compile(text)
 
 
 def _fold(name: str) -> str:
-    return re.sub(r"[-\s]", "_", name).casefold().replace("α", "alpha")
+    """Write a name without case, spaces, - and _; only between digits they tell numbers apart.
+
+    >>> _fold("Hit-Rate"), _fold("F1_5"), _fold("utility_2,-1,0,0")
+    ('hitrate', 'f1_5', 'utility2,-1,0,0')
+    """
+    name = re.sub(r"(?<=\d)[-\s](?=\d)", "_", name.casefold().replace("α", "alpha"))
+    # what is left of - is the sign of a number in a list
+    return re.sub(r"(?<!\d)_|_(?!\d)|\s|(?<![,._])-|-(?![\d.])", "", name)

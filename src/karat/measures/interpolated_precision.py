@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, Terms, register
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -20,8 +20,9 @@ class InterpolatedPrecision(Measure):
     """The highest precision at any rank that reaches the given recall.
 
     IPrec@r = max precision over the ranks with recall ≥ r, 0 when the list never gets there. The
-    number behind @ is the recall level, not a cutoff. Like trec_eval, a level asks for
-    ⌊r · R + 0.9⌋ of the R relevant items.
+    number behind @ is the recall level, not a cutoff. A level asks for ⌊r · R + 0.9⌋ of the R
+    relevant items, as in trec_eval 9 and the tools built on it (pytrec_eval, ir_measures);
+    trec_eval 10, and its dialect, round r · R instead, so that .6 of 77 items are 46 and not 47.
 
     Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
 
@@ -44,8 +45,13 @@ class InterpolatedPrecision(Measure):
         super().__post_init__()
         self.require(0 <= self.recall <= 1, "recall", "is a number from 0 to 1")
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the best precision among the ranks that reach the recall."""
+    def needed(self, relation: Relation) -> Floats:
+        """Return how many of its relevant items each query needs for the recall."""
+        items: Floats = np.floor(self.recall * relation.relevant(self.rel) + 0.9)
+        return items
+
+    def terms(self, relation: Relation) -> Terms:
+        """Take the best precision from the item on whose number is recall · R + 0.9, cut off."""
         hits = relation.credits(self.rel)
         found = relation.count(hits.query)
         start = np.cumsum(found) - found
@@ -53,8 +59,8 @@ class InterpolatedPrecision(Measure):
         # a unit that covers several items finds them all at once: count up to its last
         last = np.ones(len(items), dtype=bool)
         last[:-1] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
-        needed = np.floor(self.recall * relation.relevant(self.rel) + 0.9)
-        reached = last & (items >= needed[hits.query])
-        best = np.zeros(relation.n)
-        np.maximum.at(best, hits.query[reached], (hits.nth / hits.rank)[reached])
-        return best
+        reached = hits.take(np.flatnonzero(last & (items >= self.needed(relation)[hits.query])))
+        precision = reached.nth / reached.rank
+        best_first = np.lexsort((-precision, reached.query))
+        best = best_first[np.unique(reached.query[best_first], return_index=True)[1]]
+        return Terms(reached.query[best], reached.rank[best], precision[best])

@@ -33,7 +33,7 @@ class IntersectionOverUnion(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "IoU"
-    aliases: ClassVar = {"jaccard": {}, "IoU_{k}": {}}
+    aliases: ClassVar = {"jaccard": {}}
 
     def terms(self, relation: Relation) -> Terms:
         """Count the items covered."""

@@ -124,10 +124,6 @@ class Measure:
         """Return the grade from which an item counts as relevant for this measure."""
         return float(getattr(self, "rel", 1.0))
 
-    def alone(self) -> bool:
-        """Tell whether a query has the same value alone as in the company of others."""
-        return True
-
     def undefined(self, relation: Relation) -> Bools:
         """Tell which queries have no value."""
         if not self.needs_relevant or relation.needed:

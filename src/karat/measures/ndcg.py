@@ -34,7 +34,12 @@ class NDCG(DCG):
     """
 
     name: ClassVar[str] = "nDCG"
-    aliases: ClassVar = {"ndcg_cut_{k}": {}, "ndcg_burges": {"gain": "exp"}}
+    aliases: ClassVar = {
+        "ndcg_cut_{k}": {},
+        "ndcg_burges": {"gain": "exp"},
+        "normalized_dcg": {},
+        "normalized_discounted_cumulative_gain": {},
+    }
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit may be richer than one item
 

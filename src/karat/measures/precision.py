@@ -36,11 +36,10 @@ class Precision(Measure):
     name: ClassVar[str] = "P"
     aliases: ClassVar = {
         "precision": {},
-        "P_{k}": {},
         "set_P": {},
-        "SetP": {},
         "context_relevancy": {"relation": "statements"},
         "context_relevance": {"relation": "statements"},
+        "contextual_relevancy": {"relation": "statements"},
     }
 
     def terms(self, relation: Relation) -> Terms:

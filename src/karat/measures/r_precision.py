@@ -28,7 +28,7 @@ class RPrecision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "Rprec"
-    aliases: ClassVar = {"r_precision": {}, "RPrecision": {}}
+    aliases: ClassVar = {"r_precision": {}}
     at: ClassVar[str | None] = None
 
     def terms(self, relation: Relation) -> Terms:

@@ -19,7 +19,8 @@ class RankBiasedPrecision(Measure):
     """The gain of a reader who goes on to the next rank with probability p.
 
     RBP(p) = (1 − p) · Σ p^(rank−1) over the relevant units. What unjudged and unseen units could
-    still add is `RBP_residual`.
+    still add is `RBP_residual`. p is .8 unless said otherwise; in trec_eval it is .9, and a unit
+    weighs as much as its grade.
 
     Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
     (ACM TOIS 27(1), 2008).
@@ -33,7 +34,12 @@ class RankBiasedPrecision(Measure):
     p: float = 0.8
 
     name: ClassVar[str] = "RBP"
-    aliases: ClassVar = {"rbp{p}": {}, "rank_biased_precision": {}}
+    aliases: ClassVar = {
+        "rbp{p}": {},
+        "rbp_p={p}": {},
+        "rbp.p={p}": {},
+        "rank_biased_precision": {},
+    }
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a long perfect list over it
 
     def __post_init__(self) -> None:

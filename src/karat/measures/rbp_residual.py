@@ -35,6 +35,7 @@ class RankBiasedPrecisionResidual(Measure):
     p: float = 0.8
 
     name: ClassVar[str] = "RBP_residual"
+    aliases: ClassVar = {"rbp_resid": {}, "rbp_resid_p={p}": {}, "rbp_resid.p={p}": {}}
     higher_is_better: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

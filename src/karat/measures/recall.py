@@ -38,12 +38,13 @@ class Recall(Measure):
         "context_recall": {"relation": "claims"},
         "context_entities_recall": {"relation": "entities"},
         "context_entity_recall": {"relation": "entities"},
-        "recall_{k}": {},
+        "contextual_recall": {"relation": "claims"},
         "set_recall": {},
         "SetR": {},
         "StRecall": {},
-        "strec_{k}": {},
+        "strec": {},
         "subtopic_recall": {},
+        "recall_multi_hit": {},
     }
 
     def terms(self, relation: Relation) -> Terms:

@@ -27,7 +27,12 @@ class ReciprocalRank(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "RR"
-    aliases: ClassVar = {"MRR": {}, "recip_rank": {}, "reciprocal_rank": {}, "recip_rank_{k}": {}}
+    aliases: ClassVar = {
+        "MRR": {},
+        "recip_rank": {},
+        "reciprocal_rank": {},
+        "mean_reciprocal_rank": {},
+    }
 
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank of the first relevant unit."""

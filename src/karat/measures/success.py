@@ -27,7 +27,15 @@ class Success(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "success"
-    aliases: ClassVar = {"hit_rate": {}, "success_{k}": {}, "hit": {}, "accuracy": {}}
+    aliases: ClassVar = {
+        "hit_rate": {},
+        "hit": {},
+        "hit_ratio": {},
+        "HR": {},
+        "accuracy": {},
+        "top_k_accuracy": {},
+        "recall_single_hit": {},
+    }
     limit: ClassVar[Limit | None] = AT_MOST_ONE
 
     def terms(self, relation: Relation) -> Terms:

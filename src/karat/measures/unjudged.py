@@ -21,7 +21,7 @@ class Unjudged(Measure):
 
     unjudged@k = unjudged units among the first k ÷ k; without a cutoff ÷ the number retrieved.
 
-    Citation: trec_eval 10, measure `unjudged`.
+    Citation: trec_eval 10, measure `unj`.
 
     >>> from karat import evaluate
     >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "b": 0}}
@@ -30,7 +30,7 @@ class Unjudged(Measure):
     """
 
     name: ClassVar[str] = "unjudged"
-    aliases: ClassVar = {"unjudged_{k}": {}}
+    aliases: ClassVar = {"unj": {}}
     needs_relevant: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
 

@@ -25,6 +25,7 @@ from karat.read.shapes import register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
+    from karat.data import NamedBy
     from karat.read.format import Samples
 
 
@@ -36,18 +37,21 @@ def load_run(
     skip_bad: bool = False,
     texts: bool = False,
     about: bool = False,
+    names: NamedBy = "id",
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
     With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
-    that stand beside the ids are kept, with `about` all that is said about the queries.
+    that stand beside the ids are kept, with `about` all that is said about the queries. `names` is
+    what names the queries: the `id` of a record, by default, or its `question` or its `position`,
+    which also serve where a record lacks the others.
     """
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
-    reading = Reading(skip=skip_bad, texts=texts, about=about)
+    reading = Reading(skip=skip_bad, texts=texts, about=about, names=names)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)
         stream = _format(source, "run", format).run(source, name or source.name)

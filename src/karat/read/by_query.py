@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
     """Return the run of a frame of either kind."""
     if not is_by_query(frame.columns, "run"):
         rows, order = table.run_rows(frame, where, reading)
-        return Run(name, rows, order).stream()
+        return replace(Run(name, rows, order).stream(), carries=table.carried(frame.columns))
     return run(frame, name, where, reading)
 
 
@@ -42,8 +43,9 @@ def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool
     """Return the gold of a frame of either kind."""
     if not is_by_query(frame.columns, "gold"):
         return table.gold_of(frame, where, reading)
-    part, _, findings = _read(frame, "gold", where, reading, cells=cells)
-    return gold_of([part], findings)
+    part, state, findings = _read(frame, "gold", where, reading, cells=cells)
+    first = list(islice(_rows(frame, where, cells=cells), records.FIRST))
+    return replace(gold_of([part], findings), **records.first_look(state, first, "gold"))
 
 
 def run(
@@ -51,7 +53,7 @@ def run(
 ) -> RunStream:
     """Return the run of a frame with a row a query."""
     part, state, findings = _read(frame, "run", where, reading, cells=cells)
-    first = list(islice(_rows(frame, where), 1))
+    first = list(islice(_rows(frame, where, cells=cells), records.FIRST))
     return records.stream_of(run_of([part], name, findings), state, first)
 
 
@@ -59,8 +61,9 @@ def samples(
     frame: pl.DataFrame, name: str, where: str, reading: Reading, *, cells: bool = False
 ) -> Samples:
     """Return run and gold of a frame with a row a query."""
-    part, _, findings = _read(frame, "samples", where, reading, cells=cells)
-    return samples_of([part], name, findings)
+    part, state, findings = _read(frame, "samples", where, reading, cells=cells)
+    first = list(islice(_rows(frame, where, cells=cells), records.FIRST))
+    return records.looked_at(samples_of([part], name, findings), state, first)
 
 
 def _read(

@@ -13,6 +13,7 @@ import polars as pl
 
 from karat.keys import blank_ids
 from karat.read.parts import GOLD, RUN, TEXT, Part
+from karat.read.record import name_of, one_line
 from karat.read.shapes import ROLES
 from karat.timing import TIMED
 
@@ -40,7 +41,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
     if state.last_wins or any(side not in picked for side in ROLES[state.role]):
         return None
     try:
-        query = _queries(frame, picked.get("query", ""), shape.query, state)
+        query = _queries(frame, picked, state)
         run, gold = (pl.DataFrame(schema=rows | _kept(state)) for rows in (RUN, GOLD))
         if "retrieved" in ROLES[state.role]:
             run = _run(frame, query, picked, state)
@@ -61,23 +62,30 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
     return Part(run, gold, about)
 
 
-def _queries(frame: pl.DataFrame, name: str, names: tuple[str, ...], state: State) -> pl.Series:
-    """Return the ids of the records, or their numbers where they carry none."""
-    if not name:
-        if any(known in frame.columns for known in names):  # but all null
-            raise _DoubtError
+def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Series:
+    """Return what names the queries of the records: ids, questions or positions."""
+    named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
+    ids, questions = state.shape.query, state.shape.question
+    better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
+    if state.reading.names == "id" and any(name in frame.columns for name in better):  # all null
+        raise _DoubtError
+    if named_by == "position":
         first = state.records + 1
         numbers = pl.int_range(first, first + frame.height, eager=True)
-        query = numbers.cast(pl.String).alias("query")
-    else:
-        query = _ids(frame[name]).alias("query")
-        if query.null_count() or blank_ids(query).any():
+        query = numbers.cast(pl.String)
+    elif named_by == "question":
+        asked = frame[picked["question"]]
+        if asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any():
             raise _DoubtError
-    if query.n_unique() < len(query):
+        query = pl.Series([text and one_line(text) for text in asked], dtype=pl.String)
+    else:
+        query = _ids(frame[picked["query"]])
+    if query.null_count() or blank_ids(query).any() or query.n_unique() < len(query):
         raise _DoubtError
-    if (state.reading.skip or state.queries) and not state.known().isdisjoint(query):
+    looked_up = state.reading.skip or state.queries or named_by == "question"
+    if looked_up and not state.known().isdisjoint(query):
         raise _DoubtError
-    return query
+    return query.alias("query")
 
 
 def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:

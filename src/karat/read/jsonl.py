@@ -14,7 +14,6 @@ from karat.read import columnar, records
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.ndjson import frame_of
 from karat.read.parts import Part, State, gold_of, join_about, read_part, run_of, samples_of
-from karat.read.position import NumberedRun
 from karat.read.reading import Reading
 from karat.read.record import Entry, twice
 from karat.read.shapes import SHAPES, shape_of
@@ -65,17 +64,18 @@ class JsonLines(Format):
     def gold(self, source: Source) -> Gold:
         """Read what is gold."""
         state = _begin(source, "gold")
-        parts = list(_parts(source, state))
-        return gold_of(parts, [*state.findings, *_texts(state, _first(source))])
+        parts, first = list(_parts(source, state)), _first(source)
+        gold = gold_of(parts, [*state.findings, *_texts(state, first)])
+        return replace(gold, **records.first_look(state, first, "gold"))
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read both: at once, but where texts are kept the run may be larger than memory."""
         state = _begin(source, "samples")
         if state.reading.texts and not state.reading.skip:
             return Samples(_stream(source, state, name, _first(source)), self.gold(source))
-        parts = list(_parts(source, state))
-        findings = [*state.findings, *_texts(state, _first(source))]
-        return samples_of(parts, name, findings)
+        parts, first = list(_parts(source, state)), _first(source)
+        findings = [*state.findings, *_texts(state, first)]
+        return records.looked_at(samples_of(parts, name, findings), state, first)
 
 
 def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
@@ -88,9 +88,12 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
             about.append(part.about)
             yield part.run
 
-    numbered = records.is_numbered(state.shape, first)
-    return (NumberedRun if numbered else RunStream)(
-        name, batches, order="listed", about=lambda: join_about(about)
+    return RunStream(
+        name,
+        batches,
+        order="listed",
+        about=lambda: join_about(about),
+        **records.first_look(state, first, "retrieved"),
     )
 
 
@@ -114,13 +117,13 @@ def _begin(source: Source, role: str) -> State:
 
 
 def _first(source: Source) -> list[Entry]:
-    """Return the first record alone, if there is one."""
-    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), 1))
+    """Return the first records, by which others are judged."""
+    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), records.FIRST))
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
     """Say which fields of texts served as ids, judging by the first record."""
-    found = records.texts_as_ids(state, first)
+    found = records.texts_as_ids(state, first[:1])
     return [replace(finding, count=state.records) for finding in found]
 
 

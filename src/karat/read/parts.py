@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import EMPTY_ITEM, Gold, Run
+from karat.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Samples
@@ -64,6 +64,13 @@ class State:
             return None
         return str(names.filter(names.is_duplicated())[0])
 
+    def nth(self, question: str) -> str:
+        """Return a name for a question that no record had before: a number behind the others."""
+        name, again = question, 2
+        while name in self.known():
+            name, again = f"{question} ({again})", again + 1
+        return name
+
     @property
     def last_wins(self) -> bool:
         """Whether of two records of one query the later counts."""
@@ -78,7 +85,9 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
     for entry in entries:
         state.records = entry.number
         try:
-            parsed = parse(entry, state.shape, state.role, texts=state.reading.texts)
+            parsed = parse(entry, state.shape, state.role, state.reading)
+            if parsed.named_by == "question":
+                parsed = parsed._replace(query=state.nth(parsed.query))
             if parsed.query in known:
                 if not state.last_wins:
                     raise twice(parsed.query, entry.where())
@@ -103,16 +112,19 @@ def _part(records: list[Parsed], state: State) -> Part:
         if not record.units:  # an empty list is a row without a document
             run.append((record.query, *nothing))
         for places in record.items:
-            blank = [place.doc for place in places if not place.doc.strip()]
-            if blank or not places:
-                flaws[record.query] = f"{blank[0]!r} is not an id" if blank else EMPTY_ITEM
+            blank = [place for place in places if not place.doc.strip()]
+            if blank:
+                no_id = f"{blank[0].doc!r} is not an id"
+                flaws[record.query] = no_id if blank[0].text is None else TEXT_ITEM
+            elif not places:
+                flaws[record.query] = EMPTY_ITEM
             state.items += 1
             key = state.items if len(places) > 1 else None
             gold.extend((record.query, doc, grade, key, *facts) for doc, grade, *facts in places)
     return Part(
         _frame(run, RUN, state),
         _frame(gold, GOLD, state),
-        kept_about(_table([record.about for record in records]), state),
+        kept_about(_table([{"query": each.query} | each.about for each in records]), state),
         flaws,
     )
 

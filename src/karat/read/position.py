@@ -1,44 +1,77 @@
-"""Records without an id: their position joins them with the gold."""
+"""Records without an id: their question, or else their position, joins them with the gold."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
+from karat.read.record import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from karat.data import Gold, NamedBy, RunStream
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberedRun(RunStream):
-    """A run whose records carry no id: their queries are called 1, 2, …"""
+def join_queries(
+    stream: RunStream, gold: Gold, reopen: Callable[[NamedBy], RunStream]
+) -> RunStream:
+    """Return a run whose queries are named as the gold names them.
+
+    Where one side has ids and the other only questions, the questions join them; where one side
+    has neither, the first record goes with the first query and so on. `reopen` reads the run again
+    with queries that are named by something else.
+    """
+    if stream.named_by == gold.named_by or not gold.queries.height:
+        return stream
+    if stream.named_by == "id":
+        asking = reopen("question") if gold.named_by == "question" else stream
+        return asking if asking.named_by == "question" else stream
+    if stream.named_by == "question" and gold.named_by == "id":
+        if "question" in gold.queries.columns:
+            return _by_question(stream, gold)
+        first = next(iter(stream.batches()), None)
+        if first is not None and (gold.find(first["query"]) >= 0).any():
+            return stream  # the ids of the gold are the questions
+    return _by_position(reopen("position"), gold)
 
 
-def join_by_position(stream: RunStream, gold: Gold) -> RunStream:
-    """Give the records of a numbered run the ids of the gold, the first to the first and so on.
+def _by_question(stream: RunStream, gold: Gold) -> RunStream:
+    """Give the records of a run the ids under which the gold asks the same questions."""
+    names = gold.queries["query"]
+    asked = pl.Series(
+        [text and one_line(text) for text in gold.queries["question"].cast(pl.String)],
+        dtype=pl.String,
+    )
+    nth = pl.int_range(1, pl.len() + 1).over("asked")
+    numbered = pl.when(nth == 1).then("asked").otherwise(pl.format("{} ({})", "asked", nth))
+    table = pl.DataFrame({"asked": asked, "name": names}).select(numbered, "name").drop_nulls()
 
-    Where the gold itself is numbered, or its ids are such numbers, there is nothing to do. If
-    broken records were left out, the last ones may be among them.
+    def named(rows: pl.DataFrame) -> pl.DataFrame:
+        changed = rows["query"].replace(table["asked"], table["name"])
+        return rows.with_columns(query=changed)
+
+    return _renamed(stream, named, "question", names)
+
+
+def _by_position(stream: RunStream, gold: Gold) -> RunStream:
+    """Give the records of a run the ids of the gold, the first to the first and so on.
+
+    If the ids of the gold are such positions themselves, there is nothing to do. If broken records
+    were left out, the last ones may be among them.
     """
     names = gold.queries["query"]
-    if not isinstance(stream, NumberedRun) or not len(names) or _are_numbers(names):
+    if stream.named_by != "position" or _are_numbers(names):
         return stream
-    finding = Finding(
-        "joined-by-position",
-        len(names),
-        tuple(names.head(EXAMPLES)),
-        "record of the run without an id: joined with the gold by its position",
-        "give every record the id of its query",
-    )
-
     skipped = any(found.kind == "skipped-record" for found in stream.findings)
+
+    def named(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(query=names.gather(rows["query"].cast(pl.Int64) - 1))
 
     def batches() -> Iterator[pl.DataFrame]:
         last = 0
@@ -47,21 +80,40 @@ def join_by_position(stream: RunStream, gold: Gold) -> RunStream:
             last = max(last, int(number.max() or 0))  # type: ignore[arg-type]
             if last > len(names):
                 raise _uneven(stream.name, f"more than {len(names)}", len(names))
-            yield _named(rows, names)
+            yield rows
         if last < len(names) and not skipped:
             raise _uneven(stream.name, str(last), len(names))
 
+    return _renamed(replace(stream, batches=batches), named, "position", names)
+
+
+def _renamed(
+    stream: RunStream,
+    named: Callable[[pl.DataFrame], pl.DataFrame],
+    by: NamedBy,
+    names: pl.Series,
+) -> RunStream:
+    """Return the run with other names, and the finding that says so."""
+
     def about() -> pl.DataFrame | None:
         found = stream.about()
-        return None if found is None else _named(found, names)
+        return None if found is None else named(found)
 
-    findings = (*stream.findings, finding)
-    return RunStream(stream.name, batches, stream.order, findings, about=about)
-
-
-def _named(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
-    """Put ids in the place of positions."""
-    return rows.with_columns(query=names.gather(rows["query"].cast(pl.Int64) - 1))
+    finding = Finding(
+        f"joined-by-{by}",
+        len(names),
+        tuple(names.head(EXAMPLES)),
+        f"record of the run without an id: joined with the gold by its {by}",
+        "give every record the id of its query",
+    )
+    return replace(
+        stream,
+        batches=lambda: map(named, stream.batches()),
+        findings=(*stream.findings, finding),
+        whole=None,
+        about=about,
+        named_by="id",
+    )
 
 
 def _are_numbers(names: pl.Series) -> bool:

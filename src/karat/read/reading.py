@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
+    from karat.data import NamedBy
     from karat.errors import InputError
 
 
@@ -16,6 +17,7 @@ class Reading:
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
     texts and the character offsets beside the ids, which matching by text needs. `about` keeps all
     that a run says about its queries, such as the questions, and not only what its timing needs.
+    `names` says what names a query first; a record that lacks it goes by the next best.
 
     >>> from karat.errors import InputError
     >>> reading = Reading(skip=True)
@@ -24,16 +26,24 @@ class Reading:
     ('run.jsonl, line 7: not valid JSON',)
     """
 
-    def __init__(self, *, skip: bool = False, texts: bool = False, about: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        skip: bool = False,
+        texts: bool = False,
+        about: bool = False,
+        names: NamedBy = "id",
+    ) -> None:
         self.skip = skip
         self.texts = texts
         self.about = about
+        self.names = names
         self._count = 0
         self._first: list[InputError] = []
 
     def afresh(self) -> Reading:
         """Return the same choices for another pass over the input."""
-        return Reading(skip=self.skip, texts=self.texts, about=self.about)
+        return Reading(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""

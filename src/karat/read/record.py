@@ -15,6 +15,8 @@ from karat.read.shapes import ROLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.data import NamedBy
+    from karat.read.reading import Reading
     from karat.read.shapes import Shape
 
 SIDES = ("query", "retrieved", "gold")
@@ -47,6 +49,7 @@ class Parsed(NamedTuple):
     units: list[Place]
     items: list[list[Place]]  # the places of an item are interchangeable
     about: dict[str, Any]
+    named_by: NamedBy = "id"
 
 
 def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
@@ -55,16 +58,16 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
 
 
-def parse(entry: Entry, shape: Shape, role: str, *, texts: bool = False) -> Parsed:
+def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
     """Read a record of a shape, with its texts if they are wanted; errors say where it stands."""
     try:
-        return _parse(entry, shape, ROLES[role], texts=texts)
+        return _parse(entry, shape, ROLES[role], reading)
     except InputError as error:
         raise InputError(error.what, where=entry.where(), fix=error.fix) from None
 
 
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -> Parsed:
-    record = entry.value
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: Reading) -> Parsed:
+    record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(
             f"record {entry.number} is a {type(record).__name__}, not an object",
@@ -74,7 +77,12 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -
         fields = shape.native(record, cells=entry.cells, texts=texts)
     except InputError as error:
         raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
-    query = identifier(fields.get("query", entry.number), "")
+    named_by = name_of(fields, reading.names)
+    query = {
+        "id": lambda: identifier(fields["query"], ""),
+        "question": lambda: one_line(fields["question"]),
+        "position": lambda: str(entry.number),
+    }[named_by]()
     units: list[Place] = []
     items: list[list[Place]] = []
     for side in sides:
@@ -85,7 +93,23 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], *, texts: bool) -
         units = [_unit(unit, query, texts=texts) for unit in entries]
     if "gold" in sides:
         items = list(_items(fields["gold"], query, texts=texts))
-    return Parsed(query, units, items, {"query": query} | _describe(fields))
+    return Parsed(query, units, items, _describe(fields), named_by)
+
+
+def name_of(fields: Mapping[str, Any], first: NamedBy) -> NamedBy:
+    """Tell what names the query of a record under karat's names: what is asked for, if it can."""
+    question = fields.get("question")
+    asks = isinstance(question, str) and bool(question.strip())
+    if first == "position":
+        return "position"
+    if "query" in fields and not (asks and first == "question"):
+        return "id"
+    return "question" if asks else "position"
+
+
+def one_line(question: str) -> str:
+    """Return a question as the name of its query: without line breaks and double spaces."""
+    return " ".join(question.split())
 
 
 def _in_order(retrieved: object, query: str) -> Iterable[object]:
@@ -134,7 +158,7 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[Place]:
         return
     grade = _grade(entry.get("grade", 1), query)
     text = _text(entry, query)
-    docs = entry.get("docs", entry.get("doc", text if texts else None))
+    docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
     for doc in [] if docs is None else _several(docs):
         yield Place(_doc(doc, query), grade, text, *_offsets(entry, query))
 

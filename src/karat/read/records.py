@@ -9,22 +9,25 @@ are interchangeable. Every other field describes the query, to slice results by.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
-from itertools import chain
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.parts import State, gold_of, read_part, run_of, samples_of
-from karat.read.position import NumberedRun
 from karat.read.reading import STRICT, Reading
-from karat.read.record import Entry, entries
+from karat.read.record import Entry, entries, name_of
 from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
 if TYPE_CHECKING:
     from karat.data import Gold, Run, RunStream
     from karat.read.format import Samples
+
+FIRST = 10  # records by which it is told what the others are like
+CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"}
 
 
 def run(
@@ -63,7 +66,8 @@ def read_gold(given: Iterable[Entry], reading: Reading) -> Gold:
     """Return the gold of entries."""
     state, listed = begin(given, "gold", reading)
     part = read_part(listed, state)
-    return gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
+    found = gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
+    return replace(found, **first_look(state, listed, "gold"))
 
 
 def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples:
@@ -71,7 +75,16 @@ def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples
     state, listed = begin(given, "samples", reading)
     part = read_part(listed, state)
     findings = [*state.findings, *texts_as_ids(state, listed)]
-    return samples_of([part], name, findings)
+    return looked_at(samples_of([part], name, findings), state, listed)
+
+
+def looked_at(samples: Samples, state: State, listed: list[Entry]) -> Samples:
+    """Return run and gold that remember what their first records tell."""
+    return replace(
+        samples,
+        run=replace(samples.run, **first_look(state, listed, "retrieved")),
+        gold=replace(samples.gold, **first_look(state, listed, "gold")),
+    )
 
 
 def begin(given: Iterable[Entry], role: str, reading: Reading) -> tuple[State, list[Entry]]:
@@ -97,18 +110,26 @@ def tell_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
 
 
 def stream_of(whole: Run, state: State, listed: list[Entry]) -> RunStream:
-    """Return a run as a stream, which remembers whether its queries are but numbers."""
-    stream = whole.stream()
-    if is_numbered(state.shape, listed):
-        return NumberedRun(*(getattr(stream, field.name) for field in fields(stream)))
-    return stream
+    """Return a run as a stream, which remembers what its first records tell."""
+    return replace(whole.stream(), **first_look(state, listed, "retrieved"))
 
 
-def is_numbered(shape: Shape, listed: Iterable[Entry]) -> bool:
-    """Tell whether the first record carries no id."""
-    values = (entry.value for entry in listed)
-    first = next((value for value in values if isinstance(value, Mapping)), None)
-    return first is not None and "query" not in shape.pick(first)
+def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, Any]:
+    """Tell by the first records what names their queries, and what one side carries beside ids."""
+    values = (entry.value for entry in islice(listed, FIRST))
+    records = [value for value in values if isinstance(value, Mapping)]
+    if not records:
+        return {}
+    picked = state.shape.pick(records[0])
+    fields = {name: records[0][field] for name, field in picked.items()}
+    carries: set[str] = set()
+    for record in records:
+        with contextlib.suppress(InputError):  # which is said where the record is read
+            given = state.shape.native(record, texts=True).get(side)
+            entries = given if isinstance(given, list | tuple) else ()
+            keys = {key for entry in entries if isinstance(entry, Mapping) for key in entry}
+            carries |= {CARRIED[key] for key in keys & CARRIED.keys()}
+    return {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
 
 
 def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:

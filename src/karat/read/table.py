@@ -5,6 +5,7 @@ Columns are found by the names people give them; ids stay text, so that 007 does
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -61,7 +62,14 @@ def gold_of(table: pl.DataFrame, where: str, reading: Reading = STRICT) -> Gold:
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
     queries = rows.select("query").unique(maintain_order=True)
-    return Gold.build(rows, queries=queries)
+    return replace(Gold.build(rows, queries=queries), carries=carried(table.columns))
+
+
+def carried(columns: list[str]) -> frozenset[str]:
+    """Tell what a table carries beside ids."""
+    known = known_columns(columns).keys()
+    kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
+    return frozenset(kind for kind, names in kinds.items() if names <= known)
 
 
 def frame(data: object) -> pl.DataFrame | None:

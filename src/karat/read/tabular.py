@@ -59,7 +59,7 @@ class Table(Format):
                 except pl.exceptions.PolarsError as error:
                     raise _broken(error, where) from None
 
-        return RunStream(name, batches, order)
+        return RunStream(name, batches, order, carries=tables.carried(head.columns))
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""

@@ -76,11 +76,10 @@ def sentence(account: Account) -> str:
 def _outcome(account: Account) -> str:
     """Write the value, and what the quotient was if the measure makes something else of it."""
     value, quotient = number(account.value), account.quotient
-    if quotient is None:
-        return f", which counts as {value}"
-    if account.value is not None and abs(quotient - account.value) <= SAME:
+    if quotient is not None and abs(quotient - (account.value or 0.0)) <= SAME:
         return f" = {value}"
-    return f" = {number(quotient)}, {account.limit or 'which counts as'}: {value}"
+    shown = "" if quotient is None else f" = {number(quotient)}"
+    return shown + (f", {account.limit}: {value}" if account.limit else f", counted as {value}")
 
 
 def heading(told: Explanation) -> str:

@@ -40,8 +40,10 @@ def load(folder: str | os.PathLike[str]) -> Result:
         judge=manifest["judge"],
         ids=manifest["ids"],
         inputs=tuple(
-            store.Input(entry["role"], entry["kind"], entry["path"]) for entry in manifest["inputs"]
+            store.Input(**{**entry, "sha256": entry["sha256"] or ""})
+            for entry in manifest["inputs"]
         ),
+        origin={name: manifest[name] for name in ("created", "versions")},
         about=_by_run(tables.get("about")),
         listed=_by_run(tables.get("listed")),
         verdicts=tables.get("verdicts"),

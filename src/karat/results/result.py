@@ -57,6 +57,7 @@ class Result:
     judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
     listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
     verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
+    origin: Mapping[str, Any] = field(default_factory=dict)  # when and by what it was saved
 
     @property
     def runs(self) -> list[str]:

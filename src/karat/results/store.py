@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
 import platform
+import secrets
 import shutil
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,13 +17,12 @@ import numpy as np
 import polars as pl
 
 import karat
-from karat.errors import InputError, SaveError
+from karat.errors import SaveError
 from karat.read.source import Source
 from karat.relation import Relation
-
-MANIFEST = "manifest.json"
-LAYOUT = 2  # raised when the files change so that other versions cannot read them
-NEEDED, PERHAPS = ("queries", "relation"), ("about", "listed", "verdicts")
+from karat.results.ownership import SUMMARY, TABLES, real_path
+from karat.results.sealed import LAYOUT, opened, seal, write_json
+from karat.results.swap import replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,7 @@ class Input:
     role: str
     kind: str
     path: str | None = None
+    sha256: str | None = None  # as it was saved, empty if nobody knows; None: not saved yet
 
     @classmethod
     def of(cls, role: str, data: object) -> Input:
@@ -43,9 +43,10 @@ class Input:
 
     def as_dict(self) -> dict[str, str | None]:
         """Return what the manifest says about it, with the hash of a file that still exists."""
-        known = self.path is not None and Path(self.path).is_file()
-        sha256 = Source(Path(self.path)).sha256() if known and self.path else None
-        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256}
+        sha256 = self.sha256
+        if sha256 is None and self.path is not None and Path(self.path).is_file():
+            sha256 = Source(Path(self.path)).sha256()
+        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
 
 
 def write_folder(
@@ -54,98 +55,78 @@ def write_folder(
     summary: list[dict[str, Any]],
     tables: dict[str, pl.DataFrame],
 ) -> Path:
-    """Write a result folder: to a temporary name first, then renamed."""
-    target = Path(folder)
-    if _is_foreign(target):
-        raise SaveError(
-            "the folder exists and holds something that is not a karat result",
-            where=str(target),
-            fix="name a new folder",
-        )
-    draft: Path | None = None
-    made = [parent for parent in target.parents if not parent.exists()]
+    """Write a result folder, whole or not at all; it replaces nothing but a result."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        _write_json(draft / "summary.json", summary)
-        for name, table in tables.items():
-            table.write_parquet(draft / f"{name}.parquet")
-        _write_json(draft / MANIFEST, _origin() | manifest)
-        draft.chmod(0o755)
-        _swap(draft, target)
+        with replacing(folder) as draft:
+            write_json(draft / SUMMARY, summary)
+            for name, table in tables.items():
+                table.write_parquet(draft / f"{name}.parquet")
+            seal(draft, _origin() | manifest)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SaveError(
             f"the result could not be saved: {reason}",
-            where=str(target),
+            where=os.fspath(folder),
             fix="nothing was written; free some space or name another folder",
         ) from error
-    finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
-        with contextlib.suppress(OSError):  # a folder that holds the result stays
-            for parent in made:
-                parent.rmdir()
-    return target
+    return Path(folder)
 
 
 def read_folder(
     folder: str | os.PathLike[str],
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    """Read a result folder: the manifest and the tables by name."""
-    path = Path(folder)
-    try:
-        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        layout = manifest.get("layout")
-        tables = {name: pl.read_parquet(path / f"{name}.parquet") for name in NEEDED}
-        tables |= {
-            name: pl.read_parquet(path / f"{name}.parquet")
-            for name in PERHAPS
-            if (path / f"{name}.parquet").is_file()
+    """Read a result folder: the manifest and the tables by name, as they were saved."""
+    with opened(Path(folder)) as (manifest, files):
+        return manifest, {
+            name: pl.read_parquet(files[f"{name}.parquet"])
+            for name in TABLES
+            if name != "per_query" and f"{name}.parquet" in files  # values are measured anew
         }
-    except (OSError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
-        raise InputError(
-            f"this is not a complete karat result: {error}",
-            where=str(path),
-            fix="name a folder written by result.save() or `karat score --save`",
-        ) from None
-    if layout != LAYOUT:
-        raise InputError(
-            f"the result has layout {layout}, this karat reads {LAYOUT}",
-            where=str(path),
-            fix=f"use karat {manifest.get('versions', {}).get('karat', 'of another version')}",
-        )
-    return manifest, tables
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file whole or not at all."""
-    target = Path(path)
-    draft: str | None = None
+    """Write a text file whole or not at all; letters that UTF-8 cannot write are escaped."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all; of a link it is the file that the link points to."""
+    target = real_path(path)
+    draft = target.with_name(f".karat-{secrets.token_hex(8)}")
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_text(text, encoding="utf-8", newline="")  # a pipe or /dev/null stays one
+        if _is_stream(path):
+            Path(path).write_bytes(content)
             return
-        handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(target)
+        draft.write_bytes(content)
+        if target.exists():
+            if not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            shutil.copymode(target, draft)
+        draft.replace(target)
     except OSError as error:
         raise SaveError(
             f"the file could not be written: {error.strerror}",
-            where=str(target),
+            where=os.fspath(path),
             fix="nothing was written; free some space or name another file",
         ) from error
     finally:
-        if draft is not None:
-            Path(draft).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether this is a pipe, a device or the like, which must not be replaced by a file."""
+    place = Path(path)
+    if place.absolute().parts[1:2] in (("dev",), ("proc",)):  # /dev/stdout may lead to a file
+        return True
+    return place.exists() and not place.is_file() and not place.is_dir()
 
 
 def _origin() -> dict[str, Any]:
     """Return when and by what a result is written."""
     return {
         "layout": LAYOUT,
+        "id": secrets.token_hex(8),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {
             "karat": karat.__version__,
@@ -154,10 +135,6 @@ def _origin() -> dict[str, Any]:
             "numpy": np.__version__,
         },
     }
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
@@ -248,26 +225,3 @@ def _chunks_of(rows: pl.DataFrame) -> dict[str, Any]:
 def _flat(lists: pl.Series) -> pl.Series:
     """Return the elements of all lists; an empty list has none."""
     return lists.filter(lists.list.len() > 0).explode()
-
-
-def _swap(draft: Path, target: Path) -> None:
-    """Put the new folder in the place of the old one, if there is one."""
-    if not target.exists():
-        draft.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    target.rename(old / "old")
-    try:
-        draft.rename(target)
-    except OSError:
-        (old / "old").rename(target)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _is_foreign(path: Path) -> bool:
-    """Tell whether something else than a result stands in the way."""
-    if not path.exists() or (path / MANIFEST).is_file():
-        return False
-    return not path.is_dir() or any(path.iterdir())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ from karat.errors import InputError, OptionError
 from karat.findings import EXAMPLES, Finding, merge_findings
 from karat.keys import query_index
 from karat.read import load_run
-from karat.read.position import join_by_position
+from karat.read.position import join_queries
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats, Gold, Ints
+    from karat.data import Bools, Floats, Gold, Ints, RunStream
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,8 @@ class Pool:
     def of(cls, runs: Sequence[object] | Pool, gold: Gold | None = None) -> Pool:
         """Pool runs, each anything that `karat.load_run` reads.
 
-        With a gold, runs whose records carry no query id are joined with it by position.
+        With a gold, runs whose records carry no query id are joined with it by their questions,
+        or else by position.
 
         >>> pool = Pool.of([{"q": ["a", "b"]}, {"q": ["b", "c"]}])
         >>> pool.doc.to_list(), pool.rank.tolist()
@@ -49,10 +50,7 @@ class Pool:
         """
         if isinstance(runs, Pool):
             return runs
-        streams = [load_run(run) for run in _several(runs)]
-        if gold is not None:
-            streams = [join_by_position(stream, gold) for stream in streams]
-        loaded = [stream.collect() for stream in streams]
+        loaded = [_opened(run, gold).collect() for run in _several(runs)]
         queries = pl.concat([run.rows["query"] for run in loaded]).unique(maintain_order=True)
         numbers = {name: number for number, name in enumerate(queries)}
         lists = [_in_rank_order(run, query_index(run.rows["query"], numbers)) for run in loaded]
@@ -142,6 +140,14 @@ def _changes(values: Ints | Floats) -> Bools:
 def _latest(marks: Bools) -> Ints:
     """Return for each place the place of the last mark up to it."""
     return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
+
+
+def _opened(data: object, gold: Gold | None) -> RunStream:
+    data = list(data) if isinstance(data, Iterator) else data
+    stream = load_run(data)
+    if gold is None:
+        return stream
+    return join_queries(stream, gold, lambda names: load_run(data, names=names))
 
 
 def _several(runs: object) -> Sequence[object]:

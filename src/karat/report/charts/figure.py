@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import OptionError, SaveError
+from karat.errors import OptionError
 from karat.report.charts.palette import LIGHT, fixed_css
-from karat.results.store import write_text
+from karat.results.store import write_bytes, write_text
 
 if TYPE_CHECKING:
     from karat.report.layout import Grid
@@ -57,20 +56,7 @@ def write_image(figure: Figure, path: str) -> None:
         return
     if kind != ".png":
         raise OptionError(f"{path} is no image that karat writes", fix="name an .svg or a .png")
-    content = png(figure)
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(target)
-    except OSError as error:
-        raise SaveError(
-            f"the image could not be written: {error.strerror}",
-            where=path,
-            fix="nothing was written; name another file",
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    write_bytes(path, png(figure))
 
 
 def png(figure: Figure) -> bytes:

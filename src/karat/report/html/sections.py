@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
@@ -12,7 +10,6 @@ from karat.report.charts.svg import text
 from karat.report.html.insights import insights
 from karat.report.html.markup import definitions, figure, scroll
 from karat.report.layout import interval, number
-from karat.results.store import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -198,11 +195,10 @@ def provenance(panel: Panel) -> str:
 
 def _made(system: System) -> list[tuple[str, str]]:
     result = system.result
-    manifest = _manifest(system)
-    versions = manifest.get("versions", {"karat": __version__})
+    versions = result.origin.get("versions", {"karat": __version__})
     pairs = [
         ("folder", system.given),
-        ("made", str(manifest.get("created", ""))),
+        ("made", str(result.origin.get("created", ""))),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
         ("run", system.run),
         ("dialect", result.dialect),
@@ -212,26 +208,15 @@ def _made(system: System) -> list[tuple[str, str]]:
         ("intervals", _methods(result.interval)),
     ]
     pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
-    for entry in manifest.get("inputs", [each.as_dict() for each in result.inputs]):
-        sha256 = f" · sha256 {entry['sha256'][:16]}…" if entry.get("sha256") else ""
-        pairs.append((entry["role"], f"{entry['path'] or entry['kind']}{sha256}"))
+    for each in result.inputs:
+        sha256 = each.as_dict()["sha256"]
+        known = f" · sha256 {sha256[:16]}…" if sha256 else ""
+        pairs.append((each.role, f"{each.path or each.kind}{known}"))
     timing = result.timing.get(system.run)
     if timing is not None and timing.p50 is not None:
         told = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
         pairs.append(("latency", told))
     return [(name, each) for name, each in pairs if each]
-
-
-def _manifest(system: System) -> dict[str, Any]:
-    if not system.given:
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(
-            (Path(system.given) / MANIFEST).read_text(encoding="utf-8")
-        )
-    except (OSError, ValueError):
-        return {}
-    return found
 
 
 def _relations(settings: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:

@@ -1,0 +1,63 @@
+"""G: gain, discounted by how far the list has fallen behind the ideal one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.dcg import DCG
+from karat.measures.gain import gains
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.running import running_sums
+from karat.relation import ANY_GAIN
+
+if TYPE_CHECKING:
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class NormalisedGain(DCG):
+    """The gain of each item found ÷ log2(2 + what the list lost so far), ÷ all gain there is.
+
+    What was lost down to a rank is the gain of the ideal list down to there, where every rank
+    counts at least 1, minus the gain of the list itself. A perfect list loses nothing and scores
+    1, however long; after it a miss costs 1 a rank. An experimental measure between AP and nDCG:
+    what a hit is worth depends on the hits above it, not on its rank alone.
+
+    `gain` is that of nDCG: linear (default), exp, or a table such as 0:1:3.
+
+    Citation: trec_eval, measure `G` (Buckley, 2008).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b"]}, {"q": {"a": 2, "b": 2}}
+    >>> round(evaluate(run, gold, measures=["G"])["G"], 6)  # (2 ÷ 1 + 2 ÷ log2 3) ÷ 4
+    0.815465
+    """
+
+    name: ClassVar[str] = "G"
+    aliases: ClassVar = {"normalised_gain": {}, "normalized_gain": {}}
+    at: ClassVar[str | None] = None
+    unit_interval: ClassVar[bool] = True
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a perfect list over it
+
+    def terms(self, relation: Relation) -> Terms:
+        """Add up the gains of the items, each ÷ log2(2 + the gain lost so far)."""
+        hits = relation.credits(ANY_GAIN)
+        gained = gains(self.gain, relation.item_grade.take(hits.item))
+        so_far = running_sums(gained, relation.count(hits.query))
+        _, _, item = relation.ideal()
+        items = np.diff(relation.item_offset)
+        above_one = np.maximum(gains(self.gain, relation.item_grade.take(item)) - 1, 0)
+        last = relation.item_offset[hits.query] + np.minimum(hits.rank, items[hits.query]) - 1
+        ideal = hits.rank + running_sums(above_one, items)[last]
+        # a unit that covers several items may gain more than any one item of the ideal list
+        lost = np.maximum(ideal - so_far, 0)
+        return Terms(hits.query, hits.rank, gained / np.log2(2 + lost))
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the gain of all items."""
+        gained = gains(self.gain, relation.item_grade)
+        return Divisor("gain of all items", relation.total(relation.item_query, gained))

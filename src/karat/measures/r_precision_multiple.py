@@ -1,0 +1,58 @@
+"""Precision at a multiple of the number of relevant items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from karat.measures.measure import Divisor, Measure, Terms, register
+
+if TYPE_CHECKING:
+    from karat.data import Floats, Ints
+    from karat.relation import Relation
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RPrecisionMultiple(Measure):
+    """Precision at rank ⌊m · R + 0.9⌋, where R is the query's number of relevant items.
+
+    The number behind @ is the multiple m, not a cutoff; at 1 it is R-precision. Several multiples
+    side by side tell systems that are good at the top from those that find more further down.
+    Where the rank is 0, the value is 0.
+
+    Citation: trec_eval, measure `Rprec_mult`.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> evaluate(run, gold, measures=["Rprec_mult@0.5", "Rprec_mult_2.00"]).values
+    {'Rprec_mult@0.5': 1.0, 'Rprec_mult@2': 0.5}
+    """
+
+    multiple: float = 1.0
+    rel: float = 1.0
+
+    name: ClassVar[str] = "Rprec_mult"
+    aliases: ClassVar = {"Rprec_mult_{multiple}": {}}
+    at: ClassVar[str | None] = "multiple"
+
+    def __post_init__(self) -> None:
+        """Check the multiple."""
+        super().__post_init__()
+        self.require(0 < self.multiple < float("inf"), "multiple", "is a number above 0")
+
+    def terms(self, relation: Relation) -> Terms:
+        """Count the relevant units down to the multiple of R."""
+        hits = relation.units(self.rel)
+        inside = hits.rank <= self._rank(relation)[hits.query]
+        return Terms(hits.query[inside], hits.rank[inside])
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the multiple of R, rounded."""
+        return Divisor("relevant items × multiple, rounded", np.maximum(self._rank(relation), 1))
+
+    def _rank(self, relation: Relation) -> Ints:
+        rank: Floats = np.floor(self.multiple * relation.relevant(self.rel) + 0.9)
+        return np.minimum(rank, 2.0**53).astype(np.int64)  # no more than an integer can hold

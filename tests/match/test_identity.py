@@ -1,0 +1,105 @@
+"""What tells units apart belongs to the relation: texts or places for texts, ids for ids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import karat
+from tests.sample import kinds
+
+MANUAL = ("Press the red button.", "Press the red button.", "Charging takes four hours.")
+SAMPLE = {
+    "query": "q",
+    "question": "How long does charging take?",
+    "reference": "Charging takes four hours.",
+    "retrieved": [{"doc": "manual.md", "text": text} for text in MANUAL],
+    "gold": [{"doc": "manual.md", "text": MANUAL[2]}],
+}
+TEXT_RELATIONS = [
+    "exact",
+    "exact-sentence",
+    "rouge",
+    "rouge-sentence",
+    "containment",
+    "words",
+    "semantic",
+]
+
+
+@pytest.mark.parametrize("by", TEXT_RELATIONS)
+def test_chunks_that_share_a_document_are_not_repetitions(by: str) -> None:
+    """Also when another query of the batch repeats a text."""
+    other = SAMPLE | {"query": "other"}
+    plain = SAMPLE | {"query": "plain", "retrieved": SAMPLE["retrieved"][1:]}  # type: ignore[index]
+    result = karat.evaluate([SAMPLE, other, plain], measures="recall@5", by=by)
+    assert result["recall@5"] == 1
+    assert kinds(result).get("duplicate-document", 0) == 2
+
+
+def test_places_in_one_document_are_not_repetitions() -> None:
+    corpus = {"manual.md": " ".join(MANUAL)}
+    places = [(0, 21), (0, 21), (44, 70)]
+    retrieved = [{"doc": "manual.md", "start": start, "end": end} for start, end in places]
+    sample = {"query": "q", "retrieved": retrieved, "gold": retrieved[2:]}
+    for by in ("spans", "span-words"):
+        assert karat.evaluate([sample], measures="recall", by=by, corpus=corpus)["recall"] == 1
+
+
+def test_a_judge_sees_chunks_that_share_a_document() -> None:
+    result = karat.judge([SAMPLE], ["context_recall", "context_precision"], judge="local:text")
+    assert result.values == {"context_recall": 1, "context_precision": pytest.approx(1 / 3)}
+
+
+def test_lost_quotes_of_one_document_are_items_of_their_own() -> None:
+    corpus = {"manual.md": " ".join(MANUAL)}
+    gold = [{"doc": "manual.md", "text": text} for text in (MANUAL[2], "Never said.", "Nor this.")]
+    sample = {"query": "q", "retrieved": [{"doc": "manual.md", "text": MANUAL[2]}], "gold": gold}
+    result = karat.evaluate([sample], measures="recall", by="spans", corpus=corpus)
+    assert result["recall"] == pytest.approx(1 / 3)
+
+
+def test_what_stands_nowhere_is_not_taken_for_a_place() -> None:
+    sample = {
+        "query": "q",
+        "retrieved": ["a[0:9]", {"doc": "b", "start": 0, "end": 9}],
+        "gold": [{"doc": "a", "start": 0, "end": 9}],
+    }
+    assert karat.evaluate([sample], measures="recall", by="spans")["recall"] == 0
+
+
+QUOTES = {
+    "query": "q",
+    "retrieved": [{"doc": "m#1", "text": "a b"}],
+    "gold": [
+        {"doc": "m#1", "text": "a b"},
+        {"doc": "m#1", "text": "c d"},
+        {"doc": "x#1", "text": "e f"},
+    ],
+}
+
+
+@pytest.mark.parametrize("ids", ["identity", "chunk-to-doc"])
+def test_a_document_that_the_gold_quotes_twice_is_one_id(ids: str) -> None:
+    """Whether or not texts are read for another measure, or kept for a report."""
+    values = [
+        karat.evaluate([QUOTES], measures="recall", ids=ids)["recall"],
+        karat.evaluate([QUOTES], measures="recall", ids=ids, keep=5)["recall"],
+        karat.evaluate([QUOTES], measures=["recall", "recall/exact"], ids=ids)["recall"],
+    ]
+    assert values == [0.5, 0.5, 0.5]
+
+
+def test_normalised_ids_leave_texts_alone() -> None:
+    for ids in ("identity", "chunk-to-doc", lambda _: "all the same"):
+        result = karat.evaluate([QUOTES], measures="recall", by="exact", ids=ids)
+        assert result["recall"] == pytest.approx(1 / 3)
+
+
+def test_a_changed_relation_is_worked_out_anew() -> None:
+    relation = karat.evaluate({"q": ["a", "x"]}, {"q": {"a": 1, "b": 1}}, "recall").relation("run")
+    assert relation.relevant(1).tolist() == [2]
+    changed = replace(relation, item_grade=np.array([1.0, 0.0]))
+    assert changed.relevant(1).tolist() == [1]
