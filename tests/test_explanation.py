@@ -167,7 +167,7 @@ def test_a_judged_number_is_explained_with_the_verdicts(name: str) -> None:
     assert account.divisor
     assert account.total / account.divisor == pytest.approx(account.value)
     assert told.judge == "local:text"
-    assert {said.aspect for said in told.verdicts} == {told.relation}
+    assert {said.aspect for said in told.verdicts} == {told.rankings[0].relation}
 
 
 def test_claims_say_which_chunk_supports_them_and_why() -> None:

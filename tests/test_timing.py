@@ -80,7 +80,7 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
     records = [{"query": "ab"[n], "retrieved": ["x"], "gold": ["x"], **said[n]} for n in (0, 1)]
     lines = tmp_path / "run.jsonl"
     lines.write_text("\n".join(map(json.dumps, records)))
-    given: dict[str, Any] = {
+    roles: dict[str, dict[str, Any]] = {
         "samples": {"run": records},
         "run": {"run": records, "gold": gold},
         "stream": {"run": lines, "gold": gold},
@@ -89,7 +89,8 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
             "gold": gold,
             "queries": [{"query": "ab"[n], **said[n]} for n in (0, 1)],
         },
-    }[role]
+    }
+    given = roles[role]
     with pytest.raises(
         InputError, match=r"no unit: (187|0) may be seconds or milliseconds"
     ) as stop:

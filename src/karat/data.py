@@ -135,15 +135,6 @@ class Gold:
         index = np.arange(first, first + len(names))
         return np.repeat(index, runs.struct.field("len").to_numpy())
 
-    def only(self, query: str) -> Gold:
-        """Return the gold of one query."""
-        mine = pl.col("query") == query
-        return Gold.build(
-            self.rows().filter(mine),
-            queries=self.queries.filter(mine),
-            flaws={name: flaw for name, flaw in self.flaws.items() if name == query},
-        )
-
     @property
     def member_query(self) -> Ints:
         """The query of each member."""

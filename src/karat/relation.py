@@ -296,7 +296,7 @@ class Relation:
             void=self.void.filter(keep),
             needed=self.needed,
             item_times=None if self.item_times is None else self.item_times[items],
-            **self._chunks_of(keep),  # type: ignore[arg-type]
+            **self._chunks_of(keep),
         )
 
     def _chunks_of(self, keep: Bools) -> dict[str, Ints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from karat.errors import KaratError, nearest
@@ -68,3 +68,31 @@ def spell_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     """Write the parameters that differ from their defaults, in parentheses."""
     given = [f"{name}={spell(value)}" for name, value in values.items() if value != defaults[name]]
     return f"({','.join(given)})" if given else ""
+
+
+def spell_relation(name: str, settings: Mapping[str, Any]) -> str:
+    """Write a relation with its parameters: those that were chosen, and always the threshold.
+
+    >>> spell_relation("rouge", {"threshold": 0.7, "text": "plain"})
+    'rouge(threshold=0.7)'
+    >>> spell_relation("containment(across=no)", {"text": "plain", "across": "no"})
+    'containment(across=no)'
+    """
+    plain, _, inside = name.removesuffix(")").partition("(")
+    given = {part.partition("=")[0] for part in inside.split(",")}
+    told = [
+        f"{each}={spell(value)}"
+        for each, value in settings.items()
+        if each in given or each == "threshold"
+    ]
+    return f"{plain}({','.join(told)})" if told else name
+
+
+def name_relations(relations: Iterable[str], before: str = " · by ") -> str:
+    """Name what matched in a heading, each relation once; plain ids go without saying.
+
+    >>> name_relations(["ids", "rouge(threshold=0.7)", "ids"]), name_relations(["ids"])
+    (' · by ids, rouge(threshold=0.7)', '')
+    """
+    told = list(dict.fromkeys(relations))
+    return "" if told in ([], ["ids"]) else before + ", ".join(told)

@@ -42,7 +42,7 @@ def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Karat) -> None
     done = cli("explain", path, "-q", "q1", "--by", "rouge-sentence", "-m", "P@1", "-m", "recall@2")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert "the list (5 units, by rouge-sentence)" in lines
+    assert "the list (5 units, by rouge-sentence(threshold=0.8))" in lines
     (hit,) = (line for line in lines if "✓ hit" in line)
     assert cells(hit, "   ") == [
         "2", "manual#2", "1", "Charging takes about four hours.", "✓ hit", "item 1",
@@ -50,10 +50,10 @@ def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Karat) -> None
     ]  # fmt: skip
     (near,) = (line for line in lines if "after four hours" in line)
     assert cells(near, "   ")[2:] == [
-        "2", "The battery is full after four hours of charging.", "?", "0.4000 item 1", "0.3333",
+        "2", "The battery is full after four hours of charging.", "·", "0.4000 item 1", "0.3333",
     ]  # fmt: skip
     assert any("= repeated" in line for line in lines)
-    assert "the gold (1 of 2 relevant items met)" in lines
+    assert "the gold (1 of 2 relevant items met, by rouge-sentence(threshold=0.8))" in lines
     assert "P@1 (karat) = (1.0000) ÷ 2 units retrieved = 0.5000" in done.out
 
 
@@ -71,17 +71,19 @@ def test_json(path: Path, cli: Karat) -> None:
     by = "rouge-sentence(threshold=0.4)"
     done = cli("explain", path, "--by", by, "-m", "recall@2", "--format", "json")
     (told,) = json.loads(done.out)["explanations"]
-    assert told["relation"] == by
-    assert [item["docs"] for item in told["items"]] == [
+    (ranking,) = told["rankings"]
+    assert ranking["relation"] == by
+    assert ranking["read_by"] == [["recall@2", "karat"]]
+    assert [item["docs"] for item in ranking["items"]] == [
         ["Charging takes about four hours."],
         ["Do not charge below zero."],
     ]
-    steps: list[dict[str, Any]] = told["ranking"]
+    steps: list[dict[str, Any]] = ranking["steps"]
     assert [(step["chunk"], step["mark"], step["covers"], step["scores"]) for step in steps] == [
-        (1, "unjudged", [], []),
+        (1, "miss", [], []),
         (1, "hit", [1], [[1, 1.0]]),
         (2, "again", [1], [[1, 0.4]]),
-        (2, "unjudged", [], []),
+        (2, "miss", [], []),
         (3, "repeated", [], []),
     ]
     assert steps[1]["text"] == "Charging takes about four hours."

@@ -112,7 +112,8 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
     server, judge = openai
     server.script = lambda _: chat("I would rather not say.")
     done = cli("score", samples, "-m", "context_recall", *judge, "--format", "json")
-    assert done.code == 0, done
+    assert done.code == 3, done
+    assert "not measured: context_recall (samples): no query has a value (failed: " in done.err
     [row] = json.loads(done.out)["summary"]
     assert (row["value"], row["failed"]) == (None, 1)
     assert len(server.calls) == 3
@@ -179,8 +180,9 @@ def test_one_budget_for_all_systems(
 ) -> None:
     server, judge = openai
     done = cli("compare", *two, "-m", "context_precision", *judge, "--max-calls", "1")
-    assert done.code == 0, done
+    assert done.code == 3, done
     assert "left out" in done.err
+    assert "not measured: context_precision (two against one)" in done.err
     assert len(server.calls) == 1
     done = cli("compare", *two, "-m", "context_precision", *judge, "--format", "json")
     assert done.code == 0, done

@@ -252,7 +252,7 @@ def test_per_query_in_every_format(cli: Karat, files: Files) -> None:
     run, gold = files
     call = ("score", run, "--gold", gold, "-m", "RR", "--per-query", "--format")
     rows = [json.loads(line) for line in cli(*call, "jsonl").out.splitlines()]
-    assert [list(row) for row in rows] == [PER_QUERY] * 3
+    assert [list(row) for row in rows] == [[*PER_QUERY, "relation"]] * 3
     assert next(csv.DictReader(io.StringIO(cli(*call, "csv").out)))["query"] == "q1"
     for how in ("table", "markdown"):
         assert all(query in cli(*call, how).out for query in sample.GOLD)

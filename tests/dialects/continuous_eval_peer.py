@@ -41,7 +41,7 @@ EDGES = ("", "", "", "", " ", "\n", "\t ", "\u00a0")
 ODD = ("", " ", ".", "...", "\n\n", "?", "a", "A.", ". .", "\u200b", "\x00")
 
 # (retrieved, gold): repetitions, spaces before a sentence, abbreviations, nothing at all
-WRITTEN = (
+WRITTEN: tuple[tuple[list[str], list[str]], ...] = (
     (["a"], ["a", "a"]),
     (["a", "b", "a"], ["a", "b", "a", "c"]),
     (["b", "a b"], ["a", "b"]),

@@ -33,7 +33,7 @@ TEXT_RELATIONS = [
 def test_chunks_that_share_a_document_are_not_repetitions(by: str) -> None:
     """Also when another query of the batch repeats a text."""
     other = SAMPLE | {"query": "other"}
-    plain = SAMPLE | {"query": "plain", "retrieved": SAMPLE["retrieved"][1:]}  # type: ignore[index]
+    plain = SAMPLE | {"query": "plain", "retrieved": SAMPLE["retrieved"][1:]}
     result = karat.evaluate([SAMPLE, other, plain], measures="recall@5", by=by)
     assert result["recall@5"] == 1
     assert kinds(result).get("duplicate-document", 0) == 2

@@ -333,7 +333,8 @@ def ranx_values(names: dict[str, str], run: Scored, gold: Graded) -> dict[tuple[
     """Return ranx's values by karat's name and query, its formulas run as the Python they are."""
     import numba
 
-    numba.config.DISABLE_JIT = True  # compiling takes minutes, and changes no number
+    config: Any = numba.config
+    config.DISABLE_JIT = True  # compiling takes minutes, and changes no number
     import ranx
 
     theirs = ranx.Run(run)

@@ -115,7 +115,8 @@ def test_semicolons_separate_too(form: str, save: Save) -> None:
     assert score(*paths.values()) == score(sample.RUN)
     assert score(*paths.values(), **{f"{form}_format": "csv"}) == score(sample.RUN)
     queries = save("queries.csv", "query;topic\nq1;a\nq2;b\n")
-    assert karat.evaluate(*paths.values(), queries=queries).by("topic").height
+    run, gold = paths.values()
+    assert karat.evaluate(run, gold, queries=queries).by("topic").height
 
 
 def test_a_decimal_comma_is_refused_with_what_to_write(save: Save) -> None:

@@ -282,7 +282,7 @@ def test_lists_without_ids_are_joined_by_position() -> None:
     assert by_measure(karat.evaluate(run, named, ["RR"]))["RR"] == {"first": 1.0, "second": 0.5}
 
 
-ASKED = [
+ASKED: Records = [
     {"question": "how long?", "retrieved": ["x", "a"], "gold": ["a"]},
     {"question": "how  much?\n", "retrieved": ["b"], "gold": ["b"]},
     {"question": "how long?", "retrieved": [], "gold": ["c"]},

@@ -44,6 +44,20 @@ def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
         assert case["steps"] == [sentence(account) for account in explained.accounts]
 
 
+def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
+    run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
+    result = karat.evaluate(run, gold, ["P@2", "nDCG@2"], rel=2, keep=5)
+    case = told(result, "q")
+    (explained,) = karat.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
+    assert [each["mark"] for each in case["list"]] == ["rejected", "hit", "unjudged"]
+    assert [each["mark"] for each in case["list"]] == [step.mark for step in explained.ranking]
+    assert [(each["counts"], each["met"], each["relevant"]) for each in case["gold"]] == [
+        ("grade >= 2", 1, 2),
+        ("grade > 0", 2, 3),
+    ]
+    assert case["steps"] == [sentence(account) for account in explained.accounts]
+
+
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
     from karat.report.cases import gold_texts
 

@@ -83,8 +83,8 @@ def cli() -> None:
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 
-    Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided,
-    130 interrupted.
+    Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or
+    a measure has no value for any query, 130 interrupted.
     """
 
 

@@ -120,6 +120,31 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     return {"judge": spec, "judge_options": given}
 
 
+def for_all(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return one judge for all systems, so that a budget holds for all; none if none was named."""
+    from karat.judges.find import find_judge  # noqa: PLC0415
+
+    spec, given = asked["judge"], asked.get("judge_options", {})
+    return {} if spec == "local" and not given else {"judge": find_judge(spec, **given)}
+
+
+def rehearse(
+    files: list[str],
+    measures: list[str] | None,
+    chosen: Mapping[str, Any],
+    how: str,
+    output: str | None,
+) -> bool:
+    """Measure systems without comparing them, if only what that takes of a judge was asked for."""
+    if not isinstance(chosen.get("judge"), Rehearsal):
+        return False
+    from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
+
+    given = {name: value for name, value in chosen.items() if name in OPTIONS}
+    gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=given)
+    return rehearsed(chosen, how, output)
+
+
 def rehearsed(choices: Mapping[str, Any], how: str, output: str | None) -> bool:
     """Write what the judge would have taken, if only that was asked for."""
     judge = choices.get("judge")
@@ -173,4 +198,4 @@ class Rehearsal:
         )
 
 
-__all__ = ["Rehearsal", "judging", "rehearsed", "take"]
+__all__ = ["Rehearsal", "for_all", "judging", "rehearse", "rehearsed", "take"]

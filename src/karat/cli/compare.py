@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from karat.cli import asking, gating, options
 from karat.report.comparison import FORMATS
@@ -15,12 +15,7 @@ from karat.report.comparison import FORMATS
 @click.command("compare", short_help="Say whether a system is better than another.")
 @options.inputs
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@5, nDCG@10, …")
-@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
-@click.option(
-    "--missing",
-    type=click.Choice(["zero", "skip", "error"]),
-    help="What a query that a run lacks means (default: as the dialect says).",
-)
+@options.measuring
 @click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
 @click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
@@ -86,22 +81,19 @@ def command(
     from karat.comparison.compare import compare  # noqa: PLC0415
     from karat.gates.gate import Gate  # noqa: PLC0415
     from karat.gates.gate import no_regression as hold  # noqa: PLC0415
-    from karat.report.comparison import render  # noqa: PLC0415
+    from karat.report.comparison import render, unmeasured  # noqa: PLC0415
 
     telling = gating.Telling.take(choices)
     guarded = [name for text in no_regression for name in _split(text)]
     if telling.junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
-    paths, gold = options.paths(runs, gold)
-    files = [paths] if isinstance(paths, str) else paths
-    judge = _judge(asking.take(choices))
+    files, gold = options.systems(runs, gold)
+    judge = asking.for_all(asking.take(choices))
     named = [*measures, *guarded] or None
-    chosen = _chosen(choices) | judge | {"gold": gold, "moved": moved}
+    chosen = options.given(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        if isinstance(judge.get("judge"), asking.Rehearsal):
-            _evaluate(files, named, chosen)
-            asking.rehearsed(judge, how, output)
+        if asking.rehearse(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
     gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())
@@ -109,33 +101,9 @@ def command(
     options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
         options.tell(comparison.findings)
-    return telling.finish(gate, how, output, lambda: render(comparison, "markdown", moved=moved))
-
-
-def _judge(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return one judge for all systems, so that a budget holds for all; none if none was named."""
-    from karat.judges.find import find_judge  # noqa: PLC0415
-
-    spec, given = asked["judge"], asked.get("judge_options", {})
-    return {} if spec == "local" and not given else {"judge": find_judge(spec, **given)}
-
-
-def _evaluate(files: list[str], measures: list[str] | None, chosen: dict[str, Any]) -> None:
-    """Evaluate the systems without comparing them: what is needed of a judge, it is asked for."""
-    from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
-
-    given = {name: value for name, value in chosen.items() if name in OPTIONS}
-    gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=given)
-
-
-def _chosen(choices: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given; the rest is as the results say, or as usual."""
-    context = click.get_current_context()
-    return {
-        name: value
-        for name, value in choices.items()
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
-    }
+    lacking = options.tell_unmeasured(unmeasured(comparison))
+    tables = partial(render, comparison, "markdown", moved=moved)
+    return telling.finish(gate, how, output, tables) or lacking
 
 
 def _split(text: str) -> list[str]:

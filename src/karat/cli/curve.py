@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from karat.cli import asking, options
 @click.option(
     "--reach", multiple=True, metavar="MEASURE>=VALUE", help="Say the smallest K that is enough."
 )
-@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
+@options.measuring
 @asking.judging
 @click.option(
     "--format", "how", type=click.Choice(["table", "json", "csv", "markdown"]), default="table"
@@ -34,7 +35,7 @@ def command(
     how: str,
     output: str | None,
     **choices: Any,  # noqa: ANN401
-) -> None:
+) -> int:
     """Show how measures grow and fall with the cutoff, for one or several RUN files.
 
     \b
@@ -45,7 +46,9 @@ def command(
     from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
+    from karat.report.text import with_relation  # noqa: PLC0415
     from karat.results.cutoffs import curve  # noqa: PLC0415
+    from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
@@ -55,16 +58,26 @@ def command(
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, bases, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):
-            return
+            return 0
         table = curve(result, result.measures, cutoffs)
         enough = _enough(result, targets)
+        matched_by = {
+            str(replace(measure, k=None)): result.relation_name(measure)
+            for measure in result.measures
+        }
     if how == "json":
-        text = json.dumps({"curve": table.to_dicts(), "reach": enough}, indent=1) + "\n"
+        findings = [finding.as_dict() for finding in result.findings]
+        shown = {"curve": table.to_dicts(), "reach": enough, "matched_by": matched_by}
+        shown["findings"] = findings
+        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
     elif how == "csv":
-        text = table.write_csv()
+        text = with_relation(table, matched_by).write_csv()
     else:
-        text = render(table, enough, how)
+        text = render(table, enough, how, matched_by)
     options.write(text, output)
+    if how != "json":
+        options.tell(result.findings)
+    return options.tell_unmeasured(unmeasured(result))
 
 
 def _enough(result: Any, targets: list[tuple[str, float]]) -> list[dict[str, Any]]:  # noqa: ANN401

@@ -12,7 +12,7 @@ from karat.cli import asking, options
 
 @click.command("explain", short_help="Show step by step how a query's numbers come about.")
 @click.argument("run", metavar="RUN")
-@click.option("-g", "--gold", metavar="FILE", help="What should be found.")
+@options.reading
 @click.option("-q", "--query", metavar="ID", help="The query to explain.")
 @click.option(
     "--worst",
@@ -29,12 +29,8 @@ from karat.cli import asking, options
     metavar="NAME",
     help="A dialect; several are shown side by side, with why they differ.",
 )
-@options.matching
+@options.measuring
 @asking.judging
-@click.option("--ids", default="identity", metavar="HOW", help="Normalise document ids.")
-@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
-@click.option("--run-format", metavar="NAME", help="Format of the run, if not told.")
-@click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told.")
 @click.option("--format", "how", type=click.Choice(["table", "markdown", "json"]), default="table")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
 def command(
@@ -73,3 +69,5 @@ def command(
         color = output is None and options.use_color()
         text = "\n".join(render(each, how, color=color) for each in told)
     options.write(text, output)
+    if how != "json" and told:
+        options.tell(told[0].findings)

@@ -183,14 +183,24 @@ class Requirements:
         )
 
     def finish(
-        self, gate: Gate, result: Result, how: str, output: str | None, slices: Sequence[str]
+        self,
+        gate: Gate,
+        result: Result,
+        how: str,
+        output: str | None,
+        *,
+        slices: Sequence[str],
+        lacking: int,
     ) -> int:
-        """Tell the verdicts, move the baseline if that was asked for, return the exit code."""
+        """Tell the verdicts, move the baseline if that was asked for, return the exit code.
+
+        `lacking` is the exit code for what was not measured, which no gate makes good.
+        """
         from karat.report.text import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
-            return 0
-        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown"))
+            return lacking
+        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown")) or lacking
         return self._update(result, code, slices) if self.update else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:

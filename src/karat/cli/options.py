@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from karat.findings import shorten
 from karat.report.layout import printable
@@ -21,47 +22,42 @@ if TYPE_CHECKING:
     from karat.progress import Progress, Report
 
 
+NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
+
+
 def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what is read and how."""
-    for option in reversed(
-        [
-            click.argument("runs", nargs=-1, required=True, metavar="RUN..."),
-            click.option("-g", "--gold", metavar="FILE", help="What should be found."),
-            click.option("--run-format", metavar="NAME", help="Format of the runs, if not told."),
-            click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
-            click.option(
-                "--latency-unit",
-                type=click.Choice(["ms", "s", "us", "ns"]),
-                help="Unit of a latency whose name says none, as latency_ms does.",
-            ),
-            click.option(
-                "--skip-bad", is_flag=True, help="Leave out what cannot be read, and count it."
-            ),
-            click.option(
-                "--ids",
-                default="identity",
-                metavar="HOW",
-                show_default=True,
-                help="Normalise document ids: identity, uuid, chunk-to-doc:SEP, stem, lower, nfc, "
-                "regex:PATTERN.",
-            ),
-            click.option(
-                "--dialect",
-                default="karat",
-                metavar="NAME",
-                show_default=True,
-                help="Whose numbers to give: karat, trec_eval, trec_eval-9, autorag, "
-                "continuous-eval, course, liverag, ragas.",
-            ),
-        ]
-    ):
-        function = option(function)
-    return matching(function)
+    """Add the runs, and the options that say what else is read, how, and in which dialect."""
+    function = reading(dialect(latency(function)))
+    return click.argument("runs", nargs=-1, required=True, metavar="RUN...")(function)
 
 
-def matching(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what makes a unit cover an item."""
-    for option in (
+def latency(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the unit of times."""
+    return click.option(
+        "--latency-unit",
+        type=click.Choice(["ms", "s", "us", "ns"]),
+        help="Unit of a latency whose name says none, as latency_ms does.",
+    )(function)
+
+
+def reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is read beside the runs, how, and what matches."""
+    return _add(
+        function,
+        click.option("-g", "--gold", metavar="FILE", help="What should be found."),
+        click.option("--run-format", metavar="NAME", help="Format of the runs, if not told."),
+        click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
+        click.option(
+            "--skip-bad", is_flag=True, help="Leave out what cannot be read, and count it."
+        ),
+        click.option(
+            "--ids",
+            default="identity",
+            metavar="HOW",
+            show_default=True,
+            help="Normalise document ids: identity, uuid, chunk-to-doc:SEP, stem, lower, nfc, "
+            "regex:PATTERN.",
+        ),
         click.option(
             "--by",
             metavar="RELATION",
@@ -75,9 +71,60 @@ def matching(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="MODEL",
             help="What `semantic` embeds texts with: minilm, onnx:PATH, openai:MODEL, …",
         ),
-    ):
+    )
+
+
+def dialect(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that names one dialect."""
+    return _add(
+        function,
+        click.option(
+            "--dialect",
+            default="karat",
+            metavar="NAME",
+            show_default=True,
+            help="Whose numbers to give: karat, trec_eval, trec_eval-9, autorag, "
+            "continuous-eval, course, liverag, ragas.",
+        ),
+    )
+
+
+def measuring(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that measures what it reads."""
+    return _add(
+        function,
+        click.option("--rel", type=float, help="Grade from which an item is relevant (default 1)."),
+        click.option(
+            "--missing",
+            type=click.Choice(["zero", "skip", "error"]),
+            help="What a query that a run lacks means (default: as the dialect says).",
+        ),
+    )
+
+
+def _add(
+    function: Callable[..., Any], *decorators: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Add options in this order."""
+    for option in reversed(decorators):
         function = option(function)
     return function
+
+
+def given(choices: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the rest is as saved results say, or as usual."""
+    context = click.get_current_context()
+    return {
+        name: value
+        for name, value in choices.items()
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+
+
+def systems(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | None]:
+    """Return what is compared: run files and their gold, or files and folders that hold both."""
+    files, gold = paths(runs, gold)
+    return ([files] if isinstance(files, str) else files), gold
 
 
 def paths(runs: tuple[str, ...], gold: str | None) -> tuple[str | list[str], str | None]:
@@ -153,6 +200,15 @@ def describe(finding: Finding) -> str:
     return printable(f"{run}{finding.count} × {finding.message} ({examples})")
 
 
+def tell_unmeasured(lines: Iterable[str]) -> int:
+    """Say what was asked for and not measured; return the exit code, 0 if that is nothing."""
+    code = 0
+    for line in lines:
+        click.echo(f"not measured: {printable(line)}", err=True)
+        code = NOT_MEASURED
+    return code
+
+
 def write(text: str, output: str | None) -> None:
     """Print to standard output, or write a file whole or not at all."""
     if output in (None, "-"):
@@ -179,11 +235,16 @@ def _print(text: str) -> None:
 __all__ = [
     "FORMATS",
     "describe",
+    "dialect",
+    "given",
     "inputs",
-    "matching",
+    "measuring",
     "paths",
     "progress",
+    "reading",
+    "systems",
     "tell",
+    "tell_unmeasured",
     "use_color",
     "width",
     "write",

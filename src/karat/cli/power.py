@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, options
 
 
 @click.command("power", short_help="Say how many queries a comparison needs.")
 @click.argument("results", nargs=-1, metavar="[RESULT]...")
-@click.option("-g", "--gold", metavar="FILE", help="What should be found, if these are run files.")
+@options.reading
+@options.dialect
+@options.latency
+@options.measuring
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@10, …")
 @click.option("--difference", type=float, metavar="D", help="The difference to be seen: 0.02")
 @click.option(
@@ -35,6 +38,7 @@ from karat.cli import options
 @click.option("--power", type=float, default=0.8, show_default=True, help="Chance to see it.")
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance to be fooled.")
 @click.option("--at", metavar="N,N,…", help="Sizes for the curve.")
+@asking.judging
 @click.option("--format", "how", type=click.Choice(["table", "json", "markdown"]), default="table")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
 def command(
@@ -46,15 +50,17 @@ def command(
     how: str,
     output: str | None,
     **choices: Any,  # noqa: ANN401
-) -> None:
+) -> int:
     """Say how many queries show a difference, and which difference the queries at hand show.
 
     \b
     karat power results/main results/branch -m recall@10 --difference 0.02
     karat power results/main -m recall@10 --difference 0.02
+    karat power old.jsonl new.jsonl --by rouge -m recall@10 --difference 0.02
     karat power --sd 0.3 --difference 0.02 --power 0.8 --alpha 0.05
 
-    RESULT is a folder that `karat score --save` wrote, or with --gold a run file. Two show how
+    RESULT is a folder that `karat score --save` wrote, or a file as `karat score` takes it (with
+    --gold a run, without it records that hold what is gold as well). Two show how
     much their differences vary from query to query; of one the --correlation with another system
     is assumed; without any, assume --sd, the standard deviation of the differences.
     """
@@ -63,13 +69,23 @@ def command(
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")
-    plans = plan(*results, gold=gold, measures=list(measures) or None, sizes=_sizes(at), **choices)
+    files, gold = options.systems(results, gold) if results else ([], None)
+    judge = asking.for_all(asking.take(choices))
+    chosen = options.given(choices) | judge | {"gold": gold}
+    named = list(measures) or None
+    if asking.rehearse(files, named, chosen, how, output):
+        return 0
+    plans = plan(*files, measures=named, sizes=_sizes(at), **chosen)
     if how == "json":
         shown = {"plans": [each.as_dict() for each in plans]}
         text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
     else:
         text = render(plans, how)
     options.write(text, output)
+    if how != "json":
+        options.tell(plans[0].findings)
+    empty = (each for each in plans if each.queries == 0)
+    return options.tell_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)
 
 
 def _sizes(text: str | None) -> list[int] | None:

@@ -36,7 +36,7 @@ def command(
     only: str | None,
     plot: str | None,
     chart: str | None,
-) -> None:
+) -> int:
     """Make a page of one or several RESULT folders, as `karat score --save` writes them.
 
     \b
@@ -50,6 +50,7 @@ def command(
     """
     from karat.report.html import page, prepare  # noqa: PLC0415
     from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     for result in results:
         _require_folder(result)
@@ -68,6 +69,8 @@ def command(
             click.echo(f"written: {target}", err=True)
     for note in prepared.notes if with_page else ():
         click.echo(f"note: {note}", err=True)
+    lacking = (line for system in panel.systems for line in unmeasured(system.result))
+    return options.tell_unmeasured(lacking)
 
 
 def _plot(prepared: Prepared, path: str, name: str | None) -> None:

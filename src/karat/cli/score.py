@@ -25,12 +25,7 @@ KEPT = 50  # documents of each list that a saved result remembers, for reports
     multiple=True,
     help="A measure: nDCG@10, recall@5, P@5/rouge, …",
 )
-@click.option("--rel", type=float, help="Grade from which an item is relevant (default 1).")
-@click.option(
-    "--missing",
-    type=click.Choice(["zero", "skip", "error"]),
-    help="What a query that the run lacks means (default: as the dialect says).",
-)
+@options.measuring
 @click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
 @click.option("--per-query", is_flag=True, help="Also every single query.")
@@ -79,12 +74,14 @@ def command(
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold; several
     files then have the same gold for the same queries.
+    A measure without a value for any query is exit code 3, and standard error says why.
     """
     from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
     from karat.results.ownership import refuse_foreign  # noqa: PLC0415
+    from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)  # before a judge is paid
@@ -114,7 +111,8 @@ def command(
         options.tell(result.findings)
     if save is not None:
         click.echo(f"saved: {save}", err=True)
-    return gates.finish(gate, result, how, output, slices)
+    lacking = options.tell_unmeasured(unmeasured(result))
+    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
 def _export(result: Result, how: str, output: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from karat.comparison.contrasts import (
 )
 from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
-from karat.dialects import speak
+from karat.dialects import meant
 from karat.errors import MeasureError, OptionError, choose, nearest
 from karat.statistics.quantity import check_draws, check_share
 
@@ -73,6 +73,7 @@ class Comparison:
     seed: int
     queries: int  # of all systems together
     cluster: str | None = None
+    matched_by: Mapping[str, str] = field(default_factory=dict)  # the relation of each measure
 
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
@@ -85,18 +86,22 @@ class Comparison:
                 )
             system = self.systems[1]
         choose("system", system, self.systems[1:])
-        (measure,) = speak(name, self.dialect)
-        if measure not in self.measures:
-            known = [str(each) for each in self.measures]
-            raise MeasureError(
-                f"{name} was not compared",
-                fix=f"{nearest(name, known)} (compared: {', '.join(known)})".strip(),
-            )
         return self.comparisons.row(
             by_predicate=(pl.col("baseline") == self.baseline)
             & (pl.col("system") == system)
-            & (pl.col("measure") == str(measure)),
+            & (pl.col("measure") == str(self.measure(name))),
             named=True,
+        )
+
+    def measure(self, name: str) -> Measure:
+        """Return the measure of this name that was compared."""
+        same = meant(name, self.measures, self.dialect)
+        if len(same) == 1:
+            return same[0]
+        known = [str(each) for each in self.measures]
+        raise MeasureError(
+            f"{name} was not compared",
+            fix=f"{nearest(name, known)} (compared: {', '.join(known)})".strip(),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,6 +114,7 @@ class Comparison:
             "findings": [finding.as_dict() for finding in self.findings],
             "baseline": self.baseline,
             "dialect": self.dialect,
+            "matched_by": dict(self.matched_by),
             "level": self.level,
             "cluster": self.cluster,
             "permutations": self.permutations,
@@ -205,6 +211,7 @@ def compare(
         seed=seed,
         queries=table.queries.height,
         cluster=column,
+        matched_by=result.matched_by,
     )
 
 

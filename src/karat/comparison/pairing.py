@@ -227,6 +227,13 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         if mine[name] != theirs[name]
     ]
     differ += [
+        f"{measure}: by {after} instead of {before}"
+        for (measure, before), after in zip(
+            base.matched_by.items(), other.matched_by.values(), strict=True
+        )
+        if before != after
+    ]
+    differ += [
         f"{name}: {dict(other.settings[name])} instead of {dict(base.settings[name])}"
         for name in base.settings.keys() & other.settings.keys()
         if dict(base.settings[name]) != dict(other.settings[name])

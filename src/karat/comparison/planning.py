@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,8 @@ from karat.statistics.quantity import Quantity, check_share
 
 if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
-    from karat.comparison.systems import System
     from karat.data import Floats
+    from karat.findings import Finding
     from karat.measures import Measure
 
 CORRELATION = 0.5  # between two systems, if only one is known: cautious, mostly it is higher
@@ -53,6 +53,8 @@ class Plan:
     width: Quantity | None = None  # of the interval that they will give
     curve: tuple[PowerPoint, ...] = ()
     reason: str = ""
+    relation: str = ""  # that the measure reads, with its parameters
+    findings: tuple[Finding, ...] = ()  # what is odd about the systems
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as the JSON output prints it."""
@@ -63,6 +65,7 @@ def plan(
     *systems: object,
     measures: Iterable[str | Measure] | str | None = None,
     gold: object = None,
+    rel: float | None = None,
     difference: float | None = None,
     sd: float | None = None,
     changed: float | None = None,
@@ -80,6 +83,7 @@ def plan(
     is assumed. Without systems `sd` is the standard deviation of the differences; for a
     hit-or-miss measure `changed`, the share of queries on which two systems differ, will do.
     `queries` are at hand, by default those of the systems. `sizes` are the points of the curve.
+    Further options (`by`, `dialect`, `ids`, …) are those of `karat.evaluate`.
 
     >>> (found,) = plan(sd=0.3, difference=0.05)
     >>> found.needed.value
@@ -89,12 +93,27 @@ def plan(
     check_share("error rate", alpha)
     asked = _Asked(difference, queries, power, alpha, None if sizes is None else tuple(sizes))
     if not systems:
+        _refuse_idle(gold=gold, measures=measures, rel=rel, **options)
         return (_assumed(asked, sd, changed),)
     if sd is not None or changed is not None:
         raise OptionError(
             "the standard deviation is known from the systems", fix="leave out sd and changed"
         )
-    return tuple(_observed(asked, gather(systems, gold, measures, options=options), correlation))
+    gathered = gather(systems, gold, measures, rel=rel, options=options)
+    matched_by, table = gathered[0].result.matched_by, pair(gathered)
+    return tuple(
+        replace(found, relation=matched_by[found.measure], findings=table.findings)
+        for found in _observed(asked, table, correlation)
+    )
+
+
+def _refuse_idle(**options: object) -> None:
+    idle = [name for name, value in options.items() if value is not None]
+    if idle:
+        raise OptionError(
+            f"{idle[0]} has no effect: there is no system to measure",
+            fix="name a saved result, or run files with their gold",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +188,7 @@ def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> Plan:
     return asked.plan("", "assumed", sd, changed, None)
 
 
-def _observed(asked: _Asked, systems: Sequence[System], correlation: float) -> Iterable[Plan]:
-    table = pair(systems)
+def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Plan]:
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")

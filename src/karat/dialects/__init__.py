@@ -53,6 +53,19 @@ def speak(
     return tuple(parsed)
 
 
+def meant(name: str, measures: Iterable[Measure], speaks: str) -> list[Measure]:
+    """Return which of these measures a name means: itself, or else at another relevance level.
+
+    >>> [str(each) for each in meant("recall@5", speak(["recall@5", "P@5"], "karat", 2), "karat")]
+    ['recall(rel=2)@5']
+    """
+    (wanted,) = speak(name, speaks)
+    known = list(measures)
+    if wanted in known:
+        return [wanted]
+    return [each for each in known if each == wanted.with_level(getattr(each, "rel", None))]
+
+
 def ask(
     measures: Iterable[str | Measure] | str | Measure,
     name: str | Dialect,
@@ -92,4 +105,4 @@ def _load() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Dialect", "ask", "dialect", "known_dialects", "speak"]
+__all__ = ["Dialect", "ask", "dialect", "known_dialects", "meant", "speak"]

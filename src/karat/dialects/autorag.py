@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy
+from karat.align import Policy, positions
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
-from karat.measures.measure import Divisor, Terms
+from karat.measures.measure import Divisor, Ideal, Limit, Terms
 from karat.measures.ndcg import NDCG
 from karat.measures.precision import Precision
 from karat.measures.reciprocal_rank import ReciprocalRank
 from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.data import Ints
     from karat.relation import Relation
 
 
@@ -87,6 +87,8 @@ class GroupAveragePrecision(AveragePrecision):
 class FlatNDCG(NDCG):
     """nDCG over the documents of all groups together, repetitions credited again."""
 
+    limit: ClassVar[Limit | None] = None  # repetitions may lift it over 1
+
     def terms(self, relation: Relation) -> Terms:
         """Gain 1 for every unit of any group, discounted."""
         hits = relation.units(ANY_GAIN, self.k, repeats=True)
@@ -96,15 +98,14 @@ class FlatNDCG(NDCG):
         """Divide by the gain of a list of all documents of all groups, as long as the list."""
         relevant = relation.item_grade[relation.member_item] > 0
         docs = relation.count(relation.item_query[relation.member_item[relevant]])
-        ones = np.minimum(docs, relation.shown(self.k))
-        upto = np.concatenate(
-            ([0.0], np.cumsum(1 / np.log2(np.arange(2, ones.max(initial=0) + 2))))
-        )
-        return Divisor("ideal DCG of all documents of all groups", upto[ones])
+        ideal = ones_first(np.minimum(docs, relation.shown(self.k)))
+        return Divisor.discounted("ideal DCG of all documents of all groups", relation, ideal)
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the quotient as it is: repetitions may lift it over 1."""
-        return super(NDCG, self).compute(relation)
+
+def ones_first(count: Ints) -> Ideal:
+    """Return the lists that gain 1 at each of the first so many ranks of each query."""
+    query = np.repeat(np.arange(len(count)), count)
+    return Ideal(query, positions(query), np.ones(len(query)))
 
 
 def _within_group(item: Ints) -> tuple[Ints, Ints]:

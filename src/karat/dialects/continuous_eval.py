@@ -34,7 +34,7 @@ from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
 from karat.measures.gain import gains
-from karat.measures.measure import Divisor, Measure, Terms
+from karat.measures.measure import Divisor, Ideal, Measure, Terms
 from karat.measures.ndcg import NDCG
 from karat.measures.precision import Precision
 from karat.measures.reciprocal_rank import ReciprocalRank
@@ -118,9 +118,9 @@ class UncutNDCG(Ranked, NDCG):
         if relation.item_times is not None:
             times = relation.item_times.take(item)
             query, item = np.repeat(query, times), np.repeat(item, times)
-        gained = gains(self.gain, relation.item_grade.take(item))
-        discount = np.log2(positions(query) + 1)
-        return Divisor("ideal DCG of all gold, not cut", relation.total(query, gained / discount))
+        best = Ideal(query, positions(query), gains(self.gain, relation.item_grade.take(item)))
+        total = relation.total(query, best.gain / np.log2(best.rank + 1))
+        return Divisor("ideal DCG of all gold, not cut", total, best)
 
 
 def _one_each(hits: Hits) -> Bools:

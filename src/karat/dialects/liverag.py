@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.align import Policy
+from karat.dialects.autorag import ones_first
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.dialects.ragas import SetF, SetPrecision
 from karat.measures.all_found import AllFound
 from karat.measures.counts import Retrieved
-from karat.measures.measure import Divisor, Terms
+from karat.measures.measure import Divisor, Limit, Terms
 from karat.measures.ndcg import NDCG
 from karat.relation import ANY_GAIN
 
@@ -39,6 +40,7 @@ class ChunkNDCG(NDCG):
     """nDCG over chunks, against the best order of what was retrieved."""
 
     why_undefined: ClassVar[str] = "nothing was retrieved"
+    limit: ClassVar[Limit | None] = None
 
     def terms(self, relation: Relation) -> Terms:
         """Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated."""
@@ -49,20 +51,16 @@ class ChunkNDCG(NDCG):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the gain of the relevant chunks retrieved, moved to the top."""
         found = relation.count(relation.units(ANY_GAIN, repeats=True).query)
-        ones = np.minimum(found, self.k or np.inf).astype(np.int64)
-        steps = 1 / relation.discount[1 : ones.max(initial=0) + 1]
-        upto = np.concatenate(([0.0], np.cumsum(steps)))
-        return Divisor(
-            "ideal DCG of what was retrieved", np.maximum(upto[ones], steps.min(initial=1))
-        )
+        ideal = ones_first(found if self.k is None else np.minimum(found, self.k))
+        return Divisor.discounted("ideal DCG of what was retrieved", relation, ideal)
 
     def undefined(self, relation: Relation) -> Bools:
         """Nothing is undefined by the gold; see `compute`."""
         return np.zeros(relation.n, dtype=bool)
 
     def compute(self, relation: Relation) -> Floats:
-        """Return the quotient, or nothing where nothing was retrieved."""
-        return np.where(relation.depth == 0, np.nan, super(NDCG, self).compute(relation))
+        """Return the quotient, 0 ÷ 0 being 0, or nothing where nothing was retrieved."""
+        return np.where(relation.depth == 0, np.nan, np.nan_to_num(super().compute(relation)))
 
 
 @dataclass(frozen=True, kw_only=True)

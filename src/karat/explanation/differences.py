@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.explanation.accounts import LACKING
+
 if TYPE_CHECKING:
     from karat.dialects import Dialect
-    from karat.explanation.explain import Account
+    from karat.explanation.accounts import Account
 
 # What each choice of a policy does, in words.
 POLICIES: dict[str, dict[str, str]] = {
@@ -56,16 +58,22 @@ def differences(accounts: list[Account], dialects: list[Dialect]) -> list[str]:
 
 def _causes(mine: Account, theirs: Account, base: Dialect, other: Dialect) -> list[str]:
     causes = []
-    if theirs.adds != mine.adds:
-        causes.append(f"{other.name} {_third(theirs.adds)}; {base.name} {_third(mine.adds)}")
+    if theirs.parts:  # what they are made of is told before
+        causes.append(f"it is made of {' and '.join(theirs.parts)}, see there")
+    elif theirs.adds != mine.adds:
+        verb = _third if theirs.divisor is not None else _object
+        causes.append(f"{other.name} {verb(theirs.adds)}; {base.name} {verb(mine.adds)}")
     if theirs.divided_by != mine.divided_by:
         causes.append(
             f"{other.name} divides by {theirs.divided_by}, {base.name} by {mine.divided_by}"
         )
+    if theirs.relation != mine.relation:
+        causes.append(f"{other.name} matches by {theirs.relation}, {base.name} by {mine.relation}")
     if None in (mine.value, theirs.value) or not causes:
+        lacking = {mine.reason, theirs.reason} & set(LACKING.values())
         for field, says in POLICIES.items():
             a, b = getattr(base.policy, field), getattr(other.policy, field)
-            if a != b:
+            if a != b and bool(lacking) == (field == "missing"):
                 causes.append(f"{other.name} {says[b]}; {base.name} {says[a]}")
     if base.run_ids != other.run_ids:
         causes.append(f"{other.name} normalises the ids of the run ({other.run_ids})")
@@ -76,3 +84,8 @@ def _third(words: str) -> str:
     """Turn an instruction into a statement: Count the units → counts the units."""
     verb, _, rest = words.partition(" ")
     return f"{verb.lower()}s {rest}"
+
+
+def _object(words: str) -> str:
+    """Turn a definition into a statement: How many units → takes how many units."""
+    return f"takes {words[:1].lower()}{words[1:]}"

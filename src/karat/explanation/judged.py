@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from karat.engines.stream import TEXT
 from karat.explanation.ranking import Unit
+from karat.judges.verdicts import Judged
+from karat.match.words import tidy
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Iterable, Sequence
 
+    from karat.explanation.marks import Marks
+    from karat.judges.verdicts import Aspect, Judge, Sample
+    from karat.progress import Report
     from karat.results.result import Result
 
 
@@ -27,36 +35,68 @@ class Said:
     unproven: bool
 
 
-def verdicts_of(result: Result) -> tuple[Said, ...]:
-    """Return the verdicts about the only query of a result, in the order of aspects and items."""
-    ranks = {row["text"]: row["rank"] for row in reversed(_chunks(result))}
+class SomeQueries:
+    """A judge that is asked about some queries; about the others it says nothing."""
+
+    def __init__(self, judge: Judge, queries: Iterable[str]) -> None:
+        self._judge = judge
+        self._queries = set(queries)
+        self.name = judge.name
+        self.about = judge.about
+        self.findings = getattr(judge, "findings", list)
+
+    def judge(
+        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: Report | None = None
+    ) -> list[Judged]:
+        """Pass on the samples of the queries."""
+        asked = [sample.query in self._queries for sample in samples]
+        given = iter(self._judge.judge([*compress(samples, asked)], aspects, progress))
+        return [next(given) if wanted else Judged() for wanted in asked]
+
+
+def verdicts_of(result: Result, query: str) -> tuple[Said, ...]:
+    """Return the verdicts about a query of the only run, in the order of aspects and items."""
+    ranks = {_key(row.get("text")): row["rank"] for row in reversed(_chunks(result, query))}
     return tuple(
         Said(
             row["aspect"],
             row["item"],
-            ranks.get(row["chunk"][:TEXT]),
+            ranks.get(_key(row["chunk"])),
             row["value"],
             row["reason"],
             row["quote"],
             row["unproven"],
         )
-        for row in ([] if result.verdicts is None else result.verdicts.to_dicts())
+        for row in _rows(result.verdicts, query)
     )
 
 
-def judged_units(result: Result, aspect: str) -> list[Unit]:
-    """Return the units of the only query: the chunks, or their statements."""
-    chunks = _chunks(result)
-    if aspect != "statements" or result.verdicts is None:
-        return [Unit(row["doc"], row["text"]) for row in chunks]
-    parts: dict[str, list[str]] = {}
-    for row in result.verdicts.filter(aspect="statements").to_dicts():
-        parts.setdefault(row["chunk"][:TEXT], []).append(row["item"])
+def judged_units(result: Result, query: str, marks: Marks) -> list[Unit]:
+    """Return the units of a query of the only run: the chunks, or their statements."""
+    chunks = _chunks(result, query)
+    at = marks.number.get(query)
+    ends = None if at is None else marks.ends(at)
+    if ends is None:
+        return [Unit(row["doc"], row.get("text")) for row in chunks]
+    said: dict[str, list[str]] = {}
+    for row in _rows(result.verdicts, query):
+        if row["aspect"] == "statements":
+            said.setdefault(_key(row["chunk"]), []).append(row["item"])
     return [
-        Unit(row["doc"], part, row["rank"]) for row in chunks for part in parts.get(row["text"], ())
+        Unit(row["doc"], statement, row["rank"])
+        for row, first, last in zip(chunks, [0, *ends], ends, strict=False)
+        for statement in said.get(_key(row.get("text")), [])[: last - first]
     ]
 
 
-def _chunks(result: Result) -> list[dict[str, Any]]:
-    listed: pl.DataFrame = result.listed[result.runs[0]]
-    return listed.to_dicts()
+def _key(text: str | None) -> str:
+    """Return what makes chunks the same to a judge, as far as lists remember their texts."""
+    return str(tidy(pl.Series([(text or "")[:TEXT]]), "plain")[0])
+
+
+def _chunks(result: Result, query: str) -> list[dict[str, Any]]:
+    return _rows(result.listed.get(result.runs[0]), query)
+
+
+def _rows(table: pl.DataFrame | None, query: str) -> list[dict[str, Any]]:
+    return [] if table is None else table.filter(query=query).to_dicts()

@@ -50,6 +50,12 @@ class Facing:
 
     def verdict(self, asked: Requirement, measure: Measure | str, decide: str) -> Verdict:
         """Hold the run against one requirement."""
+        found = self._verdict(asked, measure, decide)
+        if isinstance(measure, str):
+            return found
+        return replace(found, relation=self.result.relation_name(measure))
+
+    def _verdict(self, asked: Requirement, measure: Measure | str, decide: str) -> Verdict:
         line = Line(asked.sign, asked.number)
         if isinstance(measure, str):
             return of_value(asked.text, self.run, measure, line, self._count(asked), True)

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from karat.dialects import ask, speak
+from karat.dialects import ask, meant, speak
 from karat.errors import OptionError, choose
 from karat.gates.facing import Facing, is_fact
 from karat.gates.requirements import COUNTS, Requirement, parse_requirement
@@ -133,7 +133,8 @@ def no_regression(
     if not 0 <= margin < float("inf"):
         raise OptionError(f"the margin is {margin}", fix="give a number from 0 up")
     verdicts = []
-    for measure in ask(measures, comparison.dialect):
+    for wanted in ask(measures, comparison.dialect):
+        measure = comparison.measure(str(wanted))  # perhaps at another relevance level
         line = Line(">=", -margin or 0.0) if measure.higher_is_better else Line("<=", margin)
         text = f"{measure}{line.sign}baseline" + (f"{line.number:+g}" if margin else "")
         for system in comparison.systems[1:]:
@@ -151,17 +152,14 @@ def no_regression(
             sides = row["baseline_value"], row["system_value"]
             moved = row["wins"] + row["losses"]
             by_value = decide == "value" or not moved or is_fact(measure)
-            verdicts.append(of_difference(text, system, str(measure), line, found, sides, by_value))
+            verdict = of_difference(text, system, str(measure), line, found, sides, by_value)
+            verdicts.append(replace(verdict, relation=comparison.matched_by[str(measure)]))
     return Gate(tuple(verdicts))
 
 
 def _measure(result: Result, name: str) -> Measure:
     """Return the measure that a requirement means: at the relevance level of the result."""
-    (wanted,) = speak(name, result.dialect)
-    for measure in result.measures:
-        if measure in (wanted, wanted.with_level(getattr(measure, "rel", None))):
-            return measure
-    return wanted
+    return [*meant(name, result.measures, result.dialect), *speak(name, result.dialect)][0]
 
 
 def _refuse_without_baseline(asked: Iterable[Requirement]) -> None:

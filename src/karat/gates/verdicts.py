@@ -43,6 +43,7 @@ class Verdict:
     level: float
     decided_by: str  # interval, or value
     reason: str
+    relation: str = ""  # that the measure reads, with its parameters; none for a count
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Limit, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -35,6 +34,7 @@ class AllFound(Measure):
 
     name: ClassVar[str] = "all_found"
     aliases: ClassVar = {"complete_recall": {}}
+    limit: ClassVar[Limit | None] = Limit("all or nothing", np.floor)
 
     def terms(self, relation: Relation) -> Terms:
         """Count the items covered."""
@@ -44,7 +44,3 @@ class AllFound(Measure):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the relevant items."""
         return Divisor("relevant items", relation.relevant(self.rel))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return 1.0 where no relevant item is missing."""
-        return np.floor(super().compute(relation))

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import (
+    AT_MOST_ONE,
+    Divisor,
+    Ideal,
+    Limit,
+    Measure,
+    Terms,
+    register,
+)
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.data import Ints
     from karat.relation import Relation
 
 
@@ -38,6 +46,7 @@ class AlphaNDCG(Measure):
 
     name: ClassVar[str] = "alpha_nDCG"
     aliases: ClassVar = {"a_nDCG": {}}
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a greedy list may fall short of the optimum
 
     def __post_init__(self) -> None:
         """Check alpha."""
@@ -52,13 +61,11 @@ class AlphaNDCG(Measure):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the gain of the greedy ideal list."""
-        return Divisor("ideal gain", self._ideal(relation))
+        ideal = self._ideal(relation)  # of documents, of which there may be more than items
+        gained = ideal.gain / np.log2(ideal.rank + 1)
+        return Divisor("ideal gain", relation.total(ideal.query, gained), ideal)
 
-    def compute(self, relation: Relation) -> Floats:
-        """Return the gain ÷ the ideal gain; a greedy list may fall short of the optimum."""
-        return np.minimum(super().compute(relation), 1)
-
-    def _ideal(self, relation: Relation) -> Floats:
+    def _ideal(self, relation: Relation) -> Ideal:
         """Build the ideal list of all queries at once, one rank a step."""
         relevant = relation.item_grade[relation.member_item] >= self.rel
         item = relation.member_item[relevant]
@@ -71,7 +78,7 @@ class AlphaNDCG(Measure):
         doc_query[doc] = query
         worth = np.ones(len(relation.item_grade))  # what covering each item is worth now
         free = np.ones(len(doc_query), dtype=bool)
-        total = np.zeros(relation.n)
+        found = [(doc_query[:0], doc_query[:0], worth[:0])]  # query, rank and gain
         whole = self.k is None or relation.chunk_end is not None
         for rank in range(1, (len(doc_query) if whole else self.k or 0) + 1):
             gain = np.where(free, np.bincount(doc, weights=worth[item]), -1.0)
@@ -80,11 +87,11 @@ class AlphaNDCG(Measure):
             chosen = chosen[free[chosen]]
             if not len(chosen):
                 break
-            total[doc_query[chosen]] += gain[chosen] / np.log2(rank + 1)
+            found.append((doc_query[chosen], np.full(len(chosen), rank), gain[chosen]))
             free[chosen] = False
             covered = np.isin(doc, chosen)
             worth[item[covered]] *= 1 - self.alpha
-        return total
+        return Ideal(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def _times_before(values: Ints) -> Ints:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -45,6 +44,7 @@ class AveragePrecision(Measure):
         "context_precision": {"over": "retrieved", "relation": "relevance"},
         "contextual_precision": {"over": "retrieved", "relation": "relevance"},
     }
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit with several items: more hits than k
 
     def __post_init__(self) -> None:
         """Check the divisor's name."""
@@ -67,7 +67,3 @@ class AveragePrecision(Measure):
         if self.over == "min" and self.k is not None and relation.chunk_end is None:
             return Divisor("relevant items, at most k", np.minimum(relevant, self.k))
         return Divisor("relevant items", relevant)
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the mean; a unit that covers several items cannot lift `over=min` above 1."""
-        return np.minimum(super().compute(relation), 1)

@@ -12,7 +12,7 @@ from karat.errors import MeasureError
 from karat.spelling import spell, spell_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from karat.data import Bools, Floats, Ints
     from karat.relation import Relation
@@ -30,21 +30,48 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Ideal:
+    """The best list there could be: what it gains at each rank, before the discount."""
+
+    query: Ints
+    rank: Ints
+    gain: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Divisor:
     """What a measure divides by: a value a query, or one for all."""
 
     name: str
     value: Floats | Ints | float
+    ideal: Ideal | None = None  # the list that it was added up from, if there is one
+
+    @classmethod
+    def discounted(cls, name: str, relation: Relation, ideal: Ideal) -> Divisor:
+        """Add up the gains of an ideal list, each divided by log2(rank + 1)."""
+        gained = ideal.gain / relation.discount.take(ideal.rank)
+        return cls(name, relation.total(ideal.query, gained), ideal)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What becomes of a quotient in the end, and how that is said."""
+
+    says: str
+    apply: Callable[[Floats], Floats]
+
+
+AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
-    and `divisor` (or as `compute`, if it is no sum) and a docstring that defines it. `k` cuts the
-    list (None: all of it), `relation` names the relation it reads (None: the one the evaluation
-    was asked for).
+    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`,
+    `divisor` and `limit` (or as `compute`, if it is no sum) and a docstring that defines it. `k`
+    cuts the list (None: all of it), `relation` names the relation it reads (None: the one the
+    evaluation was asked for).
     """
 
     k: int | None = None
@@ -59,6 +86,7 @@ class Measure:
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
     why_undefined: ClassVar[str] = "no relevant item"
+    limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
 
     def terms(self, relation: Relation) -> Terms:
         """Return what is added up, each term at the rank where it arises."""
@@ -70,14 +98,18 @@ class Measure:
         return Divisor("nothing", 1.0)
 
     def compute(self, relation: Relation) -> Floats:
-        """Return one value a query: the sum of the terms ÷ the divisor, unless overridden.
+        """Return one value a query: the limit of the sum of the terms ÷ the divisor.
 
         What it returns for an undefined query is not looked at.
         """
         terms = self.terms(relation)
-        if terms.value is None:
-            return relation.count(terms.query) / self.divisor(relation).value
-        return relation.total(terms.query, terms.value) / self.divisor(relation).value
+        total: Floats | Ints = (
+            relation.count(terms.query)
+            if terms.value is None
+            else relation.total(terms.query, terms.value)
+        )
+        quotient = total / self.divisor(relation).value
+        return quotient if self.limit is None else self.limit.apply(quotient)
 
     def parts(self) -> tuple[Measure, ...]:
         """Return the measures that this one is made of, if it is no sum of its own."""
@@ -207,4 +239,14 @@ def register(cls: M) -> M:
     return cls
 
 
-__all__ = ["REGISTRY", "Aggregation", "Divisor", "Measure", "Terms", "register"]
+__all__ = [
+    "AT_MOST_ONE",
+    "REGISTRY",
+    "Aggregation",
+    "Divisor",
+    "Ideal",
+    "Limit",
+    "Measure",
+    "Terms",
+    "register",
+]

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import Divisor, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -44,13 +41,10 @@ class NDCG(DCG):
         "normalized_discounted_cumulative_gain": {},
     }
     unit_interval: ClassVar[bool] = True
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit may be richer than one item
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of the ideal list."""
         query, rank, item = relation.ideal(self.k)
         gained = gains(self.gain, relation.item_grade.take(item))
-        return Divisor("ideal DCG", relation.total(query, gained / relation.discount.take(rank)))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return DCG ÷ ideal DCG; a unit richer than one item cannot lift it over 1."""
-        return np.minimum(super().compute(relation), 1)
+        return Divisor.discounted("ideal DCG", relation, Ideal(query, rank, gained))

@@ -9,12 +9,12 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import Divisor, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import ndcg_at
 from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.data import Ints
     from karat.relation import Relation
 
 
@@ -41,6 +41,7 @@ class NDCGByItem(DCG):
     aliases: ClassVar = {}
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
 
     def terms(self, relation: Relation) -> Terms:
         """Add up nDCG at the rank of each item found, and at the end for each item missed."""
@@ -60,10 +61,6 @@ class NDCGByItem(DCG):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the items with a gain."""
         return Divisor("items with a gain", self._items(relation))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the mean; rounding must not lift it over 1."""
-        return np.minimum(super().compute(relation), 1)
 
     def _items(self, relation: Relation) -> Ints:
         return relation.count(relation.item_query[gains(self.gain, relation.item_grade) > 0])

@@ -9,11 +9,11 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import Divisor, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.data import Ints
     from karat.relation import Relation
 
 
@@ -42,6 +42,7 @@ class NDCGByLevel(DCG):
     aliases: ClassVar = {"R_nDCG": {}}
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
 
     def level(self) -> float:
         """Return the grade that a query needs an item of."""
@@ -59,10 +60,6 @@ class NDCGByLevel(DCG):
         """Divide by the number of these ranks."""
         query, _ = self._places(relation)
         return Divisor("changes of gain", np.maximum(relation.count(query), 1))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the mean; rounding must not lift it over 1."""
-        return np.minimum(super().compute(relation), 1)
 
     def _places(self, relation: Relation) -> tuple[Ints, Ints]:
         """Return the queries and ranks at which nDCG is taken."""

@@ -9,12 +9,11 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import Divisor, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import running_sums
 from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -42,6 +41,7 @@ class NormalisedGain(DCG):
     aliases: ClassVar = {"normalised_gain": {}, "normalized_gain": {}}
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a perfect list over it
 
     def terms(self, relation: Relation) -> Terms:
         """Add up the gains of the items, each ÷ log2(2 + the gain lost so far)."""
@@ -61,7 +61,3 @@ class NormalisedGain(DCG):
         """Divide by the gain of all items."""
         gained = gains(self.gain, relation.item_grade)
         return Divisor("gain of all items", relation.total(relation.item_query, gained))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the quotient; rounding must not lift a perfect list over 1."""
-        return np.minimum(super().compute(relation), 1)

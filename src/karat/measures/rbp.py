@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -41,6 +40,7 @@ class RankBiasedPrecision(Measure):
         "rbp.p={p}": {},
         "rank_biased_precision": {},
     }
+    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a long perfect list over it
 
     def __post_init__(self) -> None:
         """Check the patience."""
@@ -51,7 +51,3 @@ class RankBiasedPrecision(Measure):
         """Add up the weights of the relevant units."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank, (1 - self.p) * np.power(self.p, hits.rank - 1.0))
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the sum; rounding must not lift a long perfect list over 1."""
-        return np.minimum(super().compute(relation), 1)

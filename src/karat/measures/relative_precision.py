@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, register
 from karat.measures.precision import Precision
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -42,12 +41,10 @@ class RelativePrecision(Precision):
         "recall_cap": {},
         "capped_recall": {},
     }
+    # a group may have more relevant documents than it needs
+    limit: ClassVar[Limit | None] = AT_MOST_ONE
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the most relevant units that the first k could hold."""
         most = np.minimum(super().divisor(relation).value, relation.relevant(self.rel))
         return Divisor("k or relevant items, whichever is less", most)
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return the quotient; a group may have more relevant documents than it needs."""
-        return np.minimum(super().compute(relation), 1)

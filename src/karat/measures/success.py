@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
     from karat.relation import Relation
 
 
@@ -39,12 +36,9 @@ class Success(Measure):
         "top_k_accuracy": {},
         "recall_single_hit": {},
     }
+    limit: ClassVar[Limit | None] = AT_MOST_ONE
 
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank)
-
-    def compute(self, relation: Relation) -> Floats:
-        """Return 1.0 where a relevant unit is in the list."""
-        return np.minimum(super().compute(relation), 1.0)

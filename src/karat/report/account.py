@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 from karat.report.layout import Grid, number, printable
 from karat.report.text import escape, markdown, terminal
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from karat.explanation.explain import Account, Explanation
-    from karat.explanation.ranking import Step
+    from collections.abc import Iterator
+
+    from karat.explanation.accounts import Account
+    from karat.explanation.explainer import Explanation
+    from karat.explanation.ranking import Ranking, Step
+
+SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
 
 MARKS = {
     "hit": "✓ hit",
@@ -18,24 +24,34 @@ MARKS = {
     "repeated": "= repeated",
     "rejected": "✗",
     "unjudged": "?",
+    "miss": "·",
 }
+PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
+SAME = 1e-12  # sums in another order
 
 
 def render(told: Explanation, how: str, *, color: bool = False) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
     draw = markdown if how == "markdown" else partial(terminal, color=color)
     clean = escape if how == "markdown" else printable
-    parts = [clean(_heading(told)) + "\n", draw(_ranking(told)), draw(_items(told))]
-    if told.verdicts:
-        parts.append(draw(_verdicts(told)))
-    if len(told.dialects) > 1:
-        parts.append(draw(_values(told)))
+    parts = [clean(heading(told)) + "\n", *map(draw, grids(told))]
     bullet = "- " if how == "markdown" else "  "
-    parts += [f"{bullet}{clean(sentence(account))}\n" for account in told.accounts]
+    lines = [f"{bullet}{clean(sentence(account))}\n" for account in told.accounts]
     if told.differences:
-        parts.append("\nWhy they differ\n\n")
-        parts += [f"{bullet}{clean(line)}\n" for line in told.differences]
-    return "\n".join(parts[:3]) + "\n" + "".join(parts[3:])
+        lines.append("\nWhy they differ\n\n")
+        lines += [f"{bullet}{clean(line)}\n" for line in told.differences]
+    return "\n".join(parts) + "\n" + "".join(lines)
+
+
+def grids(told: Explanation) -> Iterator[Grid]:
+    """Lay out the lists and the gold, what a judge said, and dialects side by side."""
+    for ranking in told.rankings:
+        yield _steps(told, ranking)
+        yield _items(told, ranking)
+    if told.verdicts:
+        yield _verdicts(told)
+    if len(told.dialects) > 1:
+        yield _values(told)
 
 
 def sentence(account: Account) -> str:
@@ -43,36 +59,52 @@ def sentence(account: Account) -> str:
     name = f"{account.measure} ({account.dialect})"
     if account.value is None:
         return f"{name} has no value: {account.reason}"
+    value = number(account.value)
     if account.divisor is None:
-        return f"{name} = {number(account.value)}"
-    shown = [number(value) for _, value in account.terms[:8]]
-    more = f" + … ({len(account.terms)} terms)" if len(account.terms) > 8 else ""
+        return f"{name} = {value}: {account.adds[:1].lower()}{account.adds[1:]}"
+    shown = [number(value) for _, value in account.terms[:SHOWN]]
+    more = f" + … ({len(account.terms)} terms)" if len(account.terms) > SHOWN else ""
     added = " + ".join(shown) + more if shown else "0"
-    if account.divided_by == "nothing":
-        return f"{name} = {added} = {number(account.value)}"
-    below = f"{number(account.divisor)} {account.divided_by}"
-    ideal = ", ".join(f"{grade:g}" for _, grade in account.ideal[:8])
-    beside = f"; the ideal list has the grades {ideal}" if ideal else ""
-    return f"{name} = ({added}) ÷ {below} = {number(account.value)}{beside}"
+    if account.divided_by != "nothing":
+        added = f"({added}) ÷ {number(account.divisor)} {account.divided_by}"
+    gains = ", ".join(f"{gain:.4g}" for _, gain in account.ideal[:SHOWN])
+    gains += ", …" if len(account.ideal) > SHOWN else ""
+    beside = f"; the ideal list has the gains {gains}" if gains else ""
+    return f"{name} = {added}{_outcome(account)}{beside}"
 
 
-def _heading(told: Explanation) -> str:
+def _outcome(account: Account) -> str:
+    """Write the value, and what the quotient was if the measure makes something else of it."""
+    value, quotient = number(account.value), account.quotient
+    if quotient is not None and abs(quotient - (account.value or 0.0)) <= SAME:
+        return f" = {value}"
+    shown = "" if quotient is None else f" = {number(quotient)}"
+    return shown + (f", {account.limit}: {value}" if account.limit else f", counted as {value}")
+
+
+def heading(told: Explanation) -> str:
+    """Name the query, with its question if it has one."""
     question = told.about.get("question")
     return f"query {told.query}" + (f": {question}" if question else "")
 
 
-def _ranking(told: Explanation) -> Grid:
-    sums = [account for account in told.accounts if account.terms]
+def _steps(told: Explanation, ranking: Ranking) -> Grid:
+    """One row a unit: what it is and covers, and how the sums of the measures grow with it."""
+    mine = set(ranking.read_by)
+    sums = [each for each in told.accounts if each.terms and (each.measure, each.dialect) in mine]
     running = {id(account): 0.0 for account in sums}
-    texts = any(step.text is not None for step in told.ranking)
-    parts = any(step.chunk is not None for step in told.ranking)
-    scored = any(step.scores for step in told.ranking)
+    steps = ranking.steps
+    texts = any(step.text is not None for step in steps)
+    parts = any(step.chunk is not None for step in steps)
+    scored = any(step.scores for step in steps)
+    graded = any(item.grade not in (0, 1) for item in ranking.items)
     rows = []
-    for step in told.ranking:
+    for step in steps:
         cells = [str(step.rank), step.doc if not texts else _short(step.doc, 24)]
         cells += [str(step.chunk)] if parts else []
         cells += [_short(step.text or "")] if texts else []
         cells += [MARKS[step.mark], _numbers(step.covers)]
+        cells += ["" if step.grade is None else f"{step.grade:g}"] if graded else []
         cells += [_scores(step)] if scored else []
         cells.append(number(step.precision))
         for account in sums:
@@ -83,13 +115,22 @@ def _ranking(told: Explanation) -> Grid:
     several = len(told.dialects) > 1
     names = [f"Σ {a.measure}" + (f" {a.dialect}" if several else "") for a in sums]
     header = ["rank", "document", *(["chunk"] if parts else []), *(["text"] if texts else [])]
-    header += ["", "covers", *(["scores"] if scored else [])]
+    header += ["", "covers", *(["grade"] if graded else []), *(["scores"] if scored else [])]
     left = len(header)
-    title = f"the list ({len(told.ranking)} units" + (f", by {told.relation})" if texts else ")")
     mark = header.index("")
-    good = {(at, mark) for at, step in enumerate(told.ranking) if step.mark in ("hit", "again")}
-    bad = {(at, mark) for at, step in enumerate(told.ranking) if step.mark == "rejected"}
-    return Grid(title, [*header, "precision", *names], rows, left=left, good=good, bad=bad)
+    good = {(at, mark) for at, step in enumerate(steps) if step.mark in ("hit", "again")}
+    bad = {(at, mark) for at, step in enumerate(steps) if step.mark == "rejected"}
+    title = ", ".join([f"{len(steps)} units", *_seen_by(told, ranking)])
+    columns = [*header, "precision", *names]
+    return Grid(f"the list ({title})", columns, rows, left=left, good=good, bad=bad)
+
+
+def _seen_by(told: Explanation, ranking: Ranking) -> Iterator[str]:
+    """Say what matched and which items count, where that does not go without saying."""
+    if name_relations(each.relation for each in told.rankings):
+        yield f"by {ranking.relation}"
+    if ranking.relevant not in PLAIN or len(told.rankings) > 1:
+        yield f"relevant: {ranking.relevant}"
 
 
 def _scores(step: Step) -> str:
@@ -102,7 +143,7 @@ def _short(text: str, width: int = 60) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _items(told: Explanation) -> Grid:
+def _items(told: Explanation, ranking: Ranking) -> Grid:
     rows = [
         [
             str(item.number),
@@ -110,13 +151,16 @@ def _items(told: Explanation) -> Grid:
             f"{item.grade:g}",
             "missed" if item.rank is None else f"at {item.rank}",
         ]
-        for item in told.items
+        for item in ranking.items
     ]
-    relevant = [item for item in told.items if item.grade > 0]
+    relevant = [item for item in ranking.items if item.relevant]
     met = sum(item.rank is not None for item in relevant)
-    title = f"the gold ({met} of {len(relevant)} relevant items met)"
-    good = {(at, 3) for at, item in enumerate(told.items) if item.rank is not None}
-    bad = {(at, 3) for at, item in enumerate(told.items) if item.rank is None and item.grade > 0}
+    told_by = "".join(f", {each}" for each in _seen_by(told, ranking))
+    title = f"the gold ({met} of {len(relevant)} relevant items met{told_by})"
+    good = {
+        (at, 3) for at, item in enumerate(ranking.items) if item.relevant and item.rank is not None
+    }
+    bad = {(at, 3) for at, item in enumerate(ranking.items) if item.relevant and item.rank is None}
     return Grid(title, ["item", "any of", "grade", "found"], rows, left=2, good=good, bad=bad)
 
 

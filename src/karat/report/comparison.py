@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from karat.report.layout import Grid, number, printable
 from karat.report.text import FORMATS as TEXT
-from karat.report.text import escape, markdown, terminal
+from karat.report.text import escape, markdown, terminal, with_relation
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,11 +45,21 @@ def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = Fa
     if how in ("table", "markdown"):
         return _tables(comparison, how, moved=moved, color=color)
     rows = comparison.slices if comparison.slices.height else comparison.comparisons
+    rows = with_relation(rows, comparison.matched_by)
     if how == "jsonl":
         return "".join(
             json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
         )
     return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def unmeasured(comparison: Comparison) -> list[str]:
+    """Say which measures no query has for both systems of a pair, and why."""
+    rows = comparison.comparisons.filter(comparison.comparisons["n"] == 0)
+    return [
+        f"{row['measure']} ({row['system']} against {row['baseline']}): {row['reason']}"
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
@@ -69,6 +80,7 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
     if _several_baselines(comparison.comparisons):
         title = f"all pairs of {len(comparison.systems)} systems"
     title += f" · {count(comparison.queries)} · dialect {comparison.dialect}"
+    title += name_relations(comparison.matched_by.values())
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
     yield _grid(comparison, comparison.comparisons, title, [])
     for (column,), rows in comparison.slices.partition_by(

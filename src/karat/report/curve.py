@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from karat.report.layout import BARS, Grid, number
 from karat.report.text import markdown, terminal
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
 
-def render(table: pl.DataFrame, enough: list[dict[str, Any]], how: str) -> str:
+def render(
+    table: pl.DataFrame, enough: list[dict[str, Any]], how: str, matched_by: Mapping[str, str]
+) -> str:
     """Return the curves as `table` or `markdown`, with what is enough below."""
     cutoffs = table["k"].unique(maintain_order=True).to_list()
     rows = []
@@ -19,7 +24,8 @@ def render(table: pl.DataFrame, enough: list[dict[str, Any]], how: str) -> str:
         values = part["value"].to_list()
         rows.append([str(run), str(measure), sparkline(values), *map(number, values)])
     header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
-    grid = Grid("at each cutoff", header, rows, left=3)
+    title = f"at each cutoff{name_relations(matched_by.values())}"
+    grid = Grid(title, header, rows, left=3)
     text = markdown(grid) if how == "markdown" else terminal(grid)
     return text + "".join(_line(entry) for entry in enough)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from karat.report.comparison import count, signed
 from karat.report.layout import Grid, number, printable
 from karat.report.text import markdown, terminal
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from karat.gates.gate import Gate
@@ -29,7 +30,8 @@ def sentence(verdict: Verdict) -> str:
     ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
     """
     head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
-    found = f"{verdict.measure} is {value(verdict)}"
+    by = name_relations([verdict.relation], " by ") if verdict.relation else ""
+    found = f"{verdict.measure}{by} is {value(verdict)}"
     if verdict.baseline is not None:
         found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
     if verdict.low is not None:
@@ -70,7 +72,8 @@ def gate_grid(gate: Gate) -> Grid:
     header = [*texts, "value", *(["baseline", "difference"] if compared else [])]
     level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
     header += [f"{level:g}% interval", "n"]
-    return Grid(f"requirements: {gate.outcome}", header, rows, left=len(texts))
+    by = name_relations(verdict.relation for verdict in gate.verdicts if verdict.relation)
+    return Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
 
 
 def render(gate: Gate, how: str) -> str:

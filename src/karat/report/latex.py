@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.report.comparison import count
 from karat.report.layout import Grid, number, printable
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
@@ -119,7 +120,8 @@ def escape(text: str) -> str:
 
 
 def _caption(comparison: Comparison, *, pairs: bool) -> str:
-    queries = count(comparison.queries)
+    by = name_relations(comparison.matched_by.values(), ", by ")
+    queries = count(comparison.queries) + escape(by)
     if pairs:
         return (
             f"{queries}. A letter marks the systems that a value is better than, $p < 0.05$"

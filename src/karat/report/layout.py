@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from karat.spelling import name_relations
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -122,13 +124,8 @@ def _interval_cell(result: Result, row: dict[str, Any]) -> list[str]:
 
 
 def _matching(result: Result) -> str:
-    """Say what matched, and from which threshold on, unless it was plain ids."""
-    told = []
-    for name, settings in result.settings.items():
-        threshold = settings.get("threshold")
-        at_least = f" ≥ {threshold:g}" if threshold is not None else ""
-        told.append(name.partition("(")[0] + at_least)
-    by = "" if told in ([], ["ids"]) else f" · by {', '.join(told)}"
+    """Say what matched, with its parameters, unless it was plain ids, and who judged."""
+    by = name_relations(result.matched_by.values())
     return by + (f" · judge {result.judge['name']}" if result.judge else "")
 
 

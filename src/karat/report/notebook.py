@@ -1,10 +1,11 @@
-"""Results and comparisons as HTML, for notebooks; everything in them is text, nothing is obeyed."""
+"""Results, comparisons and explanations as HTML for notebooks; all is text, nothing is obeyed."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
 
+from karat.report import account
 from karat.report import comparison as comparisons
 from karat.report.layout import Grid, grids, printable
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from karat.comparison.compare import Comparison
+    from karat.explanation.explainer import Explanation
     from karat.findings import Finding
     from karat.results.result import Result
 
@@ -27,6 +29,14 @@ def comparison_html(comparison: Comparison) -> str:
     """Return a comparison as HTML: the table, slices, queries that moved, notes and findings."""
     told = [*comparisons.notes(comparison), *map(_describe, comparison.findings)]
     return _page(list(comparisons.grids(comparison)), told)
+
+
+def explanation_html(told: Explanation) -> str:
+    """Return an explanation as HTML: lists, gold, how each number comes about, what differs."""
+    lines = [*map(account.sentence, told.accounts), *told.differences]
+    listed = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    title = f"<p>{_text(account.heading(told))}</p>"
+    return f"<div>{title}{''.join(map(html_table, account.grids(told)))}<ul>{listed}</ul></div>"
 
 
 def _page(tables: list[Grid], told: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from karat.report.layout import Grid, number, printable
 from karat.report.text import escape, markdown, terminal
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from karat.comparison.planning import Plan
@@ -49,7 +50,9 @@ def sentences(plan: Plan) -> list[str]:
 
 
 def _heading(plan: Plan) -> str:
-    return f"{plan.measure}: from {plan.basis}" if plan.measure else "from assumed numbers"
+    if not plan.measure:
+        return "from assumed numbers"
+    return f"{plan.measure}{name_relations([plan.relation], ' by ')}: from {plan.basis}"
 
 
 def _told(found: Quantity, form: str = "{:.4f}") -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from karat.report.layout import Grid, grids, judge_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
@@ -70,13 +70,22 @@ def _fits(result: Result, width: int) -> bool:
 def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415
 
+    rows = result.summary
     if per_query:
-        return result.per_query
-    if by:
-        return pl.concat(
+        rows = result.per_query
+    elif by:
+        rows = pl.concat(
             [result.by(column).insert_column(1, pl.lit(column).alias("column")) for column in by]
         )
-    return result.summary
+    return with_relation(rows, result.matched_by)
+
+
+def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataFrame:
+    """Add to rows with a measure the relation that it reads."""
+    import polars as pl  # noqa: PLC0415
+
+    read = pl.col("measure").replace_strict(matched_by, return_dtype=pl.String)
+    return rows.with_columns(relation=read)
 
 
 def markdown(grid: Grid) -> str:

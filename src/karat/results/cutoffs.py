@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.dialects import speak
+from karat.dialects import meant, speak
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -51,12 +51,15 @@ def smallest_k(
 ) -> int | None:
     """Return the smallest cutoff at which a measure reaches a target; None if none does.
 
+    A measure without a relevance level is taken at that of the result.
+
     >>> from karat import evaluate
     >>> result = evaluate({"q": ["x", "a", "y", "b"]}, {"q": ["a", "b"]})
     >>> smallest_k(result, "recall", 0.5), smallest_k(result, "recall", 0.9)
     (2, 4)
     """
-    (base,) = speak(measure, result.dialect)
+    uncut = [replace(each, k=None) for each in result.measures]
+    base = [*meant(measure, uncut, result.dialect), *speak(measure, result.dialect)][0]
     name = run or result.runs[0]
     deepest = int(result.relation(name, base).depth.max(initial=1)) or 1
 

@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 
 from karat.aggregate import aggregate
-from karat.dialects import speak
+from karat.dialects import meant, speak
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
 from karat.results import summaries
 from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
+from karat.spelling import spell_relation
 from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ class Result:
                 fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
             )
         return self.relations[run, name]
+
+    def relation_name(self, measure: Measure) -> str:
+        """Name the relation that a measure reads, with its parameters."""
+        name = measure.relation or self.drawn_by
+        return spell_relation(name, self.settings.get(name, {}))
+
+    @property
+    def matched_by(self) -> dict[str, str]:
+        """The relation that each measure reads, with its parameters."""
+        return {str(measure): self.relation_name(measure) for measure in self.measures}
 
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
@@ -213,6 +224,7 @@ class Result:
             "findings": [finding.as_dict() for finding in self.findings],
             "dialect": self.dialect,
             "interval": self.interval,
+            "matched_by": self.matched_by,
             "relation": self.drawn_by,
             "relations": {name: dict(values) for name, values in self.settings.items()},
             "policies": self.policy.as_dict(),
@@ -233,16 +245,11 @@ class Result:
         return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
-        (wanted,) = speak(name, self.dialect)
-        same = [measure for measure in self.measures if measure == wanted] or [
-            # `recall` also finds the recall that was measured at another relevance level
-            measure
-            for measure in self.measures
-            if measure == wanted.with_level(getattr(measure, "rel", None))
-        ]
+        same = meant(name, self.measures, self.dialect)
         if len(same) == 1:
             return same[0]
         known = [str(measure) for measure in self.measures]
+        (wanted,) = speak(name, self.dialect)
         raise MeasureError(
             f"{wanted} was not measured",
             fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "

@@ -63,6 +63,22 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
     return found
 
 
+def unmeasured(result: Result) -> list[str]:
+    """Say which measures have no value for any query of a run, and why."""
+    told = []
+    for run, measure, n in result.summary.select("run", "measure", "n").rows():
+        if n:
+            continue
+        reasons = result.per_query.filter(run=run, measure=measure)["reason"].drop_nulls()
+        if not len(reasons):
+            told.append(f"{measure} ({run}): there is no query to measure")
+            continue
+        common = reasons.value_counts(sort=True)["reason"][0]
+        often = "" if reasons.n_unique() == 1 else "most often: "
+        told.append(f"{measure} ({run}): no query has a value ({often}{common})")
+    return told
+
+
 def _limits(
     result: Result, run: str, columns: list[Floats], every: Bools
 ) -> Sequence[Interval | None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from karat.report.charts.svg import text
 from karat.report.html.markup import scroll
 from karat.report.layout import number
+from karat.spelling import name_relations, spell_relation
 
 if TYPE_CHECKING:
     from karat.web.folders import Found
@@ -81,4 +82,16 @@ def _headline(found: Found) -> str:
     told = [
         f"{text(str(row['run']))} <strong>{number(row['value'])}</strong>" for row in first[:SHOWN]
     ]
-    return f"{text(str(rows[0]['measure']))}: {' · '.join(told)}"
+    return f"{text(str(rows[0]['measure']))}{text(_matched_by(found))}: {' · '.join(told)}"
+
+
+def _matched_by(found: Found) -> str:
+    """Name the relations of a result with their parameters, unless it is plain ids."""
+    relations = found.manifest.get("relations")
+    if not isinstance(relations, dict):
+        return ""
+    told = (
+        spell_relation(name, each if isinstance(each, dict) else {})
+        for name, each in relations.items()
+    )
+    return name_relations(told, " by ")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from karat.engines.stream import TEXT
 from karat.errors import KaratError
-from karat.match import known_matchers
+from karat.explanation.accounts import Accounts
+from karat.explanation.marks import reads_texts, views
 from karat.match.sentences import split
-from karat.report.cases.indexed import Indexed, Mark
+from karat.report.account import PLAIN, sentence
 from karat.report.cases.matched import merged, places, sentences
 from karat.report.cases.shown import excerpt, in_utf16, shown
-from karat.report.cases.steps import Steps
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
+    from karat.explanation.marks import Item, Mark, View
     from karat.report.panel import Panel
 
 Keep: TypeAlias = Callable[[str], int | str]  # keeps a text and returns how to find it
@@ -26,6 +29,25 @@ RANKS = 20  # of a list that are shown
 LETTERS = 1_500  # of a text that are shown
 SHORT = 400  # letters of an id, a reason or a gold text
 GOLD = 240  # letters of the text of a gold document
+ITEMS = 40  # of a query that are listed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """What one view says about a query."""
+
+    view: View
+    at: int  # the number of the query
+    chunks: list[Mark]
+
+    def gold_texts(self, mark: Mark) -> list[str]:
+        """Return the texts of the relevant items that a chunk covers."""
+        marks = self.view.marks
+        if marks.relation.needed:
+            return []
+        relevant = marks.items(self.at, min(marks.relevant(self.at), ITEMS))
+        wanted = set(mark.covers)
+        return [shown(doc) for item in relevant if item.number in wanted for doc in item.docs]
 
 
 class Cases:
@@ -43,13 +65,8 @@ class Cases:
         self._known = known or {}  # the texts of gold documents, as far as any system found them
         self._ranks, self._letters = ranks, letters
         self._result = result
-        self._steps = Steps(result, system.run)
-        self._relations: dict[str, Indexed] = {}
-        for measure in result.measures:
-            name = measure.relation or result.drawn_by
-            if name not in self._relations:
-                relation = result.relation(system.run, measure)
-                self._relations[name] = Indexed(relation, measure.level())
+        self._accounts = Accounts(result, system.run)
+        self._views = views(result, system.run, result.measures)
         self._listed = _by_query(result.listed.get(system.run))
         verdicts = result.verdicts
         if verdicts is not None:
@@ -60,35 +77,60 @@ class Cases:
         """Return all about one query, ready for JSON; `keep` takes the texts of the chunks."""
         listed = self._listed.get(query)
         rows = [] if listed is None else listed.head(self._ranks).to_dicts()
-        relations, marks = [], []
+        golds, told = [], []
         depth = 0
-        for name, indexed in self._relations.items():
-            at = indexed.number.get(query)
+        for view in self._views:
+            at = view.marks.number.get(query)
             if at is None:
                 continue
-            sizes = indexed.sizes(at)
-            depth = max(depth, int(indexed.relation.depth[at]) if sizes is None else len(sizes))
+            ends = view.marks.ends(at)
+            depth = max(depth, int(view.marks.relation.depth[at]) if ends is None else len(ends))
             count = len(rows) or min(depth, self._ranks)
-            marks.append((name, indexed.marks(at, count)[0]))
-            if not indexed.relation.needed:  # there the items are the chunks themselves
-                items, counts = indexed.items(at)
-                told = [self._item(item, name) for item in items]
-                relations.append({"relation": shown(name), "items": told, **counts})
+            told.append(_Told(view, at, view.marks.chunks(at, count)))
+            if not view.marks.relation.needed:  # there the items are the chunks themselves
+                golds.append(self._gold(view, at))
         if not rows:
-            rows = _rows_without_texts(marks)
+            rows = _rows_without_texts(told)
         said = self._said(query)
         return {
             "depth": depth,
-            "list": [self._chunk(row, at, marks, said, keep) for at, row in enumerate(rows)],
-            "gold": relations,
-            "steps": [shown(step) for step in self._steps.tell(query)],
+            "list": [self._chunk(row, at, told, said, keep) for at, row in enumerate(rows)],
+            "gold": golds,
+            "steps": [shown(sentence(account)) for account in self._accounts.tell(query)],
         }
 
-    def _item(self, item: dict[str, Any], relation: str) -> dict[str, Any]:
+    def _gold(self, view: View, at: int) -> dict[str, Any]:
+        """Return the relevant items of a query, and how many there are, met and not relevant."""
+        marks = view.marks
+        relevant, met = marks.relevant(at), marks.met(at)
+        every = int(marks.relation.item_offset[at + 1] - marks.relation.item_offset[at])
+        ends = marks.ends(at)
+        several = sum(each.relation == view.relation for each in self._views) > 1
+        return {
+            "relation": shown(self._result.relation_name(view.measures[0])),
+            "counts": view.relevant if several or view.relevant not in PLAIN else "",
+            "items": [
+                self._item(item, view.relation, ends)
+                for item in marks.items(at, min(relevant, ITEMS))
+            ],
+            "relevant": relevant,
+            "met": sum(item < relevant for item in met),
+            "other": every - relevant,
+        }
+
+    def _item(self, item: Item, relation: str, ends: list[int] | None) -> dict[str, Any]:
         """Shorten what an item says, and tell its text where its documents are ids."""
-        told = item | {"docs": [_short(doc) for doc in item["docs"]]}
-        if not _reads_texts(relation):
-            texts = [_short(self._known[doc], GOLD) for doc in item["docs"] if doc in self._known]
+        rank = item.rank
+        if rank is not None and ends is not None:
+            rank = bisect_left(ends, rank) + 1  # of the chunk that holds the unit
+        told: dict[str, Any] = {
+            "number": item.number,
+            "docs": [_short(doc) for doc in item.docs],
+            "grade": item.grade,
+            "rank": rank,
+        }
+        if not reads_texts(relation):
+            texts = [_short(self._known[doc], GOLD) for doc in item.docs if doc in self._known]
             told |= {"texts": texts} if texts else {}
         return told
 
@@ -96,22 +138,22 @@ class Cases:
         self,
         row: dict[str, Any],
         at: int,
-        marks: list[tuple[str, list[Mark]]],
+        told: list[_Told],
         said: dict[str, list[dict[str, Any]]],
         keep: Keep,
     ) -> dict[str, Any]:
         text = row.get("text")
-        told = {name: each[at] for name, each in marks if at < len(each)}
-        first = next(iter(told.values()), None)
+        marked = [(each, each.chunks[at]) for each in told if at < len(each.chunks)]
+        first = marked[0][1] if marked else None
         verdicts = said.get((text or "")[:TEXT], [])
         chunk: dict[str, Any] = {
             "rank": row["rank"],
             "doc": _short(str(row["doc"])),
-            "mark": self._mark(next(iter(told)), first) if first else "none",
+            "mark": first.kind if first else "none",
             "covers": {
-                shown(name): list(mark.covers)
-                for name, mark in told.items()
-                if mark.covers and not self._relations[name].relation.needed
+                shown(self._result.relation_name(each.view.measures[0])): list(mark.covers)
+                for each, mark in marked
+                if mark.covers and not each.view.marks.relation.needed
             },
         }
         if first and first.grade is not None:
@@ -122,22 +164,16 @@ class Cases:
             chunk["verdicts"] = verdicts
         if text:
             quotes = [verdict["quote"] for verdict in verdicts if verdict["value"]]
-            chunk |= self._text(text, told, quotes, row["query"], keep)
+            chunk |= self._text(text, marked, quotes, keep)
         if text == row["doc"]:  # a text that is its own id need not be said twice
             chunk["doc"] = ""
         return chunk
 
-    def _mark(self, relation: str, mark: Mark) -> str:
-        """Name the mark; where texts are compared, what covers nothing simply does not match."""
-        if mark.kind == "none":
-            return "miss" if _reads_texts(relation) else "unjudged"
-        return mark.kind
-
     def _text(
-        self, text: str, told: dict[str, Mark], quotes: list[str], query: str, keep: Keep
+        self, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str], keep: Keep
     ) -> dict[str, Any]:
         clean = shown(text)
-        spans = self._matched(clean, told, quotes, query)
+        spans = self._matched(clean, marked, quotes)
         part, inside, start = excerpt(clean, spans, self._letters)
         found: dict[str, Any] = {"text": keep(part)}
         if inside:
@@ -147,16 +183,16 @@ class Cases:
         return found
 
     def _matched(
-        self, text: str, told: dict[str, Mark], quotes: list[str], query: str
+        self, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str]
     ) -> list[tuple[int, int]]:
         """Return the places in a text that made it count."""
         spans: list[tuple[int, int]] = []
         wanted = [quote for quote in quotes if quote]
-        for name, mark in told.items():
+        for each, mark in marked:
             if mark.parts:
-                spans += self._parts(name, text, mark)
-            elif mark.covers and _reads_texts(name):
-                wanted += self._gold_texts(name, query, mark)
+                spans += self._parts(each.view.relation, text, mark)
+            elif mark.relevant and reads_texts(each.view.relation):
+                wanted += each.gold_texts(mark)
         return merged([*spans, *places(text, wanted)])
 
     def _parts(self, name: str, text: str, mark: Mark) -> list[tuple[int, int]]:
@@ -167,14 +203,6 @@ class Cases:
             return []
         where = sentences(text, pieces)
         return [where[part] for part in mark.parts if part < len(where)]
-
-    def _gold_texts(self, name: str, query: str, mark: Mark) -> list[str]:
-        indexed = self._relations[name]
-        if indexed.relation.needed:
-            return []
-        items, _ = indexed.items(indexed.number[query])
-        wanted = set(mark.covers)
-        return [shown(doc) for item in items if item["number"] in wanted for doc in item["docs"]]
 
     def _said(self, query: str) -> dict[str, list[dict[str, Any]]]:
         """Return the verdicts about each chunk of a query, by its text."""
@@ -221,19 +249,13 @@ def gold_texts(panel: Panel) -> dict[str, str]:
         relation.member_doc
         for system in panel.systems
         for (_, name), relation in system.result.relations.items()
-        if not _reads_texts(name)
+        if not reads_texts(name)
     ]
     if not tables or not wanted:
         return {}
     every = pl.concat(tables).drop_nulls().unique("doc", keep="first")
     gold = pl.DataFrame({"doc": pl.concat(wanted).unique()})
     return dict(gold.join(every, on="doc").rows())
-
-
-def _reads_texts(relation: str) -> bool:
-    """Tell whether a relation compares texts; one that nobody knows here may well do."""
-    matcher = known_matchers().get(relation.partition("(")[0])
-    return matcher is None or matcher.reads_texts
 
 
 def _by_query(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
@@ -243,9 +265,9 @@ def _by_query(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
     return {str(query): part for (query,), part in parts.items()}
 
 
-def _rows_without_texts(marks: list[tuple[str, list[Mark]]]) -> list[dict[str, Any]]:
+def _rows_without_texts(told: list[_Told]) -> list[dict[str, Any]]:
     """Return rows for the marks alone, where the result does not remember the list."""
-    count = max((len(each) for _, each in marks), default=0)
+    count = max((len(each.chunks) for each in told), default=0)
     return [{"rank": rank, "doc": "(not kept)"} for rank in range(1, count + 1)]
 
 

@@ -11,6 +11,7 @@ from karat.report.charts.palette import DARK, LIGHT, chart_css, variables
 from karat.report.charts.svg import text
 from karat.report.html import sections
 from karat.report.html.markup import as_json, policy
+from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from karat.report.html.prepared import Prepared
@@ -59,8 +60,8 @@ def page(prepared: Prepared, *, live: dict[str, Any] | None = None, tools: str =
     if len(title) > LONGEST and len(panel.names) > 1:
         title = f"{len(panel.names)} systems"
     result = panel.systems[0].result
-    lede = f"{panel.queries.height:,} queries · dialect {text(result.dialect)} · by "
-    lede += text(", ".join(result.settings) or result.drawn_by)
+    lede = f"{panel.queries.height:,} queries · dialect {text(result.dialect)}"
+    lede += text(name_relations(result.matched_by.values()))
     if judges := {each.result.judge["name"]: None for each in panel.systems if each.result.judge}:
         lede += f" · judge {text(', '.join(judges))}"
     if panel.only is not None:

@@ -271,7 +271,8 @@
       h("h4", {}, "How the numbers come about"), h("ul", { class: "steps" }, mine.steps.map((step) => h("li", {}, step))));
   }
   function goldOf(gold) {
-    const title = `The gold${gold.relation === "ids" ? "" : ` (${gold.relation})`}: ${gold.met} of ${gold.relevant} met`;
+    const seen = [gold.relation === "ids" ? "" : gold.relation, gold.counts].filter(Boolean).join(", ");
+    const title = `The gold${seen ? ` (${seen})` : ""}: ${gold.met} of ${gold.relevant} met`;
     const items = gold.items.map((item) => h("li", {},
       item.rank === null ? h("span", { class: "tag bad" }, "✗ missed") : h("span", { class: "tag good" }, `✓ at rank ${item.rank}`),
       h("span", {}, h("strong", {}, `${item.number}. `), item.docs.join("  or  "), h("span", { class: "tag" }, `  grade ${item.grade}`),
