@@ -8,6 +8,13 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
+# compiled once, even where the environment says not to: the tests start many processes
+export PYTHONDONTWRITEBYTECODE :=
+# where there is no home to write to, packages are kept here
+ifeq ($(UV_CACHE_DIR)$(XDG_CACHE_HOME)$(shell test -n "$$HOME" -a -w "$$HOME" && echo home),)
+export UV_CACHE_DIR := $(CURDIR)/.venv/cache
+endif
+
 .PHONY: help demo test slow lint format bench lock clean
 .DEFAULT_GOAL := help
 
@@ -25,9 +32,9 @@ demo: .venv/core
 	$(BIN)/karat demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-slow: .venv/dev .venv/model .venv/chromium
+slow: .venv/dev .venv/model .venv/peer .venv/chromium
 	$(BIN)/python -m pytest -m slow tests
 
 lint: .venv/dev
@@ -77,7 +84,7 @@ clean:
 	$(UV) --no-deps --requirements model.lock
 	@touch $@
 
-# a peer of the benchmarks, apart from all else, as it depends on much
+# a peer of the slow tests and the benchmarks, apart from all else, as it depends on much
 .venv/peer: .venv/uv benchmarks/continuous-eval.lock
 	$(BIN)/uv venv --quiet --clear .venv/continuous-eval
 	$(BIN)/uv pip install --quiet --python .venv/continuous-eval/bin/python \

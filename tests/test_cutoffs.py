@@ -1,13 +1,12 @@
 """Measures at many cutoffs, the curve, and the smallest cutoff that is enough."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import karat
+from tests.conftest import Karat
 
 DEMO = Path(karat.__file__).parent / "demo"
 RUN = {"q1": ["x", "a", "y", "b"], "q2": ["c", "z"]}
@@ -50,26 +49,23 @@ def test_smallest_k_agrees_with_looking_at_every_cutoff() -> None:
     assert karat.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    files = [str(DEMO / "bm25.trec"), "--gold", str(DEMO / "questions.jsonl")]
-    command = [sys.executable, "-m", "karat", "curve", *files, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+CURVE = ("curve", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")
 
 
-def test_command_line() -> None:
-    done = run("--at", "1,5,10", "--reach", "recall>=0.7")
-    assert done.returncode == 0, done.stderr
-    assert "@10" in done.stdout
-    assert "recall >= 0.7 is reached at K = 10" in done.stdout
-    shown = json.loads(run("--format", "json", "--at", "5", "--reach", "P>=0.9").stdout)
+def test_command_line(cli: Karat) -> None:
+    done = cli(*CURVE, "--at", "1,5,10", "--reach", "recall>=0.7")
+    assert done.code == 0, done.err
+    assert "@10" in done.out
+    assert "recall >= 0.7 is reached at K = 10" in done.out
+    shown = json.loads(cli(*CURVE, "--format", "json", "--at", "5", "--reach", "P>=0.9").out)
     assert [row["k"] for row in shown["curve"]] == [5, 5]
     assert shown["reach"][0]["k"] is None
-    assert run("--format", "csv").stdout.startswith("run,measure,k,value")
-    assert "| run | measure |" in run("--format", "markdown").stdout
+    assert cli(*CURVE, "--format", "csv").out.startswith("run,measure,k,value")
+    assert "| run | measure |" in cli(*CURVE, "--format", "markdown").out
 
 
 @pytest.mark.parametrize("arguments", [["--at", "0"], ["--at", "a"], ["--reach", "recall"]])
-def test_bad_usage(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+def test_bad_usage(arguments: list[str], cli: Karat) -> None:
+    done = cli(*CURVE, *arguments)
+    assert done.code == 2
+    assert "Traceback" not in done.err

@@ -1,8 +1,6 @@
 """Explanations: the list, the gold, every term and divisor, and why dialects differ."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import karat
 from karat.dialects import known_dialects
 from karat.judges.verdicts import Sample
 from karat.report.account import render
+from tests.conftest import Karat
 
 DEMO = Path(karat.__file__).parent / "demo"
 RUN = {"q1": ["a", "x", "a", "b", "n", "c"], "q2": ["y"], "q3": []}
@@ -97,38 +96,34 @@ def test_unknown_query() -> None:
         karat.explain(RUN, GOLD, "AP", query="q11")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "karat", "explain", str(DEMO / "bm25.trec"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+EXPLAIN = ("explain", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")
+GIVEN = (*EXPLAIN, "-q", "q02", "-m", "AP", "-m", "nDCG@5")
 
 
-GIVEN = ("--gold", str(DEMO / "questions.jsonl"), "-q", "q02", "-m", "AP", "-m", "nDCG@5")
+def test_command_line_table(cli: Karat) -> None:
+    done = cli(*GIVEN, "--dialect", "karat", "--dialect", "autorag")
+    assert done.code == 0, done.err
+    assert "query q02: The display shows E05" in done.out
+    assert "✓ hit" in done.out
+    assert "AP (karat) = (1.0000) ÷ 2 relevant items = 0.5000" in done.out
+    assert "Why they differ" in done.out
 
 
-def test_command_line_table() -> None:
-    done = run(*GIVEN, "--dialect", "karat", "--dialect", "autorag")
-    assert done.returncode == 0, done.stderr
-    assert "query q02: The display shows E05" in done.stdout
-    assert "✓ hit" in done.stdout
-    assert "AP (karat) = (1.0000) ÷ 2 relevant items = 0.5000" in done.stdout
-    assert "Why they differ" in done.stdout
-
-
-def test_command_line_json_and_markdown() -> None:
-    told = json.loads(run(*GIVEN, "--format", "json").stdout)["explanations"][0]
+def test_command_line_json_and_markdown(cli: Karat) -> None:
+    told = json.loads(cli(*GIVEN, "--format", "json").out)["explanations"][0]
     assert told["query"] == "q02"
     assert told["accounts"][0]["divided_by"] == "relevant items"
-    markdown = run(*GIVEN, "--format", "markdown").stdout
+    markdown = cli(*GIVEN, "--format", "markdown").out
     assert "| rank | document |" in markdown
     assert "- AP (karat) = (1.0000)" in markdown
 
 
-def test_command_line_worst_and_errors() -> None:
-    done = run("--gold", str(DEMO / "questions.jsonl"), "--worst", "2", "-m", "recall@5")
-    assert done.stdout.count("the list (") == 2
-    done = run("--gold", str(DEMO / "questions.jsonl"), "-q", "nope")
-    assert done.returncode == 2
-    assert "no query 'nope'" in done.stderr
+def test_command_line_worst_and_errors(cli: Karat) -> None:
+    done = cli(*EXPLAIN, "--worst", "2", "-m", "recall@5")
+    assert done.out.count("the list (") == 2
+    done = cli(*EXPLAIN, "-q", "nope")
+    assert done.code == 2
+    assert "no query 'nope'" in done.err
 
 
 def test_the_parts_of_a_measure_are_taken_over_its_relation() -> None:

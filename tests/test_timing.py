@@ -1,8 +1,6 @@
 """Latency, throughput and errors, where records carry them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 import karat
 from karat.errors import InputError, OptionError
 from karat.timing import timing
+from tests.conftest import Karat
 
 RECORDS = [
     {"query": f"q{n}", "retrieved": ["a"], "gold": ["a"], "latency_ms": n * 10, "error": None}
@@ -122,13 +121,11 @@ def test_missing_and_nonsense() -> None:
     assert failed.error_rate == 0.5
 
 
-def test_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path: Path, cli: Karat) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text("\n".join(map(json.dumps, RECORDS)))
-    command = [sys.executable, "-m", "karat", "score", str(path), "-m", "RR"]
-    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "latency p50" in table
-    shown = subprocess.run([*command, "--format", "json"], capture_output=True, check=True).stdout
+    assert "latency p50" in cli("score", path, "-m", "RR").out
+    shown = cli("score", path, "-m", "RR", "--format", "json").out
     assert json.loads(shown)["timing"][0]["p50"] == 505.0
     path.write_text(path.read_text().replace("latency_ms", "latency"))
     refused = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -102,17 +102,9 @@ class Relation:
         return len(self.depth)
 
     @property
-    def voided(self) -> Bools:
-        """Which queries have no value at all."""
-        return self._once("voided", lambda: self.void.is_not_null().to_numpy())
-
-    @property
     def failed(self) -> Bools:
         """Which queries have no value because a judge failed."""
-        return self._once(
-            "failed",
-            lambda: self.void.str.starts_with(FAILED).fill_null(value=False).to_numpy(),
-        )
+        return self.void.str.starts_with(FAILED).fill_null(value=False).to_numpy()
 
     @property
     def item_query(self) -> Ints:

@@ -1,12 +1,12 @@
 """LiveRAG's command: a results file and a reference file in, the evaluator's files out."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+
+from tests.conftest import Karat
 
 REFERENCES = [
     {"qid": 1, "question": "What?", "document_ids": ["<urn:uuid:aa>", "<urn:uuid:bb>"]},
@@ -32,15 +32,16 @@ def write(path: Path, rows: list[dict[str, object]], *, literal: bool) -> None:
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl"])
-def test_files_in_files_out(ending: str, tmp_path: Path) -> None:
+def test_files_in_files_out(
+    ending: str, tmp_path: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / f"reference.{ending}", REFERENCES, literal=True)
     write(tmp_path / f"results.{ending}", RESULTS, literal=False)
-    command = [sys.executable, "-m", "karat", "score", f"results.{ending}"]
-    command += ["--gold", f"reference.{ending}", "--dialect", "liverag"]
-    command += ["--format", ending, "-o", "results"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
+    monkeypatch.chdir(tmp_path)
+    files = (f"results.{ending}", "--gold", f"reference.{ending}", "--dialect", "liverag")
+    done = cli("score", *files, "--format", ending, "-o", "results")
+    assert done.code == 0, done.err
+    assert done.out == ""
     names = {
         name: tmp_path / f"results.ContextRecall.eval.{name}.{ending}"
         for name in ("aggregated", "rows")
