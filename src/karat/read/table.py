@@ -76,7 +76,7 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
 
 
 def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
-    """Drop the blanks around ids, which a text table has to please the eye; blanks alone are none."""
+    """Drop the blanks around ids, which a text table has to please the eye."""
     for name in IDS:
         if is_text(names[name]):
             continue
