@@ -77,6 +77,9 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         place[np.concatenate((relation.edge_item, np.arange(old, old + new)))],
     )
     edge_query, edge_rank, edge_item = sort_rows(edges, 3)
+    times = relation.item_times
+    if times is not None:
+        times = np.concatenate((times, np.ones(new, dtype=np.int64)))[order]
     member_item = np.concatenate((place[relation.member_item], place[old:]))
     member_order = np.argsort(member_item, kind="stable")
     names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
@@ -98,6 +101,7 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         chunk_offset=relation.chunk_offset,
         chunk_end=relation.chunk_end,
         needed=relation.needed,
+        item_times=times,
     )
 
 

@@ -111,6 +111,7 @@ class Gold:
     member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # as of a run; read or not
+    item_times: Ints | None = None  # how often each was listed, where any was listed again
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -154,7 +155,10 @@ class Gold:
         return np.repeat(np.arange(len(self.item_offset) - 1), np.diff(self.item_offset))
 
     def rows(self) -> pl.DataFrame:
-        """Return a row a member: query, doc, grade, group where it has alternatives, facts."""
+        """Return a row a member: query, doc, grade, group where it has alternatives, facts.
+
+        Where anything was listed again, times says how often.
+        """
         sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
         alone = pl.Series(sizes[self.member_item] == 1)
         rows = pl.DataFrame(
@@ -165,6 +169,8 @@ class Gold:
                 "group": pl.Series(self.member_item).set(alone, None),
             }
         )
+        if self.item_times is not None:
+            rows = rows.with_columns(times=self.item_times[self.member_item])
         return rows if self.member_facts is None else rows.hstack(self.member_facts)
 
     @classmethod
@@ -179,8 +185,9 @@ class Gold:
         """Make the gold of rows with the columns query, doc, grade and, for groups, group.
 
         Rows with the same query and the same non-null group are one item: any of their documents
-        satisfies it. `queries` adds queries without rows and columns to slice by; without it the
-        queries come in the order of their first row.
+        satisfies it. A document that is listed again counts once, and a column times tells how
+        often rows were listed before. `queries` adds queries without rows and columns to slice
+        by; without it the queries come in the order of their first row.
         """
         check_grades(rows)
         if queries is None:
@@ -209,6 +216,10 @@ class Gold:
         counts = np.bincount(item_query, minlength=queries.height)
         rows = rows.rechunk()
         facts = [name for name in FACTS if name in rows.columns]
+        times = None
+        if "times" in rows.columns:  # a group was listed once, whatever is listed in it
+            times = np.ones(len(order), dtype=np.int64)
+            times[member_item] = rows["times"].gather(member_order).to_numpy()
         return cls(
             queries=queries,
             item_offset=np.concatenate(([0], np.cumsum(counts))),
@@ -218,4 +229,5 @@ class Gold:
             findings=merge_findings((*findings, *repeats, *mixed)),
             flaws=flaws or {},
             member_facts=rows.select(facts)[member_order] if facts else None,
+            item_times=times,
         )

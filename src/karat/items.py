@@ -12,6 +12,8 @@ from karat.findings import EXAMPLES, Finding, name_rows
 from karat.keys import all_different
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karat.data import Floats, Ints
 
 
@@ -36,13 +38,17 @@ def check_grades(rows: pl.DataFrame) -> None:
 
 
 def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, list[Finding]]:
-    """Keep one row of a document that is listed again in the same query and group."""
+    """Keep one row of a document that is listed again in the same query and group.
+
+    The column times, where there is one, says how often a document without a group was listed.
+    """
     if all_different(index, rows["doc"]):
         return rows, index, []
     told_by = ("query", "doc", "group", "text", "start", "end")
     subset = [name for name in told_by if name in rows.columns]
     numbered = rows.with_columns(__row=pl.int_range(pl.len()))
     best = numbered.sort("grade", descending=True, maintain_order=True)
+    best = best.with_columns(times=times_listed(best, subset))
     kept = best.unique(subset=subset, keep="first").sort("__row")
     dropped = numbered.join(kept, on="__row", how="anti")
     clash = dropped.join(kept, on=subset, nulls_equal=True).filter(
@@ -70,6 +76,14 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
             )
         )
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
+
+
+def times_listed(rows: pl.DataFrame, subset: Sequence[str]) -> pl.Expr:
+    """Return how often the rows that agree in these columns were listed, all together."""
+    once = pl.lit(1, pl.Int64)
+    times = pl.col("times").sum() if "times" in rows.columns else pl.len().cast(pl.Int64)
+    alone = pl.col("group").is_null() if "group" in rows.columns else pl.lit(value=True)
+    return pl.when(alone).then(times.over(subset)).otherwise(once)
 
 
 def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Finding]]:

@@ -58,6 +58,7 @@ class Relation:
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
+    item_times: Ints | None = None  # m   how often the gold lists each item; None: all once
     # what was worked out so far; never handed on, so that `replace` begins anew
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -92,6 +93,7 @@ class Relation:
             void=void,
             chunk_offset=chunks[0] if chunks else None,
             chunk_end=chunks[1] if chunks else None,
+            item_times=gold.item_times,
         )
 
     @property
@@ -100,9 +102,17 @@ class Relation:
         return len(self.depth)
 
     @property
+    def voided(self) -> Bools:
+        """Which queries have no value at all."""
+        return self._once("voided", lambda: self.void.is_not_null().to_numpy())
+
+    @property
     def failed(self) -> Bools:
         """Which queries have no value because a judge failed."""
-        return self.void.str.starts_with(FAILED).fill_null(value=False).to_numpy()
+        return self._once(
+            "failed",
+            lambda: self.void.str.starts_with(FAILED).fill_null(value=False).to_numpy(),
+        )
 
     @property
     def item_query(self) -> Ints:
@@ -285,6 +295,7 @@ class Relation:
             member_doc=self.member_doc.filter(members),
             void=self.void.filter(keep),
             needed=self.needed,
+            item_times=None if self.item_times is None else self.item_times[items],
             **self._chunks_of(keep),  # type: ignore[arg-type]
         )
 

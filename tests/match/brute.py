@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def texts(separators: str = "  \n") -> SearchStrategy[str]:
     return parts.map(lambda drawn: "".join(word + space for word, space in drawn))
 
 
+@cache
 def many(seed: int, queries: int = 800) -> list[dict[str, Any]]:
     """Return many such queries at once, from a seed."""
     rng = random.Random(seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -173,36 +172,6 @@ def test_windows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_huge_texts(part: str, count: int) -> None:
     (found,) = split([part * 40_000])
     assert len(found) == count
-
-
-def test_punkt_without_its_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    nltk = pytest.importorskip("nltk")
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    _forget_tokenizers()
-    with pytest.raises(OptionError, match="punkt_tab") as caught:
-        split(["One. Two."], "punkt")
-    assert "nltk.downloader punkt_tab" in caught.value.fix
-
-
-def test_punkt_with_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    nltk = pytest.importorskip("nltk")
-    folder = tmp_path / "tokenizers" / "punkt_tab" / "english"
-    folder.mkdir(parents=True)
-    (folder / "abbrev_types.txt").write_text("dr\n", encoding="utf-8")
-    for name in ("collocations.tab", "sent_starters.txt", "ortho_context.tab"):
-        (folder / name).write_text("", encoding="utf-8")
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    _forget_tokenizers()
-    assert split(["Dr. Lee left. Why?", " "], "punkt") == [["Dr. Lee left.", "Why?"], []]
-    _forget_tokenizers()
-
-
-def _forget_tokenizers() -> None:
-    from nltk import tokenize  # type: ignore[import-untyped]
-
-    for kept in vars(tokenize).values():
-        if hasattr(kept, "cache_clear"):
-            kept.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("block", [300, 1 << 20])
+@pytest.mark.parametrize("block", [1_500, 1 << 20])
 @pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize("case", CASES, ids="-".join)
@@ -210,7 +210,7 @@ WRONG: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("block", [300, 1 << 20])
+@pytest.mark.parametrize("block", [1_500, 1 << 20])
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_lines_are_refused_alike(
     case: str, block: int, save: Save, monkeypatch: pytest.MonkeyPatch

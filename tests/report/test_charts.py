@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+import resvg_py
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
-from karat.report.charts import png, standalone, write_image
+from karat.report.charts import Figure, png, standalone, write_image
 from karat.report.charts.palette import DARK, HEAT, LIGHT, chart_css
 from karat.report.charts.svg import text, ticks
 from karat.report.html import prepare
+from karat.report.layout import Grid
 from karat.report.panel import lay_side_by_side
 from tests import hostile
 
 if TYPE_CHECKING:
-    from karat.report.charts import Figure
+    from tests.conftest import Karat
+
+SVG = "http://www.w3.org/2000/svg"
+SVG_TO_BYTES = resvg_py.svg_to_bytes
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +43,7 @@ def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Figure]) 
     }
     for figure in figures.values():
         root = ET.fromstring(standalone(figure))
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.tag == f"{{{SVG}}}svg"
         assert root.get("role") == "img"
         assert root.get("aria-label") == figure.says
         assert "var(" not in standalone(figure)
@@ -99,6 +106,38 @@ def test_images(name: str, figures: dict[str, Figure], tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
     with pytest.raises(OptionError, match="no image"):
         write_image(figures[name], str(tmp_path / "x.gif"))
+
+
+@pytest.fixture
+def _no_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as on a machine that has no fonts."""
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", partial(SVG_TO_BYTES, skip_system_fonts=True))
+
+
+@pytest.mark.usefixtures("_no_fonts")
+def test_images_need_no_fonts_of_the_machine(figures: dict[str, Figure]) -> None:
+    image = png(figures["forest"])
+    mute = replace(figures["forest"], svg=re.sub("<text.*?</text>", "", figures["forest"].svg))
+    assert png(mute) != image
+    printed = {letter for figure in figures.values() for letter in figure.svg} - {*" \n"}
+    assert {*"–…·←→"} <= printed
+    drawn = {letter: letter_image(letter) for letter in {*printed, *"−×÷±≥≤αβκΣéßЖ"}}
+    assert not {letter for letter in drawn if drawn[letter] in map(letter_image, "\u0378 ")}
+
+
+def letter_image(letter: str) -> bytes:
+    svg = f'<svg xmlns="{SVG}" class="chart" width="40" height="20"><text y="15">{text(letter)}'
+    return png(Figure("", "", "", f"{svg}</text></svg>", Grid("", [], [])))
+
+
+@pytest.mark.usefixtures("_no_fonts")
+def test_letters_that_no_font_has_are_named(cli: Karat, tmp_path: Path) -> None:
+    gold = {"q": ["a"], "r": ["b"]}
+    runs = {"検索 α": {"q": ["a"]}, "поиск": {"r": ["b"]}}
+    folder = karat.evaluate(runs, gold, "RR").save(tmp_path / "saved")
+    for name, noted in (("x.png", True), ("x.svg", False)):
+        done = cli("report", folder, "--plot", tmp_path / name)
+        assert (done.code, "no font here has letters such as 検," in done.err) == (0, noted)
 
 
 def luminance(color: str) -> float:

@@ -256,9 +256,11 @@ def test_small_and_odd_results_have_a_page(
 def test_what_is_missing_is_named(
     cli: Karat, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
-    assert (done.code, "karat[report]" in done.err) == (2, True)
+    for package in ("resvg_py", "fontpkg_arimo"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
+        assert (done.code, "karat[report]" in done.err) == (2, True)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "karat.web.serving", raising=False)
     done = cli("view", demo_folder)

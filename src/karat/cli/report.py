@@ -75,8 +75,14 @@ def _plot(prepared: Prepared, path: str, name: str | None) -> None:
 
     figures = prepared.figures
     chosen = next(iter(figures)) if name is None else choose("chart", name, figures)
-    write_image(figures[chosen], path)
+    boxed = write_image(figures[chosen], path)
     click.echo(f"written: {path} ({chosen})", err=True)
+    if boxed:
+        click.echo(
+            f"note: no font here has letters such as {boxed}, so the image shows boxes; "
+            "install one that has them (such as Noto), or write an .svg",
+            err=True,
+        )
 
 
 def _default() -> str:

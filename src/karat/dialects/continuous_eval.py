@@ -7,16 +7,19 @@ Quirks that the dialect keeps:
 - average precision adds up over every retrieved chunk that matches, also one whose gold was met
   before, and divides by their number;
 - nDCG credits a chunk with one gold, the first of the list that it matches and that no chunk above
-  it was credited with, and its ideal list holds all gold, however few were retrieved;
+  it was credited with, and its ideal list holds all gold, however few were retrieved, with a gold
+  that is listed twice at two ranks, although it is credited once;
 - exact matching compares raw strings, so that a trailing space makes a difference;
 - ROUGE-L recall is that of the package rouge 1.0.1: sentences end at every full stop, words are
   unique and keep case and punctuation, and what each gold sentence shares with the retrieved ones
   is united; at least .7 makes chunks a match, at least .8 sentences;
-- sentences are split by NLTK's punkt, whose data has to be installed; naming another splitter
-  leaves the dialect at that point.
+- sentences are split by NLTK's punkt, whose data has to be installed (see `karat.match.punkt`), and
+  the first of a chunk keeps the spaces before it; naming another splitter leaves the dialect at
+  that point.
 
 Where the original stops (its ranked metrics without gold), there is no value. One thing is not
-kept: a gold that is listed twice counts once everywhere, in the original twice in the ideal list.
+kept: where the package rouge gives up, as sentences of about a thousand words exceed Python's
+recursion limit, the original takes them for no match; karat compares them.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy
+from karat.align import Policy, positions
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
@@ -110,9 +113,14 @@ class UncutNDCG(Ranked, NDCG):
         return Terms(hits.query, hits.rank, gained / relation.discount.take(hits.rank))
 
     def divisor(self, relation: Relation) -> Divisor:
-        """Divide by the DCG of a list of all gold."""
-        ideal = NDCG(gain=self.gain).divisor(relation)
-        return Divisor("ideal DCG of all gold, not cut", ideal.value)
+        """Divide by the DCG of a list of all gold, repetitions too."""
+        query, _, item = relation.ideal()
+        if relation.item_times is not None:
+            times = relation.item_times.take(item)
+            query, item = np.repeat(query, times), np.repeat(item, times)
+        gained = gains(self.gain, relation.item_grade.take(item))
+        discount = np.log2(positions(query) + 1)
+        return Divisor("ideal DCG of all gold, not cut", relation.total(query, gained / discount))
 
 
 def _one_each(hits: Hits) -> Bools:

@@ -18,6 +18,7 @@ from itertools import groupby, pairwise
 from typing import TypeAlias
 
 from karat.errors import OptionError, choose
+from karat.match.punkt import punkt
 
 Splitter: TypeAlias = Callable[[str], Iterable[str]]
 
@@ -60,13 +61,18 @@ LANGUAGES = {
 def split(texts: Sequence[str], splitter: str | Splitter = "sentencex") -> list[list[str]]:
     """Return the sentences of each text, stripped, without blank ones; equal texts are cut once.
 
-    The splitter is a name (see `SPLITTERS`) or any function from a text to its sentences.
+    The splitter is a name (see `SPLITTERS`) or any function from a text to its sentences. Those of
+    punkt are left as they are, as tools that use it compare them so.
 
     >>> split(["Dr. Lee paid $3.50. Why?", ""])
     [['Dr. Lee paid $3.50.', 'Why?'], []]
     """
     cut = find_splitter(splitter)
-    known = {text: _checked(cut(text), splitter) for text in dict.fromkeys(texts)}
+    kept = str if cut is punkt else str.strip
+    known = {
+        text: [*filter(None, map(kept, _checked(cut(text), splitter)))]
+        for text in dict.fromkeys(texts)
+    }
     return [list(known[text]) for text in texts]
 
 
@@ -87,24 +93,11 @@ def _checked(found: object, splitter: str | Splitter) -> list[str]:
             f"the splitter {splitter!r} returned {str(found)[:80]!r}, no list of sentences",
             fix="give a function that takes a text and returns a list of strings",
         )
-    return [stripped for each in sentences if (stripped := each.strip())]
+    return sentences
 
 
 def _lines(text: str) -> list[str]:
     return text.splitlines()
-
-
-def _punkt(text: str) -> list[str]:
-    fix = "pip install nltk && python -m nltk.downloader punkt_tab"
-    try:
-        from nltk.tokenize import sent_tokenize  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError:
-        raise OptionError("the splitter punkt needs the package nltk", fix=fix) from None
-    try:
-        sentences: list[str] = sent_tokenize(text)
-    except LookupError:
-        raise OptionError("the splitter punkt needs NLTK's data punkt_tab", fix=fix) from None
-    return sentences
 
 
 def _sentencex(text: str, language: str = "") -> list[str]:
@@ -196,4 +189,4 @@ def _belongs(before: str, here: str) -> bool:
     return before.endswith(".") and here[:1].islower() and not here[0].isascii()
 
 
-SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": _lines, "punkt": _punkt}
+SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": _lines, "punkt": punkt}

@@ -13,6 +13,7 @@ from karat.align import positions, repeated
 from karat.data import EMPTY_ITEM, Gold
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
+from karat.items import times_listed
 from karat.match.matcher import Units
 from karat.match.sentences import split
 from karat.match.words import tidy
@@ -133,14 +134,17 @@ def text_gold(
         findings += dropped
         sentences = pl.Series(split(rows["doc"].to_list(), splitter), dtype=pl.List(pl.String))
         rows = rows.with_columns(doc=sentences, group=pl.lit(None, pl.Int64))
-        rows = rows.explode("doc").drop_nulls("doc")
+        rows = rows.explode("doc").drop_nulls("doc").drop("times", strict=False)
     rows = rows.with_columns(key=tidy(rows["doc"], policy))
     if policy != "raw":
         blank = rows.filter(pl.col("key") == "")
         rows = rows.filter(pl.col("key") != "")
         findings += _blank_texts(blank)
     best = rows.sort("grade", descending=True, maintain_order=True)
-    again = ~best.select(pl.struct("query", "key", "group").is_first_distinct()).to_series()
+    same = ("query", "key", "group")
+    again = ~best.select(pl.struct(same).is_first_distinct()).to_series()
+    if splitter is None and again.any():  # chunks are listed, sentences are not
+        best = best.with_columns(times=times_listed(best, same))
     findings += _equal_texts(best.filter(again))
     rows = best.filter(~again).drop("key")
     flaws = {query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM}

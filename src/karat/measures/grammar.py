@@ -63,8 +63,7 @@ def parse(spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = No
     """
     if isinstance(spec, Measure):
         return spec
-    text = spec.strip()
-    parts = _SPEC.fullmatch(text)
+    parts = _SPEC.fullmatch(spec.strip())
     if parts is None:
         raise MeasureError(
             f"{spec!r} is not the name of a measure",
@@ -106,24 +105,37 @@ def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
 
 def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
     """Find a measure by a name, an alias, or one of these with its cutoff."""
-    if name is None:
-        return None
-    folded = _fold(name)
+    return None if name is None else _find(_fold(name), tuple(REGISTRY.values()))
+
+
+@functools.lru_cache(1024)
+def _find(
+    folded: str, classes: tuple[type[Measure], ...]
+) -> tuple[type[Measure], dict[str, str]] | None:
     without = folded.removeprefix("retrieval")  # as AutoRAG and torchmetrics say
-    return _spelled(folded) or _spelled(without) or _cut(folded) or _cut(without)
+    return (
+        _spelled(folded, classes)
+        or _spelled(without, classes)
+        or _cut(folded, classes)
+        or _cut(without, classes)
+    )
 
 
-def _cut(folded: str) -> tuple[type[Measure], dict[str, str]] | None:
+def _cut(
+    folded: str, classes: tuple[type[Measure], ...]
+) -> tuple[type[Measure], dict[str, str]] | None:
     """Find a measure by a name that ends with its cutoff: P_5, map.10, hit_rate_at_3."""
     before = folded.rstrip("0123456789")
-    found = _spelled(before.removesuffix("_").removesuffix(".").removesuffix("at"))
+    found = _spelled(before.removesuffix("_").removesuffix(".").removesuffix("at"), classes)
     if before == folded or found is None or found[0].at != "k" or "k" in found[1]:
         return None
     return found[0], {**found[1], "k": folded[len(before) :]}
 
 
-def _spelled(folded: str) -> tuple[type[Measure], dict[str, str]] | None:
-    for pattern, cls, implied in _spellings(tuple(REGISTRY.values())):
+def _spelled(
+    folded: str, classes: tuple[type[Measure], ...]
+) -> tuple[type[Measure], dict[str, str]] | None:
+    for pattern, cls, implied in _spellings(classes):
         found = pattern.fullmatch(folded)
         if found:
             return cls, {**implied, **found.groupdict()}

@@ -76,7 +76,7 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
 
 
 def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
-    """Drop the blanks around ids, which a text table has to please the eye."""
+    """Drop the blanks around ids, which please the eye in a text table."""
     for name in IDS:
         if is_text(names[name]):
             continue

@@ -252,5 +252,5 @@ class Result:
         """Apply what the policies say about queries without a value."""
         if self.policy.no_relevant == "zero":
             values = np.where(measure.undefined(relation), 0.0, values)
-        void = relation.void.is_not_null().to_numpy()
-        return np.where(void if failed else void & ~relation.failed, np.nan, values)
+        void = relation.voided if failed else relation.voided & ~relation.failed
+        return np.where(void, np.nan, values)

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,9 @@ from karat.relation import Relation
 from karat.results.ownership import SUMMARY, TABLES, real_path
 from karat.results.sealed import LAYOUT, opened, seal, write_json
 from karat.results.swap import replacing
+
+if TYPE_CHECKING:
+    from karat.data import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "void": relation.void,
             "needed": pl.repeat(relation.needed, relation.n, eager=True),
             **_chunk_lists(relation),
+            **_times_lists(relation),
         }
     )
 
@@ -168,6 +172,13 @@ def _chunk_lists(relation: Relation) -> dict[str, pl.Series]:
     if relation.chunk_offset is None or relation.chunk_end is None:
         return {}
     return {"chunk_end": _lists(pl.Series(relation.chunk_end), np.diff(relation.chunk_offset))}
+
+
+def _times_lists(relation: Relation) -> dict[str, pl.Series]:
+    """Return how often each item is listed where any is listed again."""
+    if relation.item_times is None:
+        return {}
+    return {"item_times": _lists(pl.Series(relation.item_times), np.diff(relation.item_offset))}
 
 
 def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.Series:
@@ -209,6 +220,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         member_doc=_flat(docs),
         void=rows["void"],
         needed=bool(rows["needed"].any()),
+        item_times=_times_of(rows),
         **_chunks_of(rows),
     )
 
@@ -220,6 +232,11 @@ def _chunks_of(rows: pl.DataFrame) -> dict[str, Any]:
     sizes = ends.list.len().to_numpy().astype(np.int64)
     offset = np.concatenate(([0], np.cumsum(sizes)))
     return {"chunk_offset": offset, "chunk_end": _flat(ends).to_numpy()}
+
+
+def _times_of(rows: pl.DataFrame) -> Ints | None:
+    times = rows.get_column("item_times", default=None)
+    return None if times is None or times.null_count() else _flat(times).to_numpy()
 
 
 def _flat(lists: pl.Series) -> pl.Series:

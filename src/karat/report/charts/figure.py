@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
     from karat.report.layout import Grid
 
 SCALE = 2  # pixels of an image for each of the chart: sharp on slides
-_PROBE = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">'
-    '<text x="2" y="15">M</text></svg>'
+FONT = "Arimo"  # in PNG images, so that they are the same on every machine
+SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "HEBREW")  # that the font has
+_LETTER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="40" height="20">'
+    '<text x="2" y="15">{}</text></svg>'
 )
+_UNASSIGNED = "\u0378"  # what no font has
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +53,53 @@ def standalone(figure: Figure) -> str:
     return f"{head}><style>{fixed_css(LIGHT)}</style>{white}{body}\n"
 
 
-def write_image(figure: Figure, path: str) -> None:
-    """Write a chart as an image, whole or not at all; the name's ending says which kind."""
+def write_image(figure: Figure, path: str) -> str:
+    """Write a chart as an image, whole or not at all; the name's ending says which kind.
+
+    Returns letters that the image shows as boxes, see `boxed`.
+    """
     kind = Path(path).suffix.lower()
     if kind == ".svg":
         write_text(path, standalone(figure))
-        return
+        return ""
     if kind != ".png":
         raise OptionError(f"{path} is no image that karat writes", fix="name an .svg or a .png")
     write_bytes(path, png(figure))
+    return boxed(figure)
 
 
 def png(figure: Figure) -> bytes:
     """Return a chart as a PNG file."""
+    return _render(standalone(figure))
+
+
+def boxed(figure: Figure) -> str:
+    """Return letters that an image can only show as boxes, as no font here has them.
+
+    One letter stands for its script: the font of the images has Latin, Greek, Cyrillic and Hebrew
+    letters, all others come from the fonts of the machine.
+    """
+    letters = {
+        unicodedata.name(letter, "").partition(" ")[0]: letter
+        for letter in reversed(figure.svg)
+        if letter.isalpha() and not letter.isascii()
+    }
+    foreign = [letter for script, letter in letters.items() if script not in SCRIPTS]
+    if not foreign:
+        return ""
+    box = _render(_LETTER.format(_UNASSIGNED))
+    return "".join(letter for letter in foreign if _render(_LETTER.format(letter)) == box)
+
+
+def _render(svg: str) -> bytes:
     try:
         from resvg_py import svg_to_bytes  # noqa: PLC0415
+
+        font = str(files("fontpkg_arimo"))
     except ImportError:
         raise OptionError(
-            "PNG images need the package resvg-py",
+            "PNG images need the packages resvg-py and fontpkg-arimo",
             fix="pip install 'karat[report]', or write an .svg, which needs nothing",
         ) from None
-    empty = svg_to_bytes(svg_string=_PROBE.replace("M", ""))
-    if bytes(svg_to_bytes(svg_string=_PROBE)) == bytes(empty):
-        raise OptionError(
-            "this machine has no fonts, so the image would have no text",
-            fix="install some (such as the package fonts-dejavu), or write an .svg",
-        )
-    return bytes(svg_to_bytes(svg_string=standalone(figure), zoom=SCALE))
+    style = f".chart text {{ font-family: {FONT} !important }}"
+    return bytes(svg_to_bytes(svg_string=svg, zoom=SCALE, font_dirs=[font], style_sheet=style))
