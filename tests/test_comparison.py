@@ -146,6 +146,46 @@ def test_queries_of_a_cluster_are_not_independent() -> None:
         compared(OLD > 0.5, NEW > 0.5, cluster="pdf", test="mcnemar", **same)
 
 
+def test_few_clusters_cannot_show_anything_and_it_is_said() -> None:
+    about = pl.DataFrame({"query": [f"q{n}" for n in range(30)], "pdf": [n % 5 for n in range(30)]})
+    better = np.minimum(OLD + 0.3, 1)
+    found = compared(OLD, better, cluster="pdf", queries=about, slices="pdf")
+    row = found["recall"]
+    said = "5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p < 0.05"
+    assert (row["p"], row["smallest_p"], row["reason"]) == (0.0625, 0.0625, said)
+    assert found.as_dict()["comparisons"][0]["reason"] == said
+    for shown in (repr(found), found.to_markdown().replace("\\", ""), found._repr_html_()):
+        assert said.replace("<", "&lt;") in shown.replace("<", "&lt;").replace("&amp;", "&")
+    slices = found.as_dict()["slices"]
+    assert all(
+        "1 cluster differs, so that p cannot fall below 1" in row["reason"] for row in slices
+    )
+    enough = about.with_columns(pdf=pl.Series([n % 6 for n in range(30)]))
+    row = compared(OLD, better, cluster="pdf", queries=enough)["recall"]
+    assert (row["p"], row["reason"]) == (2 / 2**6, "")
+    several = compared(OLD, better, np.maximum(OLD - 0.3, 0), cluster="pdf", queries=enough)
+    assert several["b", "recall"]["reason"] == (
+        "6 clusters differ, so that p cannot fall below 0.0312, or 0.0625 corrected for 2 tests: "
+        "it takes 7 for p < 0.05"
+    )
+
+
+def test_few_queries_that_differ_and_few_permutations_are_said_too() -> None:
+    better = OLD.copy()
+    better[:3] = (OLD[:3] + 0.5) % 1
+    assert compared(OLD, better)["recall"]["reason"].startswith(
+        "3 queries differ, so that p cannot"
+    )
+    hits = compared(np.zeros(9), np.repeat([1.0, 0.0], [4, 5]))["recall"]
+    assert (hits["test"], hits["p"], hits["smallest_p"]) == ("mcnemar", 0.125, 0.125)
+    drawn = compared(OLD, NEW, permutations=10)["recall"]["reason"]
+    assert drawn.startswith(
+        "10 permutations are drawn, so that p cannot fall below 0.0909: it takes 20"
+    )
+    assert not compared(OLD, NEW, permutations=20)["recall"]["reason"]
+    assert not compared(OLD[:4], NEW[:4], test="t")["recall"]["reason"]
+
+
 def test_the_queries_that_moved_most() -> None:
     records = [
         {"query": "q1", "question": "Why?", "retrieved": ["x"], "gold": ["a"]},
@@ -315,14 +355,14 @@ def test_one_query() -> None:
     row = compared([0.2], [0.9])["recall"]
     assert (row["difference"], row["low"], row["effect"]) == (pytest.approx(0.7), None, None)
     assert row["p"] == 1.0
-    assert row["reason"] == "one query says nothing about the spread"
+    assert row["reason"].startswith("one query says nothing about the spread; 1 query differs")
 
 
 def test_constant_differences() -> None:
     row = compared([0.2] * 5, [0.5] * 5)["recall"]
-    assert row["low"] == row["high"] == pytest.approx(0.3)
+    assert row["low"] < 0.3 < row["high"]
     assert row["p"] == 2 / 2**5
-    assert row["reason"] == "every query differs by the same amount"
+    assert row["reason"].startswith("every query differs by the same amount; 5 queries differ")
 
 
 @pytest.mark.parametrize("each", [OLD, OLD > 0.5])
@@ -347,6 +387,12 @@ def test_choices_that_differ_are_said() -> None:
     other = karat.evaluate(old, values.gold(30), ["recall"], missing="skip")
     found = karat.compare(one, other)
     assert findings(found)["other-choice"] == (1, ("missing: skip instead of zero",))
+    texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
+    by_text = [karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge")]
+    assert findings(karat.compare(*by_text))["other-choice"] == (
+        1,
+        ("relation: rouge instead of exact",),
+    )
 
 
 @settings(deadline=None, max_examples=30)

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import KaratError, OptionError
-from karat.gates.gate import Gate, gate, no_regression, regressions
+from karat.gates.baseline import succeed
+from karat.gates.gate import Gate, gate, no_regression
 from karat.gates.requirements import parse_requirement
 from karat.gates.verdicts import Line
 from karat.statistics.intervals import interval
+from karat.statistics.paired import paired
 from tests import values
 
 if TYPE_CHECKING:
@@ -123,25 +125,43 @@ def test_the_value_decides_if_asked_to() -> None:
 def test_the_value_and_the_interval_never_contradict(
     scores: list[float], number: float, sign: str
 ) -> None:
-    line, found = Line(sign, number), interval(scores, resamples=200)
+    line, found = Line(sign, number), interval(scores)
     by_interval, _ = line.decide(found, by_value=False)
     by_value, _ = line.decide(found, by_value=True)
-    if by_interval != "undecided" and found.low != found.high:
+    if by_interval != "undecided":
         assert found.value is not None
         assert by_value == by_interval or abs(found.value - number) < 1e-6
 
 
 def test_rounding_is_no_difference() -> None:
     assert verdict([0.1] * 3 + [0.7] * 3, "recall>=0.4", decide="value").outcome == "pass"
-    assert verdict([0.3] * 5, "recall>=0.3").outcome == "pass"
-    assert verdict([0.3] * 5, "recall>0.3").outcome == "fail"
+    assert verdict([0.3] * 5, "recall>=0.3", decide="value").outcome == "pass"
+    assert verdict([0.3] * 5, "recall>0.3", decide="value").outcome == "fail"
 
 
-def test_what_has_no_interval_is_undecided() -> None:
+@pytest.mark.parametrize("queries", [2, 5, 30])
+def test_equal_values_decide_nothing_that_is_near(queries: int) -> None:
+    near = verdict([0.2] * queries, "recall>=0.199")
+    assert (near.outcome, near.reason) == ("undecided", "the interval spans the line")
+    assert near.low is not None
+    assert near.high is not None
+    assert near.low < 0.199
+    assert near.high > 0.21
+    assert verdict([0.2] * 30, "recall>=0.1").outcome == "pass"
+
+
+def test_what_has_no_interval_is_undecided_and_says_why() -> None:
     one = verdict([1.0], "recall>=0.5")
     assert (one.outcome, one.reason) == ("undecided", "one query says nothing about the spread")
-    run, gold = {"q": ["a"], "r": ["b"]}, {"q": {"a": 1}, "r": {"b": 2}}
-    none = karat.evaluate(run, gold, ["recall(rel=2)@1"])
+    gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
+    equal = gate(karat.evaluate(gold, gold, ["DCG"]), "DCG>=0.5")
+    assert equal.exit_code() == 3
+    assert equal.verdicts[0].reason.startswith("all values are equal, and nothing bounds them")
+    queries = [{"query": query, "source": "a.pdf"} for query in gold]
+    clustered = karat.evaluate(gold, gold, ["recall"], queries=queries, cluster="source")
+    assert "one cluster says nothing" in gate(clustered, "recall>=0.5").verdicts[0].reason
+    run, graded = {"q": ["a"], "r": ["b"]}, {"q": {"a": 1}, "r": {"b": 2}}
+    none = karat.evaluate(run, graded, ["recall(rel=2)@1"])
     short = gate(none, "recall(rel=2)@1>=0.5").verdicts[0]
     assert (short.n, short.outcome) == (1, "undecided")
 
@@ -172,8 +192,9 @@ def test_the_difference_from_a_baseline() -> None:
     assert found.outcome == "pass"
     assert found.difference == pytest.approx(moved.mean())
     assert (found.baseline, found.value) == pytest.approx((OLD.mean(), BETTER.mean()))
-    expected = interval(moved)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    (expected,) = paired(OLD, BETTER)
+    limits = (expected.difference.low, expected.difference.high)
+    assert (found.low, found.high) == pytest.approx(limits)
     assert verdict(OLD, "recall>=baseline", baseline=values.result(BETTER)).outcome == "fail"
     noisy = verdict(NOISY, "recall>=baseline", baseline=values.result(OLD))
     assert noisy.outcome == "undecided"
@@ -296,11 +317,93 @@ def test_json() -> None:
     assert Gate(()).as_dict() == {"gate": "pass", "requirements": []}
 
 
-def test_regressions() -> None:
-    better, worse = (values.result(each, "recall", "success@1") for each in (BETTER, OLD))
-    assert regressions(better, worse) == ()
-    assert [each.measure for each in regressions(worse, better)] == ["recall"]
-    assert regressions(values.result(NOISY), values.result(OLD)) == ()
+# what may take the place of a baseline
+
+
+def succession(baseline: karat.Result, result: karat.Result, *slices: str) -> dict[str, Any]:
+    """Return what speaks against it, by kind; worse measures under "worse"."""
+    found = succeed(result, baseline, slices)
+    said: dict[str, Any] = {each.kind: each.examples for each in found.findings}
+    said |= {"worse": [each.measure for each in found.worse]} if found.worse else {}
+    assert found.allowed == (not said)
+    return said
+
+
+def test_a_measure_that_was_not_asked_for_is_measured_as_well() -> None:
+    first_last = {f"q{n}": [*docs[1:], docs[0]] for n, docs in enumerate(values.run(OLD).values())}
+    swapped = {query: docs[::-1] for query, docs in values.run(OLD).items()}
+    gold = {query: dict.fromkeys(docs, 1) | {"d0": 5} for query, docs in values.gold(60).items()}
+    before = karat.evaluate(values.run(OLD), gold, ["recall", "nDCG"])
+    for run in (first_last, swapped):
+        after = karat.evaluate(run, gold, ["recall"])
+        assert after["recall"] == before["recall"]
+        assert succession(before, after) == {"worse": ["nDCG"]}
+    found = succeed(karat.evaluate(values.run(OLD), gold, ["P@5"]), before)
+    assert found.allowed
+    assert [str(measure) for measure in found.added] == ["recall", "nDCG"]
+    assert [str(measure) for measure in found.result.measures] == ["P@5", "recall", "nDCG"]
+    strict = karat.evaluate(values.run(OLD), gold, ["recall"], rel=2)
+    assert [str(each) for each in succeed(strict, before).added] == ["recall", "nDCG"]
+
+
+def test_a_value_that_is_worse_by_little_is_worse() -> None:
+    little = OLD.copy()
+    little[0] -= 0.1
+    assert succession(values.result(OLD), values.result(little)) == {"worse": ["recall"]}
+    assert succession(values.result(little), values.result(OLD)) == {}
+    assert succession(values.result(OLD), values.result(OLD)) == {}
+    low = values.result(little, "unjudged@5")
+    assert succession(low, values.result(OLD, "unjudged@5")) == {}
+    more = {query: [*docs, "u"] for query, docs in values.run(little).items()}
+    unjudged = karat.evaluate(more, values.gold(60), ["unjudged@5"])
+    assert succession(low, unjudged) == {"worse": ["unjudged@5"]}
+
+
+def test_nothing_of_a_baseline_is_lost() -> None:
+    whole, part = values.result(OLD), values.result(OLD[:58])
+    assert succession(whole, part) == {"lost-query": ("q58", "q59")}
+    assert succession(part, whole) == {}
+    runs = {"a": values.run(OLD), "b": values.run(BETTER)}
+    both = karat.evaluate(runs, values.gold(60), ["recall"])
+    one = karat.evaluate({"b": runs["b"]}, values.gold(60), ["recall"])
+    assert succession(both, one) == {"lost-run": ("a",)}
+    assert succession(one, both) == {"worse": ["recall"]}  # a is worse than the only run
+    about = [{"query": f"q{n}", "topic": "odd" if n % 2 else "even"} for n in range(60)]
+    sliced = karat.evaluate(values.run(OLD), values.gold(60), ["recall"], queries=about)
+    assert succession(sliced, whole) == {"lost-column": ("topic",)}
+    texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
+    by_both = karat.evaluate(texts, measures=["recall/exact", "recall/rouge"])
+    by_one = karat.evaluate(texts, measures=["recall/exact"])
+    assert succession(by_both, by_one) == {"lost-measure": ("recall/rouge",)}
+    assert succession(by_one, by_both) == {}
+
+
+def test_what_was_measured_otherwise_takes_no_place() -> None:
+    whole = values.result(OLD)
+    run, gold = values.run(BETTER), values.gold(60)
+    fewer = {query: docs[:9] for query, docs in gold.items()}
+    assert list(succession(whole, karat.evaluate(run, fewer, ["recall"]))) == ["other-gold"]
+    skipping = karat.evaluate(run, gold, ["recall"], missing="skip")
+    assert succession(whole, skipping) == {"other-choice": ("missing: skip instead of zero",)}
+    texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
+    exact, rouge = (karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge"))
+    assert succession(exact, rouge) == {"other-choice": ("relation: rouge instead of exact",)}
+    with pytest.raises(OptionError, match="dialect trec_eval"):
+        succeed(whole, karat.evaluate(run, gold, ["recall"], dialect="trec_eval"))
+
+
+def test_a_slice_that_is_surely_worse() -> None:
+    about = [{"query": f"q{n}", "topic": "a" if n < 40 else "b"} for n in range(60)]
+    shifted = np.where(np.arange(60) < 40, BETTER, np.maximum(OLD - 0.3, 0))
+    before, after = (
+        karat.evaluate(values.run(each), values.gold(60), ["recall"], queries=about)
+        for each in (OLD, shifted)
+    )
+    assert after["recall"] > before["recall"]  # type: ignore[operator]
+    assert succession(before, after) == {}
+    assert succession(before, after, "topic") == {"worse-slice": ("topic=b: recall",)}
+    noisy = karat.evaluate(values.run(np.maximum(NOISY, OLD)), values.gold(60), queries=about)
+    assert "worse-slice" not in succession(before, noisy, "topic")
 
 
 @pytest.mark.parametrize(

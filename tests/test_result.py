@@ -189,9 +189,12 @@ class TestIntervals:
 
     def test_every_number_has_one(self) -> None:
         result = karat.evaluate(self.RUN, self.GOLD, ["RR", "success@1", "AP"])
-        methods = {"RR": "bca-wide", "success@1": "wilson", "AP": "bca-wide"}
-        expected = {"level": 0.95, "cluster": None, "methods": {"run": methods}}
+        methods = dict.fromkeys(("RR", "success@1", "AP"), "further-unit")
+        expected = {"level": 0.95, "cluster": None, "methods": {"run": methods}, "reasons": {}}
         assert result.interval == result.as_dict()["interval"] == expected
+        lone = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, ["RR", "retrieved"]).interval
+        assert lone["methods"] == {"run": {"RR": None, "retrieved": None}}
+        assert lone["reasons"] == {"run": {"RR": "one query says nothing about the spread"}}
         summary = result.summary
         for row in summary.iter_rows(named=True):
             assert row["low"] <= row["value"] <= row["high"]

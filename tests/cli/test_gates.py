@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 import karat
@@ -146,11 +147,55 @@ def test_the_ratchet_without_requirements(score: Score, tmp_path: Path) -> None:
     folder = tmp_path / "baseline"
     options = ["--baseline", folder, "--update-baseline"]
     assert score(OLD, *options).code == 0
-    fell = score(OLD - 0.1, *options)
+    for worse in (OLD - 0.1, np.append(OLD[:-1], OLD[-1] - 0.1)):  # surely, or by a little
+        fell = score(worse, *options)
+        assert fell.code == 1
+        assert "worse than the baseline: ✗ fail: recall>=baseline (run)" in fell.err
+        assert f"to replace it all the same: --save {folder}" in fell.err
+        assert karat.load(folder)["recall"] == pytest.approx(OLD.mean())
+    assert score(OLD - 0.1, "--save", folder).code == 0
+    assert karat.load(folder)["recall"] == pytest.approx((OLD - 0.1).mean(), abs=0.01)
+
+
+def test_the_baseline_keeps_what_was_not_asked_for(
+    score: Score, cli: Karat, save: Save, tmp_path: Path
+) -> None:
+    folder = tmp_path / "baseline"
+    options = ["--baseline", folder, "--update-baseline"]
+    assert score(OLD, "-m", "nDCG", *options).code == 0
+    moved = score(BETTER, *options)
+    assert moved.code == 0
+    assert "measured as well, as the baseline has it: nDCG" in moved.err
+    now = karat.load(folder)
+    assert [str(measure) for measure in now.measures] == ["recall", "nDCG"]
+    late = {query: ["x", *docs][: len(docs)] for query, docs in values.run(BETTER).items()}
+    run = save("late.json", json.dumps(late))
+    asked = ["score", run, "--gold", score.gold, "-m", "success@20", *options]
+    fell = cli(*asked)
     assert fell.code == 1
-    assert "got worse: ✗ fail: recall>=baseline (run)" in fell.err
-    assert score(NOISY, *options).code == 0  # not shown to be worse
-    assert karat.load(folder)["recall"] == pytest.approx(NOISY.mean(), abs=0.01)
+    assert "nDCG>=baseline" in fell.err
+    fewer = save("fewer.json", json.dumps(dict(list(values.gold(60).items())[:50])))
+    run = save("good.json", json.dumps(values.run(BETTER)))
+    lost = cli("score", run, "--gold", fewer, "-m", "recall", *options)
+    assert lost.code == 1
+    assert "10 × query with a value in the baseline, and with none now" in lost.err
+    assert karat.load(folder).summary.equals(now.summary)
+
+
+def test_no_baseline_is_begun_with_what_fails(score: Score, tmp_path: Path) -> None:
+    folder = tmp_path / "baseline"
+    done = score(OLD, *require(FAIL), "--baseline", folder, "--update-baseline")
+    assert done.code == 1
+    assert "no baseline is saved" in done.err
+    assert not folder.exists()
+
+
+def test_two_equal_values_decide_nothing(cli: Karat, save: Save) -> None:
+    gold = save("two.json", json.dumps({"q": ["a"], "r": ["b"]}))
+    run = save("run.json", json.dumps({"q": ["a", *"vwxy"], "r": ["b", *"vwxy"]}))
+    done = cli("score", run, "--gold", gold, *require("P@5>=0.199"), "--format", "csv")
+    assert done.code == 3
+    assert "? undecided: P@5>=0.199 (run): P@5 is 0.2000, 0.0312 … 0.8754 (95%)" in done.err
 
 
 @pytest.mark.parametrize(

@@ -356,20 +356,6 @@ def test_how_far_the_judges_agree_is_told() -> None:
     json.dumps(panel.about())
 
 
-def test_without_statsmodels_agreement_is_told_without_kappa(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def missing(name: str) -> object:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr("karat.statistics.quantity.importlib.import_module", missing)
-    panel = PanelJudge([fixed("a", 3, 0), fixed("b", 3, 1)])
-    panel.judge([SAMPLE], RELEVANCE)
-    (told,) = panel.about()["agreement"]["relevance"]
-    assert (told["same"], told["kappa"]) == (0.5, None)
-    assert "statsmodels" in told["reason"]
-
-
 def test_a_panel_needs_two_and_a_known_way() -> None:
     with pytest.raises(OptionError, match="a panel of one judge"):
         PanelJudge([fixed("a", 1, 1)])

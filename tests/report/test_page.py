@@ -64,6 +64,13 @@ def report(*results: object) -> str:
     return page(prepare(lay_side_by_side(results)))
 
 
+def test_what_a_test_cannot_show_is_said() -> None:
+    few, more = {"q": ["a"], "r": ["x"], "s": ["c"]}, {"q": ["a"], "r": ["b"], "s": ["c"]}
+    gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
+    content = report(*(karat.evaluate({"run": run}, gold, ["recall"]) for run in (few, more)))
+    assert "1 query differs, so that p cannot fall below 1: it takes 6 for p &lt; 0.05" in content
+
+
 def test_one_file_that_needs_nothing_and_runs_only_its_own_script(demo_folder: Path) -> None:
     content = report(demo_folder)
     read = Reader(content)

@@ -10,6 +10,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from karat.errors import OptionError
+from karat.statistics.paired import paired
 from karat.statistics.power import (
     NO_DIFFERENCE,
     NO_SPREAD,
@@ -24,6 +25,7 @@ from karat.statistics.power import (
     sd_of_difference,
     spread,
 )
+from tests.statistics.scores import limits
 
 
 @pytest.mark.parametrize(
@@ -86,16 +88,25 @@ def test_power_rises_without_a_jump() -> None:
             assert powers[0] == pytest.approx(alpha, abs=0.01)
 
 
-def test_the_expected_width_is_the_average_one() -> None:
-    rng = np.random.default_rng(2)
-    for queries in (2, 3, 10, 200):
-        sample = rng.normal(0, 0.3, (100_000, queries))
-        deviation = sample.std(axis=1, ddof=1)
-        widths = 2 * stats.t.ppf(0.95, queries - 1) * deviation / np.sqrt(queries)
-        found = expected_width(queries, 0.3, level=0.9).value
-        assert found == pytest.approx(widths.mean(), rel=0.01)
-    many = [expected_width(queries, 1.0).value for queries in (9_999, 10_000)]
-    assert many[0] == pytest.approx(many[1], rel=1e-4)
+@pytest.mark.parametrize("queries", [10, 30, 200, 1_500])
+def test_the_expected_width_is_the_average_one(queries: int) -> None:
+    rng = np.random.default_rng([2, queries])
+    smooth = {sd: rng.normal(0, sd, (queries, 300)).clip(-1, 1) for sd in (0.05, 0.1, 0.3)}
+    for sd, moved in smooth.items():
+        found = expected_width(queries, sd, level=0.9).value
+        assert found == pytest.approx(mean_width(moved, 0.9), rel=0.08)
+    for changed in (0.05, 0.3):
+        chance = rng.random((queries, 300))
+        moved = (chance < changed / 2) * 1.0 - (chance > 1 - changed / 2)
+        found = expected_width(queries, np.sqrt(changed), changed=changed).value
+        assert found == pytest.approx(mean_width(moved, 0.95), rel=0.08)
+
+
+def mean_width(moved: np.ndarray, level: float) -> float:
+    """Return how wide the intervals of columns of differences are."""
+    room = np.maximum(-moved, 0)
+    found = [each.difference for each in paired(room, room + moved, level=level, permutations=1)]
+    return float(np.mean([high - low for low, high in map(limits, found)]))
 
 
 def test_the_curve() -> None:

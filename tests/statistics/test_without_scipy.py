@@ -12,6 +12,7 @@ DEFAULTS = """
 import json, sys
 {block}
 import numpy as np
+from karat.statistics.agreement import kappa
 from karat.statistics.intervals import intervals
 from karat.statistics.paired import paired
 from karat.statistics.several import tukey
@@ -22,18 +23,16 @@ spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(valu
 (pairs,) = tukey(values, permutations=200)
 numbers = [number for span in spans for number in (span.low, span.high)]
 numbers += [found.test.p, found.effect.value, *(pair.p for pair in pairs.pairs)]
+numbers += [kappa([0, 1, 0, 1], [0, 1, 1, 1]).low]
 print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
 """
 BLOCKED = "sys.modules['scipy'] = sys.modules['statsmodels'] = None"
 EXTRAS = [
-    "from karat.statistics.intervals import interval; interval([0.1, 0.2], method='t')",
     "from karat.statistics.significance import paired_t; paired_t([0.1, 0.2])",
     "from karat.statistics.significance import mcnemar; mcnemar([1.0], [0.0])",
     "from karat.statistics.several import adjust; adjust([0.1])",
     "from karat.statistics.power import queries_needed; queries_needed(0.1, 0.2)",
-    "from karat.statistics.power import expected_width; expected_width(10, 0.2)",
     "from karat.statistics.rankings import kendall_tau; kendall_tau([1, 2], [1, 2])",
-    "from karat.statistics.agreement import kappa; kappa([0, 1], [0, 1])",
 ]
 
 

@@ -14,7 +14,7 @@ from karat.cli import options
 from karat.report.layout import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from karat.gates.gate import Gate
     from karat.results.result import Result
@@ -30,7 +30,7 @@ def requiring(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--update-baseline",
             is_flag=True,
-            help="Save the result as the baseline, unless something got worse.",
+            help="Save the result as the baseline, unless something is worse or lost.",
         ),
         click.option("--baseline", metavar="DIR", help="A saved result to compare with."),
         click.option(
@@ -182,25 +182,40 @@ class Requirements:
             first_time=self.update,
         )
 
-    def finish(self, gate: Gate, result: Result, how: str, output: str | None) -> int:
+    def finish(
+        self, gate: Gate, result: Result, how: str, output: str | None, slices: Sequence[str]
+    ) -> int:
         """Tell the verdicts, move the baseline if that was asked for, return the exit code."""
         from karat.report.text import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
             return 0
         code = self.telling.finish(gate, how, output, lambda: render(result, "markdown"))
-        return self._update(result, code) if self.update else code
+        return self._update(result, code, slices) if self.update else code
 
-    def _update(self, result: Result, code: int) -> int:
-        from karat.gates.gate import EXIT, regressions  # noqa: PLC0415
+    def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
+        from karat.gates.baseline import succeed  # noqa: PLC0415
+        from karat.gates.gate import EXIT  # noqa: PLC0415
         from karat.report.gate import sentence  # noqa: PLC0415
 
-        worse = () if self.before is None else regressions(result, self.before)
-        for verdict in worse:
-            click.echo(printable(f"got worse: {sentence(verdict)}"), err=True)
-        if code or worse:
-            click.echo(f"the baseline stays as it is: {self.folder}", err=True)
-            return code or EXIT["fail"]
-        result.save(str(self.folder))
-        click.echo(f"baseline saved: {self.folder}", err=True)
+        folder = str(self.folder)
+        if self.before is not None:
+            found = succeed(result, self.before, slices)
+            for verdict in found.worse:
+                click.echo(printable(f"worse than the baseline: {sentence(verdict)}"), err=True)
+            options.tell(found.findings)
+            if code or not found.allowed:
+                click.echo(f"the baseline stays as it is: {folder}", err=True)
+                if not found.allowed:
+                    click.echo(f"to replace it all the same: --save {folder}", err=True)
+                return code or EXIT["fail"]
+            if found.added:
+                names = ", ".join(map(str, found.added))
+                click.echo(f"measured as well, as the baseline has it: {names}", err=True)
+            result = found.result
+        elif code:
+            click.echo(f"no baseline is saved: {folder}", err=True)
+            return code
+        result.save(folder)
+        click.echo(f"baseline saved: {folder}", err=True)
         return 0

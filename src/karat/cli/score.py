@@ -114,7 +114,7 @@ def command(
         options.tell(result.findings)
     if save is not None:
         click.echo(f"saved: {save}", err=True)
-    return gates.finish(gate, result, how, output)
+    return gates.finish(gate, result, how, output, slices)
 
 
 def _export(result: Result, how: str, output: str) -> None:

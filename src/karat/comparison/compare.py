@@ -20,6 +20,7 @@ from karat.comparison.contrasts import (
     contrasts,
     correct,
     correct_all_pairs,
+    explain_reach,
     slice_rows,
 )
 from karat.comparison.pairing import Pairing, pair
@@ -236,6 +237,7 @@ def _corrected(
         correct_all_pairs(rows, table, pairs, how)
     else:
         correct(rows, "holm")
+    explain_reach(rows, how)
     return pl.DataFrame(rows, schema=ROWS)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +15,7 @@ from karat.errors import OptionError, choose
 from karat.statistics.intervals import binary
 from karat.statistics.paired import Paired, paired
 from karat.statistics.several import adjust, tukey
-from karat.statistics.significance import Significance, mcnemar, paired_t
+from karat.statistics.significance import Significance, mcnemar, out_of_reach, paired_t
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -50,6 +51,7 @@ ROWS: dict[str, PolarsDataType] = {
     "test": pl.String,
     "correction": pl.String,
     "method": pl.String,
+    "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
     "reason": pl.String,
 }
 
@@ -84,6 +86,7 @@ def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[
         after,
         statistic=[measure.aggregation for measure in measures] * len(pairs),
         level=how.level,
+        bounds=[measure.bounds for measure in measures] * len(pairs),
         clusters=how.clusters,
         permutations=how.permutations,
         seed=how.seed,
@@ -130,6 +133,7 @@ def _row(  # noqa: PLR0917
         "test": test.method,
         "correction": "none",
         "method": found.difference.method or None,
+        "smallest_p": test.smallest,
         "reason": _joined(*reasons),
     }
 
@@ -183,6 +187,21 @@ def correct(rows: Iterable[Row], method: str) -> None:
             row |= {"p_adjusted": p, "correction": method}
 
 
+def explain_reach(rows: Iterable[Row], how: Statistics) -> None:
+    """Say of each row whether its test could have shown anything: with few units it cannot."""
+    rows = list(rows)
+    family = Counter(row["measure"] for row in rows)
+    for row in rows:
+        said = out_of_reach(
+            row["test"],
+            row["smallest_p"],
+            1 - how.level,
+            tests=family[row["measure"]] if row["correction"] == "holm" else 1,
+            clustered=how.clusters is not None,
+        )
+        row["reason"] = _joined(row["reason"], said)
+
+
 def correct_all_pairs(
     rows: Sequence[Row], pairing: Pairing, pairs: Sequence[Pair], how: Statistics
 ) -> None:
@@ -210,7 +229,16 @@ def slice_rows(
     how: Statistics,
 ) -> list[Row]:
     """Return the rows of every slice, corrected for all slices and systems of a measure."""
-    rows: list[Row] = []
+    rows = list(slice_contrasts(pairing, pairs, columns, how))
+    correct(rows, "bh")
+    explain_reach(rows, how)
+    return rows
+
+
+def slice_contrasts(
+    pairing: Pairing, pairs: Sequence[Pair], columns: Iterable[str], how: Statistics
+) -> Iterator[Row]:
+    """Yield the rows of every slice, p-values not corrected yet."""
     for column in dict.fromkeys(columns):
         labels = pairing.column(column).cast(pl.String)
         for value in labels.unique(maintain_order=True).sort(nulls_last=True):
@@ -218,9 +246,5 @@ def slice_rows(
             part = replace(
                 pairing, values=pairing.values[inside], queries=pairing.queries.filter(inside)
             )
-            rows += (
-                {"column": column, "slice": value, **row}
-                for row in contrasts(part, pairs, how.only(inside))
-            )
-    correct(rows, "bh")
-    return rows
+            for row in contrasts(part, pairs, how.only(inside)):
+                yield {"column": column, "slice": value, **row}

@@ -213,7 +213,12 @@ def _items(relation: Relation) -> pl.DataFrame:
 def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
     """Return what was decided otherwise than for the baseline."""
     mine, theirs = (
-        {**each.policy.as_dict(), "ids": each.ids, "judge": each.judge.get("name", "none")}
+        {
+            **each.policy.as_dict(),
+            "relation": each.drawn_by,
+            "ids": each.ids,
+            "judge": each.judge.get("name", "none"),
+        }
         for each in (base, other)
     )
     differ = [

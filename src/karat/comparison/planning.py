@@ -130,7 +130,9 @@ class _Asked:
             if at_hand is not None and wanted is not None
             else None,
             detectable=detectable_difference(at_hand or 0, sd, **how) if known else None,
-            width=expected_width(at_hand or 0, sd, level=1 - self.alpha) if known else None,
+            width=expected_width(at_hand or 0, sd, level=1 - self.alpha, changed=changed)
+            if known
+            else None,
             curve=self._curve(sd, changed, at_hand),
         )
 

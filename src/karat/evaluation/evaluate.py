@@ -79,7 +79,7 @@ def evaluate(
     many documents of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
-    value of the column `cluster` are not independent and are resampled together; without it a
+    value of the column `cluster` are not independent and count as one; without it a
     column `source` in which values repeat is taken for one. `latency_unit` (ms, s, us or ns) is
     that of times whose names do not say one, as `latency_ms` does.
 

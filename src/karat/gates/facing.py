@@ -12,10 +12,12 @@ from karat.comparison.pairing import BETWEEN, Pairing, pair
 from karat.comparison.systems import System, same_dialect
 from karat.errors import OptionError
 from karat.gates.verdicts import PASS, Line, Verdict, of_difference, of_value
-from karat.statistics.intervals import NONE_DEFINED, ONE, Interval
+from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karat.findings import Finding
     from karat.gates.requirements import Requirement
     from karat.measures import Measure
@@ -26,20 +28,23 @@ NO_BASELINE = "there is no baseline yet"
 
 
 class Facing:
-    """A run of a result that has a level, and perhaps a baseline."""
+    """A run of a result that has a level, and perhaps a baseline to be compared with."""
 
-    def __init__(self, result: Result, run: str, baseline: Result | None, seed: int) -> None:
-        self.result, self.run, self.seed = result, run, seed
+    def __init__(
+        self, result: Result, run: str, baseline: Result | None, measures: Sequence[Measure]
+    ) -> None:
+        self.result, self.run = result, run
         self.level = result.level or 0.0
         rows = result.summary.to_dicts()
         self.rows = {row["measure"]: row for row in rows if row["run"] == run}
         self.pairing: Pairing | None = None
         self.findings: tuple[Finding, ...] = ()
         if baseline is not None:
-            names = [str(measure) for measure in result.measures]
-            other = System("baseline", baseline.score(names), _its_run(baseline, run))
+            before = replace(baseline, measures=tuple(measures))
+            other = System("baseline", before, _its_run(baseline, run))
             same_dialect([other], result.dialect)
-            self.pairing = pair([other, System(run, result, run)])
+            mine = replace(result, measures=tuple(measures))
+            self.pairing = pair([other, System(run, mine, run)])
             every = self.pairing.findings
             self.findings = tuple(each for each in every if each.kind in BETWEEN)
 
@@ -70,7 +75,7 @@ class Facing:
             method="",
             n=row["n"],
             undefined=row["undefined"],
-            reason="" if row["low"] is not None else ONE if row["n"] else NONE_DEFINED,
+            reason=self.result.interval["reasons"].get(self.run, {}).get(str(measure), ""),
         )
 
     def _count(self, asked: Requirement) -> Interval:
@@ -90,13 +95,14 @@ class Facing:
         both = ~(np.isnan(before) | np.isnan(after))
         column = self.result.cluster
         (found,) = paired(
-            before * (1.0 if asked.factor is None else asked.factor),
+            before,
             after,
             statistic=measure.aggregation,
             level=self.level,
+            bounds=measure.bounds,
+            factor=1.0 if asked.factor is None else asked.factor,
             clusters=None if column is None else pairing.column(column).to_list(),
             permutations=1,  # only the interval is asked for
-            seed=self.seed,
         )
         return of_difference(
             asked.text,

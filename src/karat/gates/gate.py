@@ -77,7 +77,6 @@ def gate(
     baseline: Result | str | os.PathLike[str] | None = None,
     decide: str = "interval",
     first_time: bool = False,
-    seed: int = 0,
 ) -> Gate:
     """Hold every run of a result against requirements.
 
@@ -106,25 +105,20 @@ def gate(
     if every != result.measures or result.level is None:
         scored = replace(result, measures=every, level=result.level or LEVEL)
     before = baseline if baseline is None or isinstance(baseline, Result) else load(baseline)
-    facing = [Facing(scored, run, before, seed) for run in result.runs]
     if before is None and not first_time:
         _refuse_without_baseline(asked)
+    compared = dict.fromkeys(
+        measure
+        for each, measure in measures.items()
+        if each.factor is not None and not isinstance(measure, str)
+    )
+    before = before if compared else None
+    facing = [Facing(scored, run, before, tuple(compared)) for run in result.runs]
     verdicts = [run.verdict(each, measures[each], decide) for run in facing for each in asked]
     findings = {
         (each.run, each.kind, each.message): each for run in facing for each in run.findings
     }
     return Gate(tuple(verdicts), tuple(findings.values()))
-
-
-def regressions(result: Result, baseline: Result, *, seed: int = 0) -> tuple[Verdict, ...]:
-    """Return in which measures a result is surely worse than a baseline."""
-    asked = [
-        f"{measure}{'>=' if measure.higher_is_better else '<='}baseline"
-        for measure in result.measures
-        if not is_fact(measure)
-    ]
-    found = gate(result, asked, baseline=baseline, seed=seed)
-    return tuple(verdict for verdict in found.verdicts if verdict.outcome == FAIL)
 
 
 def no_regression(

@@ -60,7 +60,7 @@ class Line:
         """Return the outcome for an estimate, and the reason if it is undecided.
 
         >>> from karat.statistics.intervals import interval
-        >>> Line(">=", 0.5).decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
+        >>> Line(">=", 0.3).decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
         ('pass', '')
         >>> Line(">=", 0.75).decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
         ('undecided', 'the interval spans the line')

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from karat.errors import OptionError
 from karat.statistics.agreement import kappa
 
 if TYPE_CHECKING:
@@ -24,10 +23,7 @@ def agreement(votes: Sequence[Sequence[Verdict | None]], one: int, other: int) -
     both = [pair for pair in pairs if None not in pair]
     same = sum(first == second for first, second in both) / len(both) if both else None
     counted = {"verdicts": len(both), "same": same if same is None else round(same, 4)}
-    try:
-        found = kappa(*([pair[side] for pair in both] for side in (0, 1)))
-    except OptionError as error:  # κ needs karat[stats], the rest does not
-        return {**counted, "kappa": None, "reason": error.what}
+    found = kappa(*([pair[side] for pair in both] for side in (0, 1)))
     value = found.value if found.value is None else round(found.value, 4)
     return {**counted, "kappa": value} | ({"reason": found.reason} if value is None else {})
 

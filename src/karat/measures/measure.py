@@ -83,6 +83,11 @@ class Measure:
         """Return the measures that this one is made of, if it is no sum of its own."""
         return ()
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between what the values of queries lie."""
+        return 0.0, 1.0 if self.unit_interval else math.inf
+
     @classmethod
     def is_sum(cls) -> bool:
         """Tell whether the measure is a sum of terms ÷ a divisor."""

@@ -52,14 +52,12 @@ def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = Fa
 
 
 def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
-    clean = escape if how == "markdown" else printable
     drawn = [
         markdown(grid) if how == "markdown" else terminal(grid, color=color)
         for grid in grids(comparison, moved=moved)
     ]
-    notes = [_how_tested(comparison), *_reasons(comparison.comparisons)]
-    bullet = "- " if how == "markdown" else ""
-    told = "".join(f"{bullet}{clean(note)}\n" for note in notes)
+    said = map(printable, notes(comparison))
+    told = "".join(f"- {escape(note)}\n" if how == "markdown" else f"{note}\n" for note in said)
     if how == "markdown":
         return "\n".join([drawn[0], f"{READ}\n", told, *drawn[1:]])
     return "".join([drawn[0], f"{READ}\n{told}", "\n" if drawn[1:] else "", *drawn[1:]])
@@ -146,6 +144,13 @@ def _several_baselines(rows: pl.DataFrame) -> bool:
     return rows["baseline"].n_unique() > 1
 
 
+def notes(comparison: Comparison) -> list[str]:
+    """Say how was tested, and what is odd about rows: what cannot be tested, or never shown."""
+    rows = [("", row) for row in comparison.comparisons.to_dicts()]
+    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
+    return [_how_tested(comparison), *_reasons(rows)]
+
+
 def _how_tested(comparison: Comparison) -> str:
     tests: dict[str, dict[str, None]] = {}
     for test, measure in comparison.comparisons.select("test", "measure").rows():
@@ -155,12 +160,12 @@ def _how_tested(comparison: Comparison) -> str:
     return "p by " + "; by ".join(f"{test}: {', '.join(names)}" for test, names in tests.items())
 
 
-def _reasons(rows: pl.DataFrame) -> Iterable[str]:
-    """Say what is odd about rows, each thing once."""
+def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
+    """Say each reason once, with the rows that have it."""
     told: dict[str, list[str]] = {}
-    for system, measure, reason in rows.select("system", "measure", "reason").rows():
-        if reason:
-            told.setdefault(reason, []).append(f"{system} {measure}")
+    for part, row in rows:
+        if row["reason"]:
+            told.setdefault(row["reason"], []).append(f"{part}{row['system']} {row['measure']}")
     for reason, where in told.items():
         more = f" and {len(where) - 3} more" if len(where) > 3 else ""
         yield f"{', '.join(where[:3])}{more}: {reason}"

@@ -26,7 +26,7 @@ def sentence(verdict: Verdict) -> str:
     >>> from karat import evaluate
     >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
     >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
-    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0945 … 0.9055 (95%), on 2 queries
+    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
     """
     head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
     found = f"{verdict.measure} is {value(verdict)}"

@@ -9,6 +9,8 @@ from karat.report import comparison as comparisons
 from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karat.comparison.compare import Comparison
     from karat.findings import Finding
     from karat.results.result import Result
@@ -18,16 +20,17 @@ ROWS = 100  # of a table; a notebook is no place for more
 
 def result_html(result: Result) -> str:
     """Return a result as HTML: the summary, and what is odd about the input."""
-    return _page(list(grids(result)), result.findings)
+    return _page(list(grids(result)), map(_describe, result.findings))
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """Return a comparison as HTML: the table, slices, queries that moved, findings."""
-    return _page(list(comparisons.grids(comparison)), comparison.findings)
+    """Return a comparison as HTML: the table, slices, queries that moved, notes and findings."""
+    told = [*comparisons.notes(comparison), *map(_describe, comparison.findings)]
+    return _page(list(comparisons.grids(comparison)), told)
 
 
-def _page(tables: list[Grid], findings: tuple[Finding, ...]) -> str:
-    notes = "".join(f"<li>{_text(_describe(finding))}</li>" for finding in findings)
+def _page(tables: list[Grid], told: Iterable[str]) -> str:
+    notes = "".join(f"<li>{_text(note)}</li>" for note in told)
     listed = f"<ul>{notes}</ul>" if notes else ""
     return f"<div>{''.join(map(html_table, tables))}{listed}</div>"
 

@@ -98,11 +98,14 @@ class Result:
 
     @cached_property
     def interval(self) -> dict[str, Any]:
-        """The level of the intervals, the column that clusters queries, and the methods."""
-        methods: dict[str, dict[str, str | None]] = {}
-        for run, measure, method in self._summary.select("run", "measure", *METHOD).rows():
-            methods.setdefault(run, {})[measure] = method
-        return {"level": self.level, "cluster": self.cluster, "methods": methods}
+        """The level of the intervals, the column that clusters queries, methods, and reasons."""
+        found: dict[str, Any] = {"level": self.level, "cluster": self.cluster}
+        found |= {"methods": {run: {} for run in self.runs}, "reasons": {}}
+        for run, measure, method, reason in self._summary.select("run", "measure", *METHOD).rows():
+            found["methods"][run][measure] = method
+            if reason is not None:
+                found["reasons"].setdefault(run, {})[measure] = reason
+        return found
 
     @cached_property
     def _summary(self) -> pl.DataFrame:

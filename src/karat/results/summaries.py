@@ -32,8 +32,8 @@ SUMMARY: dict[str, PolarsDataType] = {
 }
 BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
-
-METHOD: dict[str, PolarsDataType] = {"method": pl.String}  # of the interval
+# of the interval: how it was made, or why there is none; told beside the summary, not in it
+METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
 
 
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
@@ -55,6 +55,7 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
             "undefined": number.undefined - failed,
             "failed": failed,
             "method": None if interval is None else interval.method or None,
+            "reason": None if interval is None else interval.reason or None,
         }
         for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
             row[name] = aggregate(measure, bound[every]).value
@@ -73,6 +74,7 @@ def _limits(
             np.column_stack([column for column, has in zip(columns, sampled, strict=True) if has]),
             level=result.level,
             statistic=[each.aggregation for each in result.measures if each.aggregation != "sum"],
+            bounds=[each.bounds for each in result.measures if each.aggregation != "sum"],
             clusters=_clusters(result, run, every),
         )
     )

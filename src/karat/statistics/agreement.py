@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from karat.errors import InputError, OptionError, choose
-from karat.statistics.quantity import check_share, extra
+from karat.statistics.limits import Estimates, of_values
+from karat.statistics.quantity import check_share
 
 if TYPE_CHECKING:
     from karat.data import Floats
@@ -21,7 +21,6 @@ WEIGHTS = ("none", "linear", "quadratic")
 
 NO_LABEL = "no item has a label in both"
 ONE_SIDED = "one of the two gives every item the same label, so the spread is unknown"
-ALL_AGREE = "all labels agree"
 ONE_LABEL = "all labels of both are the same one, so chance agrees as well"
 
 Label: TypeAlias = str | float | bool
@@ -72,7 +71,7 @@ def confusion(first: Labels, second: Labels) -> Confusion:
 
 
 def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float = 0.95) -> Kappa:
-    """Return Cohen's κ between two lists of labels, with a normal interval (statsmodels).
+    """Return Cohen's κ between two lists of labels, with its interval.
 
     `linear` and `quadratic` weigh a disagreement by how far apart the labels are: by their values
     if they are numbers, by their places in the order otherwise.
@@ -88,21 +87,39 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     if len(table.labels) < 2:
         reason = ONE_LABEL if table.n else NO_LABEL
         return Kappa(None, None, None, level, weights, agreed, table, reason)
-    value, variance = _kappa(counts, table.labels, weights)
+    value, influence = kappa_of(counts, _apart(table.labels, weights))
     if 1 in {(counts.sum(axis=0) > 0).sum(), (counts.sum(axis=1) > 0).sum()}:
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
-    reach = NormalDist().inv_cdf((1 + level) / 2) * variance**0.5
-    low, high = max(-1.0, value - reach), min(1.0, value + reach)
-    reason = ALL_AGREE if agreed == 1 else ""
-    return Kappa(value, low, high, level, weights, agreed, table, reason)
+    items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
+    low, high = kappa_limits(value, items, level)
+    return Kappa(value, low, high, level, weights, agreed, table)
 
 
-def _kappa(counts: Floats, labels: tuple[Label, ...], weights: str) -> tuple[float, float]:
-    """Return κ and its variance; statsmodels also tests whether it is 0, which may divide by 0."""
-    options = {} if weights == "none" else {"weights": _places(labels), "wt": weights}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = extra("statsmodels.stats.inter_rater").cohens_kappa(counts, **options)
-    return float(found.kappa), max(0.0, float(found.var_kappa))  # rounding may pass 0
+def kappa_of(counts: Floats, apart: Floats) -> tuple[float, Floats]:
+    """Return κ of a table of counts, and how far an item of each cell moves it, times all items.
+
+    `apart` says how grave it is to give the label of a row for that of a column. NaN if chance
+    agrees as well.
+
+    >>> kappa_of(np.array([[2.0, 0.0], [1.0, 1.0]]), 1 - np.eye(2))[0]
+    0.5
+    """
+    shares = counts / counts.sum()
+    first, second = shares.sum(axis=1), shares.sum(axis=0)
+    met, expected = float((apart * shares).sum()), float(first @ apart @ second)
+    if expected <= 0:
+        return float("nan"), np.zeros_like(counts)
+    moved = (apart @ second)[:, np.newaxis] + first @ apart - 2 * expected
+    return 1 - met / expected, (met * moved / expected - (apart - met)) / expected
+
+
+def kappa_limits(
+    value: float, influence: Floats, level: float, size: float = 1.0
+) -> tuple[float, float]:
+    """Return the limits of κ, from what each unit does to it; `size` is that of `Estimates`."""
+    made = Estimates(np.array([value]), influence[np.newaxis], len(influence), size)
+    low, high = of_values(made, np.array([-1.0]), np.array([1.0]), level)
+    return max(-1.0, float(low[0])), min(1.0, float(high[0]))
 
 
 def _missing(label: Label | None) -> bool:
@@ -121,7 +138,11 @@ def _numeric(labels: set[Label] | tuple[Label, ...]) -> bool:
     return all(isinstance(label, Real) for label in labels)
 
 
-def _places(labels: tuple[Label, ...]) -> Floats:
+def _apart(labels: tuple[Label, ...], weights: str) -> Floats:
+    places = np.arange(len(labels), dtype=np.float64)
+    if weights == "none":
+        return 1 - np.eye(len(labels))
     if _numeric(labels):
-        return np.array(labels, dtype=np.float64)
-    return np.arange(len(labels), dtype=np.float64)
+        places = np.array(labels, dtype=np.float64)
+    distance = np.abs(places[:, np.newaxis] - places)
+    return np.asarray(distance if weights == "linear" else distance**2)

@@ -1,156 +1,189 @@
-"""The limits of an interval: one function a method, all from the same estimate."""
+"""The limits of an interval: what the mean could be, had one further unit been drawn.
+
+Units (queries, or clusters of them) are given random weights, all sets of weights as likely as any
+other (the Bayesian bootstrap, Rubin 1981). The upper limit is a quantile of the weighted mean, with
+one further unit among the others that lies above the value; the lower one has a unit that lies
+below. If that unit lies at the bound of the values, this is the interval of Gaffke (2005; also
+Learned-Miller and Thomas 2019), and of values 0 and 1 that of Clopper and Pearson.
+
+Nothing is drawn: the quantile is solved for, with the saddlepoint approximation of a weighted mean
+(r*, Barndorff-Nielsen 1986). Its limits are right to 1 % of the width, mostly to far less.
+docs/decisions/0009-one-interval.md says why this one, and how often it holds the truth.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from karat.statistics.quantity import extra
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from karat.data import Floats
+    from karat.data import Floats, Ints
+    from karat.statistics.clusters import Units
 
-NORMAL = NormalDist()
+CELLS = 1 << 18  # numbers that are worked on at once, so that they stay in the processor's cache
+CLOSE = 1e-7  # of a standard error: limits this close are found
+ROUNDS = 60  # five or six are enough, but for a handful of extreme values
 
-Limits: TypeAlias = tuple[float, float]
+Limits: TypeAlias = tuple["Floats", "Floats"]  # lower and upper, by column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
-    """A number, what each unit does to it, and what bootstrap samples made of it."""
+class Estimates:
+    """The means of some columns, and what each unit does to them."""
 
-    value: float
-    influence: Floats  # by unit; sums to 0; (value + influence) are values with this mean
-    draws: Floats | None  # only where a method asks for them
+    values: Floats  # by column
+    influence: Floats  # columns × units; sum to 0; values + influence are values with these means
     n: int  # queries
+    size: float = 1.0  # of a further unit: quadratic mean of the clusters' sizes ÷ their mean
 
     @property
-    def error(self) -> float:
-        """The standard error; units, not queries, count as independent."""
-        units = len(self.influence)
-        return sqrt(float(self.influence @ self.influence) / (units * (units - 1)))
+    def units(self) -> int:
+        """How many units there are."""
+        return int(self.influence.shape[1])
 
     @property
-    def acceleration(self) -> float:
-        """How the standard error moves with the value: skewness ÷ 6 √units."""
-        second = float(self.influence @ self.influence)
-        return float((self.influence**3).sum()) / (6 * second * sqrt(second))
+    def flat(self) -> np.ndarray:
+        """Which columns have no unit that differs from the others by more than rounding."""
+        largest = np.abs(self.influence).max(axis=1, initial=0.0)
+        return np.asarray(largest <= 1e-12 * np.maximum(1.0, np.abs(self.values)))
 
 
-def normal(estimate: Estimate, level: float) -> Limits:
-    """Value ± normal quantile × standard error."""
-    reach = _quantile(level) * estimate.error
-    return estimate.value - reach, estimate.value + reach
+def estimate(units: Units) -> Estimates:
+    """Return the means of columns that have no NaN."""
+    n = int(units.sizes.sum())
+    if not n:
+        columns = units.sums.shape[1]
+        return Estimates(np.full(columns, np.nan), np.zeros((columns, 0)), 0)
+    means = units.sums.sum(axis=0) / n
+    influence = (units.sums - units.sizes[:, np.newaxis] * means).T * (len(units) / n)
+    size = float(np.sqrt((units.sizes**2).mean()) / units.sizes.mean())
+    return Estimates(means, np.ascontiguousarray(influence), n, size)
 
 
-def student(estimate: Estimate, level: float) -> Limits:
-    """Value ± quantile of Student's t × standard error, from SciPy."""
-    stats = extra("scipy.stats")
-    test = stats.ttest_1samp(estimate.value + estimate.influence, 0.0)
-    low, high = test.confidence_interval(level)
-    return float(low), float(high)
+def of_values(made: Estimates, low: Floats, high: Floats, level: float) -> Limits:
+    """Return the limits of means whose values lie between two bounds, which may be infinite.
 
-
-def bca(estimate: Estimate, level: float) -> Limits:
-    """Bias-corrected and accelerated bootstrap (Efron 1987), as `scipy.stats.bootstrap` has it."""
-    return _bca(estimate, _quantile(level))
-
-
-def bca_wide(estimate: Estimate, level: float) -> Limits:
-    """BCa at the levels that make a percentile interval as wide as Student's t.
-
-    A bootstrap sample varies less than a fresh one, by √((n−1)/n), and normal quantiles ignore
-    that the spread is estimated; together a fifth of the width is missing with 10 queries.
-    Hesterberg (2015, What teachers should know about the bootstrap) moves the percentiles out by
-    just that; here the same is done to those of BCa.
+    The further unit lies off the value as the units on that side do, and as one at the bound would:
+    the mean of these deviations, each weighted by its square. A few large deviations, or none that
+    say anything, put it near the bound; many small ones bring it closer.
     """
-    units = len(estimate.influence)
-    return _bca(estimate, student_quantile(level, units - 1) * sqrt(units / (units - 1)))
+    unknown = _unseen(np.abs(made.influence).max(axis=1), made.units - 1, level)
+    above = np.where(np.isinf(high), unknown, np.maximum(high - made.values, 0)) * made.size
+    below = np.where(np.isinf(low), unknown, np.maximum(made.values - low, 0)) * made.size
+    up, down = _offset(made.influence, above), _offset(-made.influence, below)
+    return _limits(made, down, up, level)
 
 
-def wilson(estimate: Estimate, level: float) -> Limits:
-    """Score interval of a rate (Wilson 1927), for values that are all 0 or 1.
+def of_differences(made: Estimates, changes: Floats, most: Floats, level: float) -> Limits:
+    """Return the limits of mean differences, from how much each unit changed, and can at most.
 
-    Of clusters, the queries count as so many independent ones as give the same standard error;
-    if all values are equal, as one for each cluster.
+    The further unit changes as those did that changed, and as one by all that is possible would: by
+    the quadratic mean of these changes, whatever their sign. If that is nearer to the mean
+    difference than units are on average, it lies as far off as these, and as one by all that is
+    possible. Of changes by −1, 0 and 1, the limits leave out 0 where the exact test of wins and
+    losses (McNemar's) does.
     """
-    rate, z = estimate.value, _quantile(level)
-    spread = rate * (1 - rate)
-    n: float = len(estimate.influence)
-    if n < estimate.n and spread > 0 and estimate.error > 0:
-        n = min(spread / estimate.error**2, estimate.n)
-    middle = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * sqrt(spread / n + z * z / (4 * n * n))
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    mean, changed = changes.mean(axis=1), (changes != 0).sum(axis=1)
+    unknown = _unseen(np.abs(changes).max(axis=1), changed, level)
+    largest = np.where(np.isinf(most), unknown, most * made.size)
+    squares = np.einsum("ij,ij->i", changes, changes)
+    change = np.sqrt((squares + largest**2) / (changed + 1))
+    spread = np.einsum("ij,ij->i", made.influence, made.influence)
+
+    def offset(toward: Floats) -> Floats:
+        room = np.maximum(largest - toward, 0)
+        usual = np.sqrt((spread + room**2) / (made.units + 1))
+        return np.asarray(np.maximum(change - toward, np.minimum(usual, room)))
+
+    return _limits(made, offset(-mean), offset(mean), level)
 
 
-def agresti_min(estimate: Estimate, level: float) -> Limits:
-    """Difference of two paired rates (Agresti and Min 2005), for differences −1, 0 and 1.
+def _unseen(largest: Floats, seen: Ints | int, level: float) -> Floats:
+    """Return how large deviations may be, if nothing but those seen is known of them.
 
-    Half a query is added to each of the four outcomes, then the normal interval is taken. This
-    covers where few queries differ, as BCa and t do not.
+    If deviations were spread evenly up to some limit, this limit would be above what is returned
+    as often as a value is above the upper limit of its interval.
     """
-    n = estimate.n
-    differences = estimate.value + estimate.influence
-    wins, losses = (differences > 0.5).sum(), (differences < -0.5).sum()
-    middle = float(wins - losses) / (n + 2)
-    reach = _quantile(level) * sqrt((float(wins + losses) + 1) / (n + 2) - middle**2)
-    reach /= sqrt(n + 2)
-    return max(-1.0, middle - reach), min(1.0, middle + reach)
+    return largest * ((1 - level) / 2) ** (-1 / np.maximum(seen, 1))
 
 
-LIMITS: dict[str, Callable[[Estimate, float], Limits]] = {
-    "normal": normal,
-    "t": student,
-    "bca": bca,
-    "bca-wide": bca_wide,
-    "wilson": wilson,
-    "agresti-min": agresti_min,
-}
-BOOTSTRAPPED = ("bca", "bca-wide")
-COUNTED = ("wilson", "agresti-min")  # know the spread from counts, even if all values are equal
+def _offset(deviations: Floats, largest: Floats) -> Floats:
+    """Return the mean of the deviations above 0 and of the largest one, weighted by squares."""
+    above = np.maximum(deviations, 0)
+    squares = above**2
+    total = squares.sum(axis=1) + largest**2
+    cubes = np.einsum("ij,ij->i", squares, above) + largest**3
+    return np.asarray(np.divide(cubes, total, out=np.zeros_like(total), where=total > 0))
 
 
-def student_quantile(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t, by its expansion around the normal one.
+def _limits(made: Estimates, down: Floats, up: Floats, level: float) -> Limits:
+    """Return the limits with a further unit so far below, or above, the values."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    low, high = made.values.copy(), made.values.copy()
+    for part in _batches(made):
+        low[part] -= _reach(-made.influence[part], down[part], z)
+        high[part] += _reach(made.influence[part], up[part], z)
+    return low, high
 
-    Abramowitz and Stegun 26.7.5, three terms: right to 0.1 % from 6 degrees of freedom on. The
-    core has no SciPy; with fewer, BCa reaches for the extremes of its draws either way.
+
+def _batches(made: Estimates) -> Iterator[slice]:
+    at_once = max(1, CELLS // max(made.units, 1))
+    for first in range(0, len(made.values), at_once):
+        yield slice(first, first + at_once)
+
+
+def _reach(deviations: Floats, offset: Floats, z: float) -> Floats:
+    """Return how far above the mean of each row the limit at the normal quantile z lies."""
+    units = np.column_stack([deviations, offset])
+    bottom, top = units.min(axis=1), units.max(axis=1)
+    span = top - bottom
+    found = np.zeros(len(units))
+    apart = span > 0
+    if apart.any():
+        scaled = units[apart] - bottom[apart, np.newaxis]
+        scaled /= span[apart, np.newaxis]
+        found[apart] = bottom[apart] + span[apart] * _quantile(scaled, z)
+    return found
+
+
+def _quantile(values: Floats, z: float) -> Floats:
+    """Return for each row of values from 0 to 1 where its weighted mean has the quantile z.
+
+    A mean below t has Σ w (x − t) < 0, with exponential weights w. Tilted by `tilt`, the weights
+    have their mean at t; r* says how far out in the normal distribution that is. Both follow from
+    the tilt directly, so that only one number is looked for, by secants that stay in brackets.
     """
-    z = _quantile(level)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
-
-
-def _quantile(level: float) -> float:
-    return NORMAL.inv_cdf((1 + level) / 2)
-
-
-def _bca(estimate: Estimate, z: float) -> Limits:
-    draws = estimate.draws
-    if draws is None:
-        raise TypeError("BCa needs bootstrap draws")
-    same = 1e-12 * max(1.0, float(np.abs(draws).max()))
-    below = float((draws < estimate.value - same).mean())
-    equal = float((np.abs(draws - estimate.value) <= same).mean())
-    half = 0.5 / len(draws)
-    bias = NORMAL.inv_cdf(min(max(below + equal / 2, half), 1 - half))
-    levels = [_adjusted(bias, bias + side * z, estimate.acceleration) for side in (-1, 1)]
-    low, high = np.quantile(draws, levels)
-    return float(low), float(high)
-
-
-def _adjusted(bias: float, reach: float, acceleration: float) -> float:
-    """Return the percentile to read a limit at; past the pole of the formula, the outermost."""
-    room = 1 - acceleration * reach
-    if room <= 0:
-        return 1.0 if reach > 0 else 0.0
-    return NORMAL.cdf(bias + reach / room)
+    n = values.shape[1]
+    rest = 1 - values
+    tilt = z / np.sqrt(((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+    tilt = np.minimum(tilt, 5.0)
+    low, high = np.zeros(len(values)), np.full(len(values), np.inf)
+    before, missed = np.zeros(len(values)), np.full(len(values), -z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(ROUNDS):
+            inverse = values * np.exp(-tilt)[:, np.newaxis]
+            inverse += rest
+            logarithms = np.log(inverse).sum(axis=1)
+            weights = np.reciprocal(inverse, out=inverse)
+            total = weights.sum(axis=1)
+            mean = np.einsum("ij,ij->i", weights, values) / total
+            weights *= values - mean[:, np.newaxis]
+            r = np.sqrt(np.maximum(2 * (n * np.log(total / n) + logarithms), 0))
+            u = -np.expm1(-tilt) * np.sqrt(np.einsum("ij,ij->i", weights, weights))
+            miss = r + np.log(u / r) / r - z
+            under = miss < 0
+            low, high = np.where(under, tilt, low), np.where(under, high, tilt)
+            done = (np.abs(miss) < CLOSE) | (high - low < 1e-12 * high)
+            if done.all():
+                break
+            following = tilt - miss * (tilt - before) / (miss - missed)
+            middle = np.where(np.isinf(high), 2 * low, (low + high) / 2)
+            inside = (following > low) & (following < high)
+            before, missed = tilt, miss
+            tilt = np.where(done, tilt, np.where(inside, following, middle))
+    return np.asarray(mean)

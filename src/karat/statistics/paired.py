@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import choose
 from karat.statistics.clusters import as_units, cluster_codes
-from karat.statistics.intervals import (
-    EQUAL,
-    METHODS,
-    RESAMPLES,
-    Interval,
-    binary,
-    estimates,
-    limit,
-    off_scale,
-    same_rows,
-    smooth_method,
-)
-from karat.statistics.limits import Estimate
-from karat.statistics.quantity import Quantity, as_columns, check_draws, check_share, same_shape
-from karat.statistics.scale import each_statistic, to_scale
+from karat.statistics.intervals import Interval, laid_out, off_scale, same_rows
+from karat.statistics.limits import Estimates, estimate, of_differences
+from karat.statistics.quantity import Quantity, as_columns, check_share, same_shape
+from karat.statistics.scale import UNIT, bounds_on_scale, each_statistic, to_scale
 from karat.statistics.significance import (
     NO_PAIR,
     NONE_DIFFERS,
@@ -41,7 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.data import Bools, Floats, Ints
-    from karat.statistics.scale import Statistic
+    from karat.statistics.clusters import Units
+    from karat.statistics.scale import Bounds, Statistic
 
 TIE = 1e-9  # differences up to this are ties: rounding, no judgement about what matters
 
@@ -74,28 +63,27 @@ def paired(
     *,
     statistic: Statistic = "mean",
     level: float = 0.95,
-    method: str = "auto",
+    bounds: Bounds | Sequence[Bounds] = UNIT,
+    factor: float = 1.0,
     clusters: Sequence[object] | None = None,
     permutations: int = PERMUTATIONS,
-    resamples: int = RESAMPLES,
     alternative: str = "two-sided",
     tie: float = TIE,
     seed: int = 0,
 ) -> tuple[Paired, ...]:
     """Compare two tables column by column; row i of both is the same query.
 
-    Columns may be measures, or systems, or both: all share the random signs and samples, and each
-    gets what it would get alone. A query without a value in either is left out of that column.
-    `statistic` is what the difference is of: of two means, two sums, or two geometric means,
-    which are tested and sized by the logarithms. The test is `sign_flip`.
+    Columns may be measures, or systems, or both: all share the random signs, and each gets what it
+    would get alone. A query without a value in either is left out of that column. `statistic` is
+    what the difference is of: of two means, two sums, or two geometric means, which are tested and
+    sized by the logarithms. `bounds` are those of the values. The test is `sign_flip`. `factor`
+    multiplies the baseline in the difference and its interval, and nowhere else.
 
     >>> (found,) = paired([0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9])
     >>> round(found.difference.value, 3), found.test.p, found.wins
     (0.25, 0.125, 4)
     """
     check_share("level", level)
-    check_draws("resamples", resamples)
-    choose("interval method", method, METHODS)
     before, after = as_columns(baseline), as_columns(system)
     same_shape(before, after)
     names = each_statistic(statistic, before.shape[1])
@@ -110,7 +98,7 @@ def paired(
     )
     moved = after - before
     wins, losses = (moved > tie).sum(axis=0), (moved < -tie).sum(axis=0)
-    spans = _intervals(both, method, level, resamples, seed)
+    spans = _intervals(both, level, bounds, factor)
     return tuple(
         Paired(
             difference=_explained(spans[column], tests[column]),
@@ -151,52 +139,57 @@ class _Both:
         rounding = ROUNDING * np.maximum(np.abs(before), np.abs(after))
         self.differences = np.where(np.abs(moved) <= rounding, 0.0, moved)
 
-    def method(self, asked: str, rows: Bools, column: int, units: int) -> str:
-        """Return the method for the interval of a column."""
-        if asked != "auto":
-            return asked
-        if self.codes is None and self.names[column] != "geometric":
-            sides = self.before[rows, column], self.after[rows, column]
-            if all(binary(side) for side in sides):
-                return "agresti-min"
-        return smooth_method(units)
+    def units(self, side: Floats, rows: Bools, columns: Sequence[int]) -> Units:
+        """Return the units of columns of one table."""
+        return as_units(side[rows][:, columns], None if self.codes is None else self.codes[rows])
+
+    def estimate(self, rows: Bools, columns: list[int], factor: float) -> tuple[Estimates, Floats]:
+        """Return the differences of columns, and what a step of 1 on their scale is worth."""
+        before, moved = (
+            estimate(self.units(side, rows, columns)) for side in (self.before, self.differences)
+        )
+        geometric = np.array([self.names[column] == "geometric" for column in columns])
+        low = np.where(geometric, np.exp(before.values), 1.0)
+        high = np.where(geometric, np.exp(before.values + moved.values), 1.0)
+        step = high - factor * low
+        values = np.where(geometric, step, moved.values + step * before.values)
+        # what each unit does to the difference; of geometric means, to first order
+        influence = (high * moved.influence.T + step * before.influence.T).T
+        return replace(moved, values=values, influence=influence), np.sqrt(low * high)
 
 
-def _intervals(both: _Both, asked: str, level: float, draws: int, seed: int) -> dict[int, Interval]:
+def _intervals(
+    both: _Both, level: float, bounds: Bounds | Sequence[Bounds], factor: float
+) -> dict[int, Interval]:
+    on_scale, plain = (
+        high - low
+        for names in (both.names, ["mean"] * len(both.names))
+        for low, high in [bounds_on_scale(bounds, names)]
+    )
     found: dict[int, Interval] = {}
     for rows, columns in same_rows(both.differences):
-        inside = None if both.codes is None else both.codes[rows]
-        units = as_units(both.differences[rows][:, columns], inside)
-        methods = [both.method(asked, rows, column, len(units)) for column in columns]
-        made = estimates(units, methods, draws, seed)
+        units = both.units(both.differences, rows, columns)
+        made, worth = both.estimate(rows, columns, factor)
+        limits, unknown = None, np.zeros(len(columns), dtype=bool)
+        if len(units) > 1:
+            largest = np.abs(both.differences[rows][:, columns]).max(axis=0)
+            changes = (units.sums * worth).T * (len(units) / made.n)
+            most = worth * np.maximum(on_scale[columns], largest)
+            low, high = of_differences(made, changes, most, level)
+            room = np.maximum(plain[columns], largest) * max(1.0, abs(factor))
+            limits = np.maximum(low, -room), np.minimum(high, room)
+            unknown = np.isinf(room) & (largest == 0)
         for place, column in enumerate(columns):
-            estimate, name = made[place], both.names[column]
-            if name == "geometric" and estimate.n:
-                sides = [
-                    estimates(
-                        as_units(side[rows][:, [column]], inside), [methods[place]], draws, seed
-                    )[0]
-                    for side in (both.before, both.after)
-                ]
-                estimate, name = _geometric_difference(*sides), "mean"
-            undefined = len(rows) - estimate.n
-            span = limit(estimate, methods[place], level, undefined, units)
-            found[column] = off_scale(span, name)
+            reason = NONE_DIFFERS if unknown[place] else ""
+            span = laid_out(made, place, limits, units, level=level, reason=reason)
+            name = both.names[column]
+            span = off_scale(span, "mean" if name == "geometric" else name)
+            found[column] = replace(span, undefined=len(rows) - made.n)
     return found
-
-
-def _geometric_difference(before: Estimate, after: Estimate) -> Estimate:
-    """Return the difference of two geometric means; both were resampled by the same draws."""
-    low, high = float(np.exp(before.value)), float(np.exp(after.value))
-    drawn = None
-    if before.draws is not None and after.draws is not None:
-        drawn = np.exp(after.draws) - np.exp(before.draws)
-    influence = high * after.influence - low * before.influence
-    return Estimate(high - low, influence, drawn, before.n)
 
 
 def _explained(span: Interval, test: Significance) -> Interval:
     """Return the interval with its reason in terms of differences."""
-    if not span.n or (test.reason and span.low is not None):
+    if not span.n or span.low is not None:
         return replace(span, reason=test.reason)
-    return replace(span, reason=SAME_DIFFERENCE) if span.reason == EQUAL else span
+    return span

@@ -1,4 +1,4 @@
-"""The kernels: random signs, bootstrap samples and shuffled labels, for many columns at once.
+"""The kernels: random signs and shuffled labels, for many columns at once.
 
 All randomness comes in blocks of fixed size, each with a generator of its own that is made from
 the seed and the number of the block. What a column gets therefore depends on the seed and on the
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # random draws that share a generator
 CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8
-CELLS = 1 << 21  # numbers that a block of shuffles or samples may hold
-SIGNS, SAMPLES, SHUFFLES, NORMALS = range(4)  # a stream each
+CELLS = 1 << 21  # numbers that a block of shuffles may hold
+SIGNS, SHUFFLES, NORMALS = range(3)  # a stream each
 
 
 def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
@@ -53,25 +53,6 @@ def all_sign_sums(values: Floats) -> Floats:
     for value in values:
         sums = np.concatenate([sums - value, sums + value])
     return sums
-
-
-def bootstrap_means(sums: Floats, sizes: Floats, draws: int, seed: int) -> Floats:
-    """Return the means of bootstrap samples of units: a row a draw, a column a column.
-
-    A unit is a query or a cluster of queries: it has a sum in each column, and a size. How often
-    each unit is drawn is counted, so that one matrix product gives the sums of all columns.
-    """
-    units = len(sums)
-    table = np.column_stack([sums, sizes])
-    parts = []
-    for rng, rows in _blocks(seed, SAMPLES, draws, max(1, min(BLOCK, CELLS // units))):
-        drawn = rng.integers(0, units, size=(rows, units))
-        drawn += np.arange(rows)[:, np.newaxis] * units
-        counts = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
-        parts.append(counts.astype(np.float64) @ table)
-    found = np.concatenate(parts)
-    means: Floats = found[:, :-1] / found[:, -1:]
-    return means
 
 
 def shuffled_ranges(table: Floats, draws: int, seed: int) -> Iterator[Floats]:

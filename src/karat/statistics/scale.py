@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from karat.data import Floats
 
 STATISTICS = ("mean", "sum", "geometric")
+UNIT = (0.0, 1.0)  # between what most measures lie
 
+Bounds: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = str | Sequence[str]
 
 
@@ -34,6 +36,23 @@ def to_scale(table: Floats, names: Sequence[str]) -> Floats:
     geometric = np.array([name == "geometric" for name in names])
     scaled[:, geometric] = np.log(np.maximum(table[:, geometric], GEOMETRIC_FLOOR))
     return scaled
+
+
+def bounds_on_scale(
+    bounds: Bounds | Sequence[Bounds], names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Return the lower and the upper bound of each column, as its values are after `to_scale`.
+
+    >>> [bound.tolist() for bound in bounds_on_scale((0.0, 1.0), ["mean", "geometric"])]
+    [[0.0, -11.512925464970229], [1.0, 0.0]]
+    """
+    table = np.asarray(bounds, dtype=np.float64)
+    if table.ndim == 1:
+        table = np.tile(table, (len(names), 1))
+    if table.shape != (len(names), 2):
+        raise InputError(f"{len(table)} pairs of bounds were given for {len(names)} columns")
+    low, high = to_scale(table.T, names)
+    return low, high
 
 
 def from_scale(mean: float, name: str, n: int) -> float:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from karat.errors import choose
 from karat.statistics.clusters import as_units, cluster_codes
-from karat.statistics.intervals import binary, estimates, flat, same_rows
+from karat.statistics.intervals import binary, same_rows
+from karat.statistics.limits import estimate
 from karat.statistics.quantity import as_columns, check_draws, extra, same_shape
 from karat.statistics.resampling import all_sign_sums, sign_sums
 
@@ -41,6 +43,7 @@ class Significance:
     n: int  # queries with a value in both
     statistic: float | None = None
     reason: str = ""
+    smallest: float | None = None  # the smallest p that such a test can give; None: any
 
 
 def sign_flip(
@@ -79,14 +82,50 @@ def sign_flip(
     if len(many):
         chosen = np.ascontiguousarray(filled[:, many])
         shares[many] = _share_at_random(chosen, permutations, seed, alternative)
-    return tuple(map(_flipped, shares.tolist(), pairs.tolist(), differ.tolist(), moved.tolist()))
+    sides = 2 if alternative == "two-sided" else 1
+    found = []
+    for number, n in enumerate(pairs.tolist()):
+        exact = bool(differ[number] <= EXACT)
+        found.append(
+            Significance(
+                float(shares[number]) if n else None,
+                "exact" if exact else "permutation",
+                n,
+                reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
+                smallest=_smallest(int(differ[number]), sides) if exact else 1 / (permutations + 1),
+            )
+        )
+    return tuple(found)
 
 
-def _flipped(share: float, n: int, differ: int, moved: bool) -> Significance:
-    if not n:
-        return Significance(None, "exact", 0, reason=NO_PAIR)
-    method = "exact" if differ <= EXACT else "permutation"
-    return Significance(share, method, n, reason="" if moved else NONE_DIFFERS)
+def _smallest(differ: int, sides: int = 2) -> float | None:
+    """Return the share of sign patterns that are as extreme as the most extreme of all."""
+    return min(1.0, sides / 2**differ) if differ else None
+
+
+def out_of_reach(
+    test: str, smallest: float | None, alpha: float, *, tests: int = 1, clustered: bool = False
+) -> str:
+    """Say that p cannot fall below alpha, and what it takes; nothing if it can.
+
+    `tests` is what p is multiplied by, to correct for their number.
+
+    >>> print(out_of_reach("exact", 0.0625, 0.05, clustered=True))
+    5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p < 0.05
+    """
+    if smallest is None or smallest * tests < alpha:
+        return ""
+    floor = f"p cannot fall below {smallest:.3g}"
+    if tests > 1:
+        floor += f", or {min(1.0, smallest * tests):.3g} corrected for {tests} tests"
+    share = tests / round(alpha, 12)  # 1 − 0.95 is a little more than 0.05
+    if test == "permutation":
+        drawn = f"{round(1 / smallest) - 1} permutations are drawn"
+        return f"{drawn}, so that {floor}: it takes {int(share)} for p < {alpha:.3g}"
+    differ, needed = round(1 - log2(smallest)), int(2 + log2(share))
+    one, many = ("cluster", "clusters") if clustered else ("query", "queries")
+    said = f"1 {one} differs" if differ == 1 else f"{differ} {many} differ"
+    return f"{said}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
 
 
 def _share_at_random(columns: Floats, permutations: int, seed: int, alternative: str) -> Floats:
@@ -111,17 +150,19 @@ def paired_t(
     found: dict[int, Significance] = {}
     for rows, columns in same_rows(table):
         units = as_units(table[rows][:, columns], None if codes is None else codes[rows])
-        made = estimates(units, ["t"] * len(columns), 0, 0)
-        for column, estimate in zip(columns, made, strict=True):
+        made = estimate(units)
+        for column, value, influence, flat in zip(
+            columns, made.values.tolist(), made.influence, made.flat, strict=True
+        ):
             if len(units) < 2:
                 reason = ONE_PAIR if len(units) else NO_PAIR
-                found[column] = Significance(None, "t", estimate.n, reason=reason)
-            elif flat(estimate):
-                found[column] = _no_spread("t", estimate.value, estimate.n)
+                found[column] = Significance(None, "t", made.n, reason=reason)
+            elif flat:
+                found[column] = _no_spread("t", value, made.n)
             else:
-                test = stats.ttest_1samp(estimate.value + estimate.influence, 0.0)
+                test = stats.ttest_1samp(value + influence, 0.0)
                 t, p = float(test.statistic), float(test.pvalue)
-                found[column] = Significance(p, "t", estimate.n, t)
+                found[column] = Significance(p, "t", made.n, t)
     return tuple(found[column] for column in range(table.shape[1]))
 
 
@@ -152,7 +193,8 @@ def _mcnemar(tables: object, before: Floats, after: Floats) -> Significance:
         return Significance(1.0, "mcnemar", n, 0.0, reason=NONE_DIFFERS)
     counts = [[int((before + after == 2).sum()), lost], [won, int((before + after == 0).sum())]]
     test = tables.mcnemar(counts, exact=True)  # type: ignore[attr-defined]
-    return Significance(float(test.pvalue), "mcnemar", n, float(test.statistic))
+    p, least = float(test.pvalue), _smallest(lost + won)
+    return Significance(p, "mcnemar", n, float(test.statistic), smallest=least)
 
 
 def _extreme(sums: Floats, values: Floats, alternative: str) -> np.ndarray:

@@ -84,7 +84,6 @@ def judge_card(
     by: Iterable[str] = (),
     rel: int = 1,
     level: float = 0.95,
-    seed: int = 0,
     progress: Report | None = None,
 ) -> JudgeCard:
     """Let a judge say what people have said already, and compare.
@@ -118,7 +117,7 @@ def judge_card(
 
     def measured(which: Ints) -> tuple[Figure, ...]:
         names = [given.queries[at] for at in which.tolist()]
-        found = figures(said[which], true[which], names, rel=rel, level=level, seed=seed)
+        found = figures(said[which], true[which], names, rel=rel, level=level)
         return tuple(found)
 
     return JudgeCard(

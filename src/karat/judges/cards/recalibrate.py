@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.errors import InputError
-from karat.judges.cards.figures import kappas
 from karat.judges.cards.labels import load_labels
+from karat.statistics.agreement import kappa_of
 
 if TYPE_CHECKING:
     from karat.data import Bools, Floats
@@ -95,6 +95,6 @@ def _best(scores: Floats, yes: Bools, old: float) -> float:
 
 
 def _kappa(said: Bools, yes: Bools) -> float | None:
-    cells = np.bincount(said * 4 + yes * 1, minlength=16).astype(np.float64)
-    value = float(kappas(cells[np.newaxis], squared=False)[0])
+    counts = np.bincount(said * 2 + yes * 1, minlength=4).astype(np.float64)
+    value, _ = kappa_of(counts.reshape(2, 2), 1 - np.eye(2))
     return None if np.isnan(value) else value

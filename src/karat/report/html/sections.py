@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from karat import __version__
 from karat.errors import KaratError
 from karat.report.charts.svg import text
+from karat.report.comparison import notes
 from karat.report.html.insights import insights
 from karat.report.html.markup import definitions, figure, scroll
 from karat.report.layout import interval, number
@@ -155,7 +156,8 @@ def comparison(prepared: Prepared) -> str:
         f"its {found.level:.0%} interval. p is how often chance alone makes as much{corrected}. "
         "A filled square is a difference that the test shows; a hollow one is not shown.</p>"
     )
-    return note + figure(prepared.forest)
+    told = "".join(f"<li>{text(each)}</li>" for each in notes(found))
+    return note + figure(prepared.forest) + f'<ul class="note">{told}</ul>'
 
 
 def slices(prepared: Prepared) -> str:
