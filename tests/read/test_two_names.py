@@ -12,6 +12,7 @@ import pytest
 import karat
 from karat.errors import InputError
 from karat.read import load_gold, load_run, load_samples, source
+from karat.read.corpus import load_corpus
 from tests.sample import delimited, jsonl
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ def test_a_gold_of_llama_index_in_which_a_query_stands_twice(save: Save) -> None
     text = '{"queries": {"q": "?"}, "relevant_docs": {"q": ["a"], "q": ["b"]}}'
     with pytest.raises(InputError, match="'q' stands more than once"):
         load_gold(save("gold.json", text))
+
+
+def test_a_corpus_in_which_an_id_stands_twice(save: Save) -> None:
+    for text in ('{"a": "one", "a": "two"}', '{"corpus": {"a": "one", "a": "two"}}'):
+        with pytest.raises(InputError, match=r"corpus\.json: the id 'a' stands more than once"):
+            load_corpus(save("corpus.json", text))
 
 
 def test_a_list_in_a_cell_in_which_a_name_stands_twice(save: Save) -> None:

@@ -24,6 +24,7 @@ from karat.read.ids import identifier
 from karat.read.json import read as read_json
 from karat.read.jsonl import all_entries as json_lines
 from karat.read.ndjson import HALF_PAIR
+from karat.read.objects import refuse_repeated
 from karat.read.record import Entry, entries
 from karat.read.source import BYTE_ORDER_MARK, Source
 from karat.read.table import frame
@@ -146,9 +147,11 @@ def _read_json(data: bytes, source: Source) -> pl.DataFrame:
 def _read_python(data: object, where: str) -> pl.DataFrame:
     if isinstance(data, Mapping):
         inner = data.get("corpus")
-        given = (inner if isinstance(inner, Mapping) else data).items()
+        given = inner if isinstance(inner, Mapping) else data
+        refuse_repeated(given, "the id", where=where)
         texts = (
-            (name, text if isinstance(text, Mapping) else {"text": text}) for name, text in given
+            (name, text if isinstance(text, Mapping) else {"text": text})
+            for name, text in given.items()
         )
         records = [{**text, "chunk_id": name} for name, text in texts]
         return _from_records(Entry(record, 0, lambda: where) for record in records)

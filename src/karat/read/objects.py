@@ -46,11 +46,14 @@ def repeated(value: object) -> tuple[str, ...]:
     return value.names if isinstance(value, Repeated) else ()
 
 
-def refuse_repeated(value: object, what: str, among: Collection[str] | None = None) -> None:
+def refuse_repeated(
+    value: object, what: str, among: Collection[str] | None = None, *, where: str = ""
+) -> None:
     """Raise if a name stands twice in an object, of all names or of these; `what` names it."""
     for name in repeated(value):
         if among is None or name in among:
             raise InputError(
                 f"{what} {name!r} stands more than once in the same object",
+                where=where,
                 fix="keep one of them; most programs would take the last in silence",
             )

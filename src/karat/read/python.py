@@ -72,12 +72,9 @@ def samples(data: object, name: str, where: str = "records", reading: Reading = 
 
 def _each_once(data: Mapping[Any, Any], where: str) -> None:
     """Refuse an id that is the name of two entries: one of them would be lost in silence."""
-    try:
-        refuse_repeated(data, "the query")
-        for query, docs in data.items():
-            refuse_repeated(docs, f"in {query!r} the id")
-    except InputError as error:
-        raise InputError(error.what, where=where, fix=error.fix) from None
+    refuse_repeated(data, "the query", where=where)
+    for query, docs in data.items():
+        refuse_repeated(docs, f"in {query!r} the id", where=where)
 
 
 def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
