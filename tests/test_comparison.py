@@ -391,7 +391,7 @@ def test_choices_that_differ_are_said() -> None:
     by_text = [karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge")]
     assert findings(karat.compare(*by_text))["other-choice"] == (
         1,
-        ("relation: rouge instead of exact",),
+        ("relation: rouge(threshold=0.7) instead of exact",),
     )
 
 

@@ -387,7 +387,9 @@ def test_what_was_measured_otherwise_takes_no_place() -> None:
     assert succession(whole, skipping) == {"other-choice": ("missing: skip instead of zero",)}
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
     exact, rouge = (karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge"))
-    assert succession(exact, rouge) == {"other-choice": ("relation: rouge instead of exact",)}
+    assert succession(exact, rouge) == {
+        "other-choice": ("relation: rouge(threshold=0.7) instead of exact",)
+    }
     with pytest.raises(OptionError, match="dialect trec_eval"):
         succeed(whole, karat.evaluate(run, gold, ["recall"], dialect="trec_eval"))
 

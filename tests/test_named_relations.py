@@ -111,6 +111,6 @@ def test_systems_that_were_matched_otherwise_are_not_compared_in_silence() -> No
     found = karat.compare(systems, permutations=100)
     told = {each.run: each.examples for each in found.findings if each.kind == "other-choice"}
     assert told == {
-        "rouge": ("recall: by rouge(threshold=0.7) instead of exact",),
-        "rouge(threshold=0.8)": ("recall: by rouge(threshold=0.8) instead of exact",),
+        "rouge": ("relation: rouge(threshold=0.7) instead of exact",),
+        "rouge(threshold=0.8)": ("relation: rouge(threshold=0.8) instead of exact",),
     }

@@ -213,12 +213,7 @@ def _items(relation: Relation) -> pl.DataFrame:
 def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
     """Return what was decided otherwise than for the baseline."""
     mine, theirs = (
-        {
-            **each.policy.as_dict(),
-            "relation": each.drawn_by,
-            "ids": each.ids,
-            "judge": each.judge.get("name", "none"),
-        }
+        {**each.policy.as_dict(), "ids": each.ids, "judge": each.judge.get("name", "none")}
         for each in (base, other)
     )
     differ = [
@@ -226,11 +221,10 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         for name in mine
         if mine[name] != theirs[name]
     ]
+    matched = zip(base.matched_by.values(), other.matched_by.values(), strict=True)
     differ += [
-        f"{measure}: by {after} instead of {before}"
-        for (measure, before), after in zip(
-            base.matched_by.items(), other.matched_by.values(), strict=True
-        )
+        f"relation: {after} instead of {before}"
+        for before, after in dict.fromkeys(matched)
         if before != after
     ]
     differ += [
