@@ -16,7 +16,7 @@ SOURCE = Path(karat.__file__).parent
 PATH = [
     "errors",
     "database",
-    "patience",
+    "client",
     "findings",
     "progress",
     "timing",
@@ -90,8 +90,8 @@ def test_measures_know_neither_readers_nor_matchers() -> None:
 
 
 def test_the_rooms_of_judges_are_apart() -> None:
-    """Asking knows nothing of judging; what all know of entities is in the local room."""
-    allowed = {"asking": set(), "local": set(), "model": {"asking", "local"}, "cards": {"local"}}
+    """What all know of entities is in the local room."""
+    allowed: dict[str, set[str]] = {"local": set(), "model": {"local"}, "cards": {"local"}}
     rooms = SOURCE / "judges"
     for name, known in allowed.items():
         for path in (rooms / name).rglob("*.py"):

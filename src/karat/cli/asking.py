@@ -13,8 +13,8 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from karat.judges.asking.forecast import Forecast
-    from karat.judges.asking.request import Json
+    from karat.client.forecast import Forecast
+    from karat.client.request import Json
     from karat.judges.verdicts import Aspect, Judge, Judged, Sample
     from karat.progress import Report
 
@@ -89,7 +89,12 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
             "--apart", is_flag=True, default=None, help="Relevance, claims, entities: a call each."
         ),
         click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
-        click.option("--base-url", metavar="URL", help="Where an OpenAI-compatible server is."),
+        click.option(
+            "--base-url",
+            metavar="URL",
+            help="Where an OpenAI-compatible server is, for judge and embedder "
+            "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI).",
+        ),
         click.option(
             "--judge",
             default="local",
@@ -110,14 +115,24 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     spec = choices.pop("judge")
     asked = {name: choices.pop(name) for name in FOR_MODELS}
     given = {name: value for name, value in asked.items() if value is not None}
+    server: dict[str, Any] = {}
+    if _embeds_remotely(choices):  # by a model of the same server
+        server = {"base_url": given.get("base_url")}
+        if not spec.startswith("openai:"):
+            given.pop("base_url", None)
     refresh, off = choices.pop("refresh"), choices.pop("no_cache")
     if refresh and off:
         raise click.UsageError("--refresh and --no-cache exclude each other")
     if refresh or off:
         given["cache"] = "refresh" if refresh else "off"
     if choices.pop("dry_run"):
-        return {"judge": Rehearsal(find_judge(spec, **given))}
-    return {"judge": spec, "judge_options": given}
+        return {"judge": Rehearsal(find_judge(spec, **given)), **server}
+    return {"judge": spec, "judge_options": given, **server}
+
+
+def _embeds_remotely(choices: Mapping[str, Any]) -> bool:
+    """Tell whether texts are embedded by a server."""
+    return any("openai:" in str(choices.get(name)) for name in ("embedder", "by"))
 
 
 def rehearsed(choices: Mapping[str, Any], how: str, output: str | None) -> bool:

@@ -125,7 +125,8 @@ def _judge(asked: dict[str, Any]) -> dict[str, Any]:
     from karat.judges.find import find_judge  # noqa: PLC0415
 
     spec, given = asked["judge"], asked.get("judge_options", {})
-    return {} if spec == "local" and not given else {"judge": find_judge(spec, **given)}
+    server = {"base_url": asked["base_url"]} if asked.get("base_url") else {}
+    return server | ({} if spec == "local" and not given else {"judge": find_judge(spec, **given)})
 
 
 def _evaluate(files: list[str], measures: list[str] | None, chosen: dict[str, Any]) -> None:

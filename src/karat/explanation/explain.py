@@ -19,7 +19,7 @@ from karat.evaluation.inputs import load_inputs
 from karat.explanation.differences import differences
 from karat.explanation.judged import Said, judged_units, verdicts_of
 from karat.explanation.ranking import Item, Step, lay_out, units_of
-from karat.judges.find import find_judge
+from karat.judges.find import asked_at, find_judge
 from karat.match.ids import normalise_gold
 from karat.match.judged import Judged
 from karat.match.matcher import Material
@@ -92,6 +92,7 @@ def explain(
     embedder: object = None,
     judge: object = "local",
     judge_options: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
 ) -> list[Explanation]:
@@ -126,12 +127,13 @@ def explain(
     if reading is not None:
         reading.close()
     table = None if corpus is None else load_corpus(corpus)
+    server, options = asked_at(base_url, judge, judge_options)
     case = _Case(
         streams[0],
         known,
         by,
-        Material(corpus=table, embedder=embedder, ids=ids),
-        find_judge(judge, **(judge_options or {})) if any(judged) else None,
+        Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        find_judge(judge, **options) if any(judged) else None,
     )
     chosen = [query] if query is not None else case.worst(*spoken[0], worst)
     return [case.explain(name, spoken) for name in chosen]

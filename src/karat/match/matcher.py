@@ -62,6 +62,7 @@ class Material:
     corpus: pl.DataFrame | None = None  # doc and text, perhaps source, start and end
     embedder: object = None  # in the place of the model that the relation names
     ids: Any = "identity"  # how the ids of the run are normalised
+    base_url: str | None = None  # where an embedder `openai:MODEL` is, if not as usual
 
 
 class Drawing(Protocol):

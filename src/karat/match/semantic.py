@@ -41,7 +41,10 @@ class Semantic(Matcher):
 
     def against(self, gold: Gold, material: Material) -> PairDrawing:
         """Compare embeddings with those of a gold."""
-        embedder = find_embedder(material.embedder or self.model)  # type: ignore[arg-type]
+        embedder = find_embedder(
+            material.embedder or self.model,  # type: ignore[arg-type]
+            base_url=material.base_url,
+        )
         remembers = cached(embedder, cache_folder())
 
         def compare(
