@@ -96,4 +96,5 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         chunk_offset=relation.chunk_offset,
         chunk_end=relation.chunk_end,
         needed=relation.needed,
+        judged_to=relation.judged_to,
     )

@@ -58,6 +58,8 @@ class Relation:
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
+    # a judge was asked down to this rank only, and lists are longer: what follows is not in here
+    judged_to: int | None = None
     _views: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -180,7 +182,7 @@ class Relation:
         mask, level = self._level(rel)
         key = ("views", level, repeats)
         hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
-        if k is None or k >= len(self.discount) - 2:
+        if k is None or (self.chunk_end is None and k >= len(self.discount) - 2):
             return hits
         within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
         return self._once(
@@ -280,6 +282,7 @@ class Relation:
             member_doc=self.member_doc.filter(members),
             void=self.void.filter(keep),
             needed=self.needed,
+            judged_to=self.judged_to,
             **self._chunks_of(keep),  # type: ignore[arg-type]
         )
 

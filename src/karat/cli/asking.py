@@ -151,8 +151,7 @@ class Rehearsal:
         if not hasattr(judge, "dry_run"):
             raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
         self._judge = judge
-        self._samples: list[Sample] = []
-        self._aspects: frozenset[Aspect] = frozenset()
+        self._asked: dict[frozenset[Aspect], list[Sample]] = {}
         self.name = judge.name
 
     def judge(
@@ -165,8 +164,7 @@ class Rehearsal:
         from karat.judges.verdicts import Judged  # noqa: PLC0415
 
         del progress
-        self._samples += samples
-        self._aspects |= aspects
+        self._asked.setdefault(aspects, []).extend(samples)
         return [Judged(failures=dict.fromkeys(aspects, "a dry run"))] * len(samples)
 
     def about(self) -> dict[str, Any]:
@@ -175,7 +173,14 @@ class Rehearsal:
 
     def render(self, how: str) -> str:
         """Return what all that was asked would take, as text or as JSON."""
-        guess: Forecast = self._judge.dry_run(self._samples, self._aspects)
+        from karat.judges.model.rehearsal import total  # noqa: PLC0415
+
+        seen: set[bytes] = set()
+        parts: list[Forecast] = [
+            self._judge.dry_run(samples, aspects, seen=seen)  # type: ignore[attr-defined]
+            for aspects, samples in self._asked.items()
+        ]
+        guess = total(parts)
         if how == "json":
             return json.dumps({"forecast": asdict(guess)}, indent=1) + "\n"
         cost = "unknown, give --prices" if guess.cost is None else f"{guess.cost:.4f}"

@@ -42,20 +42,24 @@ def command(
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     """
+    from karat.dialects import speak  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
-    from karat.results.cutoffs import curve  # noqa: PLC0415
+    from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    names = list(measures) or ["recall", "P"]
+    bases = speak(measures or ["recall", "P"], choices["dialect"], choices["rel"])
+    # a judge is asked no deeper than somebody looks: for a target that may be to the end
+    needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
+    needed += [at_cutoff(*speak(name, choices["dialect"], choices["rel"])) for name, _ in targets]
     with options.progress("measuring") as progress:
-        result = evaluate(files, gold, names, progress=progress, **choices)
+        result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):
             return
-        table = curve(result, result.measures, cutoffs)
+        table = curve(result, bases, cutoffs)
         enough = _enough(result, targets)
     if how == "json":
         text = json.dumps({"curve": table.to_dicts(), "reach": enough}, indent=1) + "\n"

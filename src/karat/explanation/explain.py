@@ -183,7 +183,8 @@ class _Case:
         name, matcher = next(iter(find_matchers(self.by, measures, first).items()))
         if isinstance(matcher, Judged):
             relation = results[0].relations[alone.name, name]
-            ranking, items = lay_out(judged_units(results[0], matcher.name), relation)
+            units = judged_units(results[0], matcher.name, relation.judged_to)
+            ranking, items = lay_out(units, relation)
         else:
             ranking, items = self._ranking(alone, gold, first, matcher)
         (about,) = gold.queries.to_dicts()

@@ -44,9 +44,9 @@ def verdicts_of(result: Result) -> tuple[Said, ...]:
     )
 
 
-def judged_units(result: Result, aspect: str) -> list[Unit]:
-    """Return the units of the only query: the chunks, or their statements."""
-    chunks = _chunks(result)
+def judged_units(result: Result, aspect: str, judged_to: int | None) -> list[Unit]:
+    """Return the units of the only query: the chunks, or their statements, as far as judged."""
+    chunks = _chunks(result)[:judged_to]
     if aspect != "statements" or result.verdicts is None:
         return [Unit(row["doc"], row["text"]) for row in chunks]
     parts: dict[str, list[str]] = {}

@@ -40,6 +40,10 @@ class NDCG(DCG):
     aliases: ClassVar = {"ndcg_cut_{k}": {}, "ndcg_burges": {"gain": "exp"}}
     unit_interval: ClassVar[bool] = True
 
+    def counts_items(self) -> bool:
+        """Tell that the ideal list is made of all items."""
+        return True
+
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of the ideal list."""
         query, rank, item = relation.ideal(self.k)

@@ -43,6 +43,10 @@ class Precision(Measure):
         "context_relevance": {"relation": "statements"},
     }
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""
         hits = relation.units(self.rel, self.k)

@@ -29,6 +29,10 @@ class ReciprocalRank(Measure):
     name: ClassVar[str] = "RR"
     aliases: ClassVar = {"MRR": {}, "recip_rank": {}, "reciprocal_rank": {}, "recip_rank_{k}": {}}
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank of the first relevant unit."""
         hits = relation.units(self.rel, self.k)

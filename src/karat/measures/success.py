@@ -32,6 +32,10 @@ class Success(Measure):
     name: ClassVar[str] = "success"
     aliases: ClassVar = {"hit_rate": {}, "success_{k}": {}, "hit": {}, "accuracy": {}}
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""
         hits = relation.units(self.rel, self.k)

@@ -121,10 +121,19 @@ class LLMJudge:
             self.tally.note("unsaved-answer", cache.broken)
         return judged
 
-    def dry_run(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> Forecast:
-        """Guess what judging would take, without asking; what is in the cache is free."""
+    def dry_run(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        *,
+        seen: set[bytes] | None = None,
+    ) -> Forecast:
+        """Guess what judging would take, without asking; what is in the cache is free.
+
+        `seen` are requests that were counted before; those of this guess are added to them.
+        """
         parts: list[Forecast] = []
-        seen: set[bytes] = set()
+        seen = set() if seen is None else seen
         rules = replace(self._rules, tally=Tally())
         cache = self._opened()
         for start in range(0, len(samples), BATCH):

@@ -69,7 +69,7 @@ class Cases:
             sizes = indexed.sizes(at)
             depth = max(depth, int(indexed.relation.depth[at]) if sizes is None else len(sizes))
             count = len(rows) or min(depth, self._ranks)
-            marks.append((name, indexed.marks(at, count)[0]))
+            marks.append((name, indexed.marks(at, min(count, indexed.judged_to or count))[0]))
             if not indexed.relation.needed:  # there the items are the chunks themselves
                 items, counts = indexed.items(at)
                 told = [self._item(item, name) for item in items]

@@ -29,6 +29,7 @@ class Indexed:
     def __init__(self, relation: Relation, level: float) -> None:
         self.relation = relation
         self.level = level
+        self.judged_to = relation.judged_to  # what stands deeper was judged by nobody
         self.number = {query: at for at, query in enumerate(relation.queries)}
         every = np.arange(relation.n + 1)
         self._edges = np.searchsorted(relation.edge_query, every)
