@@ -21,6 +21,7 @@ PATH = [
     "progress",
     "timing",
     "spelling",
+    "languages",
     "keys",
     "items",
     "data",

@@ -23,6 +23,7 @@ from karat.embeddings.openai import openai_embedder
 from karat.embeddings.similarity import cosine
 from karat.embeddings.static import static_embedder
 from karat.embeddings.transformers import transformers_embedder
+from karat.embeddings.unread import unread_findings
 from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "cached",
     "cosine",
     "find_embedder",
+    "unread_findings",
 ]
 
 EMBEDDERS = {
