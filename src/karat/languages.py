@@ -20,9 +20,7 @@ from typing import Any
 import polars as pl
 
 ENGLISH = "en"
-LEAST = (
-    1.0  # evidence that another language needs: a word that no other has, or a few that few have
-)
+LEAST = 0.75  # evidence for another language; a word that only it has is 1, one of two 0.5, …
 READ = 300  # characters of a text that are looked at
 OTHER_LETTER = r"[\p{L}--\p{Latin}]"
 # scripts, and the language that a text in them is taken for; kana before Han, which Japanese shares

@@ -9,6 +9,7 @@ from karat.findings import EXAMPLES, Finding
 from karat.languages import ENGLISH, known, languages_of
 
 if TYPE_CHECKING:
+    from karat.embeddings import Embedder
     from karat.judges.verdicts import Sample
 
 HEAD = 120  # characters of a chunk that are looked at
@@ -29,30 +30,32 @@ def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def foreign_findings(
-    found: Mapping[str, int], judge: str, *, reads_words: bool
+    found: Mapping[str, int], judge: str, embedder: Embedder | None
 ) -> tuple[Finding, ...]:
     """Say which languages were met, and what the verdicts about them are worth."""
-    known_words = [code for code in found if reads_words and known(code).asking]
-    unread = [code for code in found if code not in known_words]
+    english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
+    unread, unmeasured = {}, {}
+    for code, count in found.items():
+        by_words_alone = embedder is None and known(code).asking is None
+        (unread if english_only or by_words_alone else unmeasured)[code] = count
     told = []
     if unread:
         told.append(
             _finding(
                 "unread-language",
-                {code: found[code] for code in unread},
-                f"question or chunk in a language that {judge} cannot read: the verdicts about it "
-                "say little",
+                unread,
+                f"question or chunk in a language that {judge} cannot read: what it says about it "
+                "means little",
                 "ask a language model (--judge openai:MODEL)"
-                + ("" if reads_words else ", or use local:text, which goes by words alone"),
+                + (", or use local:text, which goes by words alone" if english_only else ""),
             )
         )
-    if known_words:
+    if unmeasured:
         told.append(
             _finding(
                 "unmeasured-language",
-                {code: found[code] for code in known_words},
-                f"question or chunk that is not in English: {judge} knows the commonest words and "
-                "endings of this language, but its agreement with people was measured on English",
+                unmeasured,
+                f"question or chunk that is not in English, on which alone {judge} was measured",
                 "measure it on labels of your own (karat judge-card), or ask a language model",
             )
         )

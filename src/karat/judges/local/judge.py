@@ -135,7 +135,7 @@ class LocalJudge:
 
     def findings(self) -> tuple[Finding, ...]:
         """Say what of what it judged last is not in English."""
-        return foreign_findings(self._foreign, self._name, reads_words=self._embedder is None)
+        return foreign_findings(self._foreign, self._name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> list[Judged]:
         model, embedder = self._models, self._embedder

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from karat.judges.local.entities import Holdings, entities_by_rules
-from karat.languages import ENGLISH, known, languages_of
+from karat.languages import ENGLISH, known
 
 if TYPE_CHECKING:
     from karat.judges.local.signals import Signals
@@ -34,16 +34,15 @@ def objections(
     holdings: Callable[[str], Holdings],
 ) -> list[str]:
     """Return what speaks against each pair of a claim and a chunk, where that is asked."""
-    claims = list(dict.fromkeys(claim for claim, _ in pairs))
-    language = dict(zip(claims, languages_of(claims), strict=True))
-    facts = cache(lambda claim: _facts(claim, language[claim]))
+    facts = cache(_facts)
     found = []
     for pair, (claim, chunk) in enumerate(pairs):
         reason = ""
         if asked[pair]:
-            missing = holdings(chunk).lacks(facts(claim), language[claim])
+            language = signals.overlap.language[pair]
+            missing = holdings(chunk).lacks(facts(claim, language), language)
             reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
-            reason = reason or negation(claim, signals.around(pair), language[claim])
+            reason = reason or negation(claim, signals.around(pair), language)
         found.append(reason)
     return found
 
@@ -51,7 +50,14 @@ def objections(
 def _facts(claim: str, language: str) -> list[str]:
     """Return the names, numbers and dates of a claim."""
     found = entities_by_rules(claim)
-    return [fact for fact in found if COMPOUND.search(fact)] if language == "de" else found
+    if language != "de":
+        return found
+    empty = known(language).words
+    return [
+        fact
+        for fact in found
+        if COMPOUND.search(fact) and empty.isdisjoint(fact.casefold().split())
+    ]
 
 
 def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) -> str:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from karat.judges.local.terms import terms_of
 from karat.languages import ENGLISH, known, languages_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from karat.data import Floats, Ints
     from karat.judges.local.pieces import Pieces
+
+Codes: TypeAlias = NDArray[np.object_]  # of languages
 
 TYPICAL = 150  # words of a chunk of usual length
 LONGEST = 300  # a longer chunk counts as one of this length: what is in it is in it
@@ -37,6 +38,7 @@ class Overlap:
     often: Floats  # the same, but a term counts the more, the more often it occurs (BM25), 0…2.2
     near: Floats  # the largest share that one piece of the chunk has
     place: Ints  # that piece, the first of equals, counted within the chunk
+    language: Codes  # as which words were compared
 
 
 def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Overlap:
@@ -48,28 +50,32 @@ def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) ->
     codes = languages_of(needles)
     bare = [known(code).bare(text) for text, code in zip(needles, codes, strict=True)]
     language = _of_pairs(codes, pieces, pairs)
-    if (language == ENGLISH).all():
-        return _overlap(bare, pieces, pairs, ENGLISH)
+    found = np.unique(language)
+    if len(found) <= 1:
+        return _overlap(bare, pieces, pairs, str(next(iter(found), ENGLISH)))
     columns = [np.zeros(len(language), kind) for kind in (int, float, float, float, int)]
-    for code in np.unique(language):
+    for code in found:
         mine = np.flatnonzero(language == code)
         chunks, chunk = np.unique(pairs[1][mine], return_inverse=True)
-        found = _overlap(bare, pieces.only(chunks), (pairs[0][mine], chunk), str(code))
-        for column, values in zip(columns, astuple(found), strict=True):
+        part = _overlap(bare, pieces.only(chunks), (pairs[0][mine], chunk), str(code))
+        for column, values in zip(columns, astuple(part)[:-1], strict=True):
             column[mine] = values
-    return Overlap(*columns)
+    return Overlap(*columns, language)
 
 
-def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> NDArray[np.str_]:
+def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Codes:
     """Return the language of each pair; one of which nothing is known is read as English is."""
-    found = np.array([*codes, ""])[:-1][pairs[0]]
-    open_ = np.flatnonzero(found == "")
-    if len(open_):
-        chunks, place = np.unique(pairs[1][open_], return_inverse=True)
+    found = _codes(codes)[pairs[0]]
+    silent = np.flatnonzero(np.array([not code for code in codes], dtype=bool)[pairs[0]])
+    if len(silent):
+        chunks, place = np.unique(pairs[1][silent], return_inverse=True)
         texts = [" ".join(pieces.of(chunk)[:FIRST]) for chunk in chunks.tolist()]
-        found = found.astype(object)
-        found[open_] = np.array([*languages_of(texts), ""], dtype=object)[:-1][place]
-    return np.array([code if known(code).inflects else ENGLISH for code in found.tolist()])
+        found[silent] = _codes(languages_of(texts))[place]
+    return found
+
+
+def _codes(codes: list[str]) -> Codes:
+    return np.array([code if known(code).inflects else ENGLISH for code in codes], dtype=object)
 
 
 def _overlap(
@@ -89,7 +95,8 @@ def _overlap(
     often = _each(shared, len(asked), (pl.col("weight") * pl.col("often")).sum())
     near, place = _nearest(shared, held, pieces, len(asked))
     whole = np.maximum(total, 1).astype(np.float64)
-    return Overlap(words, cover / whole, often / whole / FINE, near / whole, place)
+    everywhere = np.full(len(asked), language, dtype=object)
+    return Overlap(words, cover / whole, often / whole / FINE, near / whole, place, everywhere)
 
 
 def _wanted(terms: pl.DataFrame) -> pl.DataFrame:
