@@ -17,12 +17,12 @@ from typing import Any
 
 from benchmarks.data import ROOT
 from benchmarks.report import Table
-from karat.judges.asking.prices import estimate_tokens
+from karat.client.prices import estimate_tokens
 from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
 from karat.match.sentences import split
+from tests.client.server import Call, Reaction, Server, chat, serve
 from tests.judges.model import well
-from tests.judges.server import Call, Reaction, Server, chat, serve
 
 DEMO = ROOT / "src" / "karat" / "demo"
 QUESTIONS, DEPTH = 20, 5

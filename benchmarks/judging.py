@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.client import Manners
+from karat.client.cache import Cache
+from karat.client.client import Manners
 from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
+from tests.client.server import Call, Reaction, serve
 from tests.judges.model import well
-from tests.judges.server import Call, Reaction, serve
 
 LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, Manners().concurrency, 95
 JUDGING = f"""\

@@ -47,6 +47,16 @@ class Process(Protocol):
     def __call__(self, *arguments: object, **options: Any) -> Outcome: ...
 
 
+@pytest.fixture(autouse=True)
+def _no_servers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the servers, keys and proxies of whoever runs the tests."""
+    for name in ("KARAT_BASE_URL", "OPENAI_BASE_URL", "KARAT_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
 @pytest.fixture
 def save(tmp_path: Path) -> Save:
     """Write files."""

@@ -128,11 +128,10 @@ def test_command_line(tmp_path: Path, cli: Karat) -> None:
     shown = cli("score", path, "-m", "RR", "--format", "json").out
     assert json.loads(shown)["timing"][0]["p50"] == 505.0
     path.write_text(path.read_text().replace("latency_ms", "latency"))
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "'latency' tells no unit" in refused.stderr
-    given = [*command, "--latency-unit", "us", "--format", "json"]
-    shown = subprocess.run(given, capture_output=True, check=True).stdout
+    refused = cli("score", path, "-m", "RR")
+    assert refused.code == 2
+    assert "'latency' tells no unit" in refused.err
+    shown = cli("score", path, "-m", "RR", "--latency-unit", "us", "--format", "json").out
     assert json.loads(shown)["timing"][0]["p50"] == 0.505
 
 

@@ -102,6 +102,7 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         chunk_end=relation.chunk_end,
         needed=relation.needed,
         item_times=times,
+        judged_to=relation.judged_to,
     )
 
 

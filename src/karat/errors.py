@@ -6,9 +6,9 @@
     ├── OptionError       an option has a value karat does not know
     ├── AlignError        run and gold do not fit together
     ├── SaveError         a result could not be written
-    ├── EmbeddingError    a model, function or endpoint gave no usable vectors
-    │   └── EndpointError the endpoint of embeddings gave none at all
-    └── JudgeError        a judge cannot be asked at all
+    ├── EmbeddingError    a model or function gave no usable vectors
+    ├── JudgeError        a judge cannot be asked at all
+    └── EndpointError     the server of a judge or of embeddings cannot be asked at all
 
 A message says what was found and where; `fix` says what to do about it.
 """
@@ -62,19 +62,19 @@ class SaveError(KaratError):
 
 
 class EmbeddingError(KaratError):
-    """A model, function or endpoint gave no usable vectors."""
+    """A model or function gave no usable vectors."""
 
 
-class EndpointError(EmbeddingError):
-    """The embedding endpoint could not be reached, refused, or answered with something else."""
+class JudgeError(KaratError):
+    """The judge cannot be asked at all."""
+
+
+class EndpointError(KaratError):
+    """The server of a judge or of embeddings: not there, no access, no such model, no answer."""
 
     def __init__(self, what: str, *, where: str, status: int | None = None, fix: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
         self.status = status
-
-
-class JudgeError(KaratError):
-    """The judge cannot be asked at all: no server, no access, no such model."""
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:

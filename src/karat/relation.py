@@ -59,6 +59,8 @@ class Relation:
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
     item_times: Ints | None = None  # m   how often the gold lists each item; None: all once
+    # a judge was asked down to this rank only, and lists are longer: what follows is not in here
+    judged_to: int | None = None
     # what was worked out so far; never handed on, so that `replace` begins anew
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -183,7 +185,7 @@ class Relation:
         mask, level = self._level(rel)
         key = ("views", level, repeats)
         hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
-        if k is None or k >= len(self.discount) - 2:
+        if k is None or (self.chunk_end is None and k >= len(self.discount) - 2):
             return hits
         within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
         return self._once(
@@ -288,6 +290,7 @@ class Relation:
             void=self.void.filter(keep),
             needed=self.needed,
             item_times=None if self.item_times is None else self.item_times[items],
+            judged_to=self.judged_to,
             **self._chunks_of(keep),
         )
 

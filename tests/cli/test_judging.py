@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.client.server import Server, chat, serve
 from tests.judges.model import well
-from tests.judges.server import Server, chat, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def test_the_judge_is_named(cli: Karat, samples: Path) -> None:
 
 
 def test_a_dry_run_asks_nobody(cli: Karat, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
     command: list[Any] = ["score", samples, *_measures(*FOUR), "--dry-run", "--no-cache"]
     command += ["--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1"]
     done = cli(*command, "--format", "json")
@@ -70,7 +70,7 @@ def test_a_dry_run_asks_nobody(cli: Karat, samples: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, list[str]]]:
     """Return a server with a sensible model, and how to ask it."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
     with serve(well) as server:
         yield server, ["--judge", "openai:some-model", "--base-url", server.url, "--no-cache"]
 
@@ -147,7 +147,7 @@ def test_bad_options(options: list[str], said: str, cli: Karat, samples: Path) -
 def test_the_card_of_a_model_can_be_rehearsed(
     cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
     label = {"question": "Why?", "chunk": "Because.", "label": 1}
     labels = save("labels.jsonl", json.dumps(label))
     judge = ("--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1")

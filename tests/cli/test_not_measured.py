@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import karat
-from tests.judges.server import chat, serve
+from tests.client.server import chat, serve
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from karat.embeddings import EmbeddingError, find_embedder
+from karat.embeddings import EmbeddingError, find_embedder, unread_findings
 from karat.embeddings.minilm import MODEL, TOKENIZER, packaged_folder
 from tests.embeddings.models import TABLE, onnx_folder, onnx_model, safetensors, tokenizer_json
 
@@ -61,10 +61,25 @@ def test_the_folder_says_how_token_vectors_become_one(kind: str, tmp_path: Path)
 def test_a_model_that_pools_itself_is_believed(tmp_path: Path) -> None:
     folder = onnx_folder(tmp_path / "tiny", onnx_model(pooled=True))
     (folder / "2_Dense").mkdir()
-    found = embed(f"onnx:{folder}", "red red", "", "no known word")
+    found = embed(f"onnx:{folder}", "red red", "", "no red word")
     np.testing.assert_allclose(found[0], unit(sentence(RED, RED).mean(axis=0)), atol=1e-6)
     assert not found[1].any()
     assert found[2].any()
+
+
+@pytest.mark.parametrize("kind", ["onnx", "static"])
+def test_texts_of_which_nothing_is_known_are_not_alike(kind: str, tmp_path: Path) -> None:
+    folder = (
+        onnx_folder(tmp_path / "tiny", onnx_model())
+        if kind == "onnx"
+        else static_folder(tmp_path / "tiny", embeddings=TABLE)
+    )
+    embedder = find_embedder(f"{kind}:{folder}")
+    assert not embedder.embed(["no known word", "another one"]).any()
+    assert embedder.unknown_share(["red word", "red", "no", ""]) == [0.5, 0, 1, 0]  # type: ignore[attr-defined]
+    (found,) = unread_findings(["no known word", "red", "no known word", "red word"], embedder)
+    assert (found.kind, found.count) == ("unread-text", 2)
+    assert found.examples == ("no known word", "red word")
 
 
 def test_a_model_with_int32_inputs_and_other_scripts(tmp_path: Path) -> None:

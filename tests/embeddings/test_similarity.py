@@ -44,6 +44,8 @@ def pairs(*each: tuple[int, int]) -> tuple[Ints, Ints]:
 
 def plain(one: str, two: str) -> float:
     a, b = np.array(digest(one)), np.array(digest(two))
+    if one == two and any(map(str.isalnum, one)):
+        return 1.0  # even where the model makes nothing of it
     if not (one.strip() and two.strip() and a.any() and b.any()):
         return 0.0
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))

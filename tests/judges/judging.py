@@ -10,13 +10,13 @@ from karat.judges.local.entities import plain_form
 from karat.judges.model.listing import distinct
 from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
-from tests.judges.asking import HASTE, KEY
+from tests.client.asking import HASTE, KEY
 from tests.judges.model import grade, mentions, supports, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tests.judges.server import Call, Server
+    from tests.client.server import Call, Server
 
 ALL = frozenset(ASPECTS)
 TEXTS = [

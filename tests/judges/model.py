@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tests.judges.server import Reaction, chat
+from tests.client.server import Reaction, chat
 
 if TYPE_CHECKING:
-    from tests.judges.server import Call
+    from tests.client.server import Call
 
 Said: TypeAlias = dict[str, Any]
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import JudgeError
+from karat.errors import EndpointError
 from karat.judges.verdicts import ASPECTS, Judged, Verdict
-from tests.judges.asking import KEY
+from tests.client.asking import KEY
+from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.judging import (
     ALL,
     TEXTS,
@@ -27,7 +28,6 @@ from tests.judges.judging import (
     verdicts,
 )
 from tests.judges.model import answer, read_prompt, spoilt, well
-from tests.judges.server import Call, Reaction, chat, error, serve
 
 
 def test_every_verdict_is_where_it_belongs() -> None:
@@ -297,6 +297,6 @@ def test_any_mischief_ends_scored_or_failed(seed: int) -> None:
 
 
 def test_no_access_stops_the_job() -> None:
-    with serve(lambda _: error(401, "bad key")) as server, pytest.raises(JudgeError) as stop:
+    with serve(lambda _: error(401, "bad key")) as server, pytest.raises(EndpointError) as stop:
         judge_of(server).judge([sample()], ALL)
     assert KEY not in str(stop.value)

@@ -9,6 +9,7 @@ import pytest
 
 from karat.errors import OptionError
 from karat.judges.verdicts import Sample, Verdict
+from tests.client.server import Call, serve
 from tests.judges.judging import (
     ALL,
     REFERENCE,
@@ -21,7 +22,6 @@ from tests.judges.judging import (
     verdicts,
 )
 from tests.judges.model import read_prompt, spoilt, well
-from tests.judges.server import Call, serve
 
 
 def test_no_samples_no_calls() -> None:

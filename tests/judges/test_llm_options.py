@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
+from karat.client.budget import Ledger, Limits
+from karat.client.cache import Cache
+from karat.client.prices import Prices
 from karat.errors import OptionError
-from karat.judges.asking.budget import Ledger, Limits
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.prices import Prices
 from karat.judges.find import find_judge
 from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Verdict
-from tests.judges.asking import HASTE, KEY
+from tests.client.asking import HASTE, KEY
+from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.judging import (
     ALL,
     REFERENCE,
@@ -34,7 +35,6 @@ from tests.judges.judging import (
     verdicts,
 )
 from tests.judges.model import read_prompt, spoilt, well
-from tests.judges.server import Call, Reaction, chat, error, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

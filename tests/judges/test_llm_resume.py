@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.client.server import Barrier, Call, serve
 from tests.judges.judging import TEXTS, sample
 from tests.judges.model import spoilt
-from tests.judges.server import Barrier, Call, serve
 
 if TYPE_CHECKING:
-    from tests.judges.server import Server
+    from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
 SAMPLES, CONCURRENCY = 500, 8
 JOB = f"""
 import sys
 from dataclasses import replace
-from karat.judges.asking.cache import Cache
+from karat.client.cache import Cache
 from karat.judges.model.llm import LLMJudge
-from tests.judges.asking import HASTE
+from tests.client.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples
 url, folder = sys.argv[1:]

@@ -235,7 +235,7 @@ HEADER = '{"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
         ("[]\n", "line 1: a list, not an object"),
         ("nonsense", "line 1: this is not JSON"),
         ('{"query": "q"}', "this is no file of verdicts"),
-        (HEADER.replace("1", "9", 1), "layout 9, this karat reads 1"),
+        (HEADER.replace("1", "9", 1), "layout 9, this karat reads 2"),
         (HEADER + '{"texts": "x"}', "line 2: no query"),
         (HEADER + '{"query": "q"}\n\n{"query": "q"}', "line 4: query 'q' a second time"),
         (HEADER + "{", "line 2: this is not JSON"),

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.errors import JudgeError
-from karat.judges.asking.answers import Answer, Failure, Outcome, Reason
-from karat.judges.asking.budget import Ledger
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.client import Manners
-from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.parse import extract_object
-from karat.judges.asking.prices import estimate_prompt
-from karat.judges.asking.request import Message, Request
+from karat.client.answers import Answer, Failure, Outcome, Reason
+from karat.client.budget import Ledger
+from karat.client.cache import Cache
+from karat.client.chat import ChatRequest, Message
+from karat.client.client import Manners
+from karat.client.endpoint import Endpoint
+from karat.client.prices import estimate_prompt
+from karat.errors import EndpointError
 from karat.judges.model.llm import LLMJudge
+from karat.judges.model.parse import extract_object
 from karat.judges.verdicts import Sample
-from tests.judges.asking import ask_all
+from tests.client.asking import ask_all
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
 
 if TYPE_CHECKING:
@@ -103,16 +103,16 @@ def url(model: Path) -> Iterator[str]:
         process.communicate()
 
 
-def question(text: str, chunk: str, **more: Any) -> Request:
+def question(text: str, chunk: str, **more: Any) -> ChatRequest:
     system = "Grade from 0 to 3 how well the text answers the question. Answer as a JSON object."
     asked = f"Question: {text}\nText: {chunk}"
     options = {"temperature": 0, "seed": 1, "max_tokens": 60}
-    return Request(
+    return ChatRequest(
         (Message("system", system), Message("user", asked)), **{"options": options} | more
     )
 
 
-def ask(url: str, *requests: Request, key: str = KEY, **more: Any) -> list[Outcome]:
+def ask(url: str, *requests: ChatRequest, key: str = KEY, **more: Any) -> list[Outcome]:
     endpoint = more.pop("endpoint", None) or Endpoint.find("smollm2", base_url=url, key=key)
     return ask_all(requests, endpoint, manners=MANNERS, **more)
 
@@ -180,7 +180,7 @@ def test_a_schema_that_the_server_cannot_read_falls_back_to_any_object(url: str)
 
 def test_a_wrong_key_stops_the_job(url: str) -> None:
     wrong = "sk-wrong-0123456789abcdef"
-    with pytest.raises(JudgeError, match="no access") as stop:
+    with pytest.raises(EndpointError, match="no access") as stop:
         ask(url, question(*SAMPLES[0]), key=wrong)
     assert wrong not in str(stop.value)
 

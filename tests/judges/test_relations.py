@@ -61,6 +61,13 @@ def test_relevance_of_three_chunks() -> None:
     assert list(found.values()) == [1.0, 1.0, pytest.approx(1 / 3), 1.0]
 
 
+def test_a_cutoff_counts_chunks_even_where_they_hold_nothing() -> None:
+    answer = Judged(statement_texts=(("One.",),), statements=(verdicts(1),))
+    measures = ["context_relevancy@1", "context_relevancy@2", "DCG@1/statements"]
+    found = values(answer, measures, retrieved_contexts=["", "One."])
+    assert list(found.values()) == [0.0, 1.0, 0.0]
+
+
 def test_graded_relevance() -> None:
     found = values(
         Judged(relevance=verdicts(0, 3, 1)),

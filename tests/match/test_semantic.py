@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,41 @@ def test_a_blank_text_resembles_nothing() -> None:
     data = brute.with_texts(data)
     result = karat.evaluate(data, measures=["recall", "P"], by="semantic", embedder=count)
     assert result.values == {"recall": 0.5, "P": pytest.approx(1 / 3)}
+
+
+UNLIKE = {
+    "th": ["แบตเตอรี่ใช้เวลาชาร์จสี่ชั่วโมง", "สำนักงานใหญ่อยู่ที่กรุงเทพฯ", "แมวชอบนอน"],
+    "ja": [
+        "バッテリーの充電には4時間かかります。",
+        "会社の本社は大阪にあります。",
+        "猫は昼寝が好きです。",
+    ],
+    "ru": ["Зарядка аккумулятора занимает четыре часа.", "Мост был открыт в 1932 году."],
+    "de": ["Das Laden der Akkus dauert vier Stunden.", "Die Katze liegt gern auf dem Sofa."],
+    "en": ["Charging the battery takes four hours.", "The head office is in Leeds."],
+}
+KINDS = {"th": "unread-text", "ja": "unread-text", "ru": "unread-text", "de": "perhaps-unread-text"}
+
+
+@pytest.mark.parametrize("language", UNLIKE)
+def test_what_minilm_cannot_read_is_told(language: str) -> None:
+    texts = UNLIKE[language]
+    samples = [
+        {"question": "?", "retrieved_contexts": [one], "reference_contexts": [other]}
+        for one, other in itertools.permutations(texts, 2)
+    ]
+    result = karat.evaluate(samples, measures=["recall"], by="semantic(threshold=0.95)")
+    assert result["recall"] == 0
+    told = [found for found in result.findings if found.kind != "uncalibrated-threshold"]
+    kinds = {(found.kind, found.count, found.run != "") for found in told}
+    wanted = KINDS.get(language)
+    assert kinds == ({(wanted, len(texts), run) for run in (False, True)} if wanted else set())
+    assert all("sentence-transformers" in found.fix for found in told)
+    same = [{"question": "?", "retrieved_contexts": texts[:1], "reference_contexts": texts[:1]}]
+    assert karat.evaluate(same, measures=["recall"], by="semantic")["recall"] == 1
+
+
+def test_a_model_of_the_users_own_is_believed() -> None:
+    samples = [{"question": "?", "retrieved_contexts": ["fox"], "reference_contexts": ["Лиса."]}]
+    result = karat.evaluate(samples, measures=["recall"], by="semantic", embedder=count)
+    assert [found.kind for found in result.findings] == ["uncalibrated-threshold"]

@@ -13,8 +13,8 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from karat.judges.asking.forecast import Forecast
-    from karat.judges.asking.request import Json
+    from karat.client.forecast import Forecast
+    from karat.client.request import Json
     from karat.judges.verdicts import Aspect, Judge, Judged, Sample
     from karat.progress import Report
 
@@ -89,7 +89,12 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
             "--apart", is_flag=True, default=None, help="Relevance, claims, entities: a call each."
         ),
         click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
-        click.option("--base-url", metavar="URL", help="Where an OpenAI-compatible server is."),
+        click.option(
+            "--base-url",
+            metavar="URL",
+            help="Where an OpenAI-compatible server is, for judge and embedder "
+            "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI).",
+        ),
         click.option(
             "--judge",
             default="local",
@@ -110,14 +115,24 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     spec = choices.pop("judge")
     asked = {name: choices.pop(name) for name in FOR_MODELS}
     given = {name: value for name, value in asked.items() if value is not None}
+    server: dict[str, Any] = {}
+    if _embeds_remotely(choices):  # by a model of the same server
+        server = {"base_url": given.get("base_url")}
+        if not spec.startswith("openai:"):
+            given.pop("base_url", None)
     refresh, off = choices.pop("refresh"), choices.pop("no_cache")
     if refresh and off:
         raise click.UsageError("--refresh and --no-cache exclude each other")
     if refresh or off:
         given["cache"] = "refresh" if refresh else "off"
     if choices.pop("dry_run"):
-        return {"judge": Rehearsal(find_judge(spec, **given))}
-    return {"judge": spec, "judge_options": given}
+        return {"judge": Rehearsal(find_judge(spec, **given)), **server}
+    return {"judge": spec, "judge_options": given, **server}
+
+
+def _embeds_remotely(choices: Mapping[str, Any]) -> bool:
+    """Tell whether texts are embedded by a server."""
+    return any("openai:" in str(choices.get(name)) for name in ("embedder", "by"))
 
 
 def for_all(asked: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +140,8 @@ def for_all(asked: dict[str, Any]) -> dict[str, Any]:
     from karat.judges.find import find_judge  # noqa: PLC0415
 
     spec, given = asked["judge"], asked.get("judge_options", {})
-    return {} if spec == "local" and not given else {"judge": find_judge(spec, **given)}
+    server = {"base_url": asked["base_url"]} if asked.get("base_url") else {}
+    return server | ({} if spec == "local" and not given else {"judge": find_judge(spec, **given)})
 
 
 def rehearse(
@@ -161,8 +177,7 @@ class Rehearsal:
         if not hasattr(judge, "dry_run"):
             raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
         self._judge = judge
-        self._samples: list[Sample] = []
-        self._aspects: frozenset[Aspect] = frozenset()
+        self._asked: dict[frozenset[Aspect], list[Sample]] = {}
         self.name = judge.name
 
     def judge(
@@ -175,8 +190,7 @@ class Rehearsal:
         from karat.judges.verdicts import Judged  # noqa: PLC0415
 
         del progress
-        self._samples += samples
-        self._aspects |= aspects
+        self._asked.setdefault(aspects, []).extend(samples)
         return [Judged(failures=dict.fromkeys(aspects, "a dry run"))] * len(samples)
 
     def about(self) -> dict[str, Any]:
@@ -185,7 +199,14 @@ class Rehearsal:
 
     def render(self, how: str) -> str:
         """Return what all that was asked would take, as text or as JSON."""
-        guess: Forecast = self._judge.dry_run(self._samples, self._aspects)
+        from karat.judges.model.rehearsal import total  # noqa: PLC0415
+
+        seen: set[bytes] = set()
+        parts: list[Forecast] = [
+            self._judge.dry_run(samples, aspects, seen=seen)  # type: ignore[attr-defined]
+            for aspects, samples in self._asked.items()
+        ]
+        guess = total(parts)
         if how == "json":
             return json.dumps({"forecast": asdict(guess)}, indent=1) + "\n"
         cost = "unknown, give --prices" if guess.cost is None else f"{guess.cost:.4f}"

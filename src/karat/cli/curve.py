@@ -47,19 +47,22 @@ def command(
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
     from karat.report.text import with_relation  # noqa: PLC0415
-    from karat.results.cutoffs import curve  # noqa: PLC0415
+    from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    bases = speak(measures or ["recall", "P"], choices["dialect"])
+    bases = speak(measures or ["recall", "P"], choices["dialect"], choices["rel"])
+    # a judge is asked no deeper than somebody looks: for a target that may be to the end
+    needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
+    needed += [at_cutoff(*speak(name, choices["dialect"], choices["rel"])) for name, _ in targets]
     with options.progress("measuring") as progress:
-        result = evaluate(files, gold, bases, progress=progress, **choices)
+        result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):
             return 0
-        table = curve(result, result.measures, cutoffs)
+        table = curve(result, bases, cutoffs)
         enough = _enough(result, targets)
         matched_by = {
             str(replace(measure, k=None)): result.relation_name(measure)

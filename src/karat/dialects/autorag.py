@@ -58,6 +58,10 @@ class ListF(FScore):
 class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
+    def counts_items(self) -> bool:
+        """Tell that all groups count."""
+        return True
+
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank of the first hit of each group."""
         hits = relation.credits(self.rel, self.k)
@@ -71,6 +75,10 @@ class GroupReciprocalRank(ReciprocalRank):
 @dataclass(frozen=True, kw_only=True)
 class GroupAveragePrecision(AveragePrecision):
     """The mean over the groups of their own average precision over what was retrieved of them."""
+
+    def counts_items(self) -> bool:
+        """Tell that all groups count."""
+        return True
 
     def terms(self, relation: Relation) -> Terms:
         """Add up, hit by hit, the precision of its group ÷ the group's hits retrieved."""

@@ -71,6 +71,10 @@ class Ranked(Measure):
 
     needs_relevant: ClassVar[bool] = False  # which would make it 0
 
+    def counts_items(self) -> bool:
+        """Tell that it matters whether there is gold at all."""
+        return True
+
     def compute(self, relation: Relation) -> Floats:
         """Return the value, none for a query without gold."""
         without = np.equal(relation.relevant(self.level()), 0)

@@ -42,6 +42,10 @@ class ChunkNDCG(NDCG):
     why_undefined: ClassVar[str] = "nothing was retrieved"
     limit: ClassVar[Limit | None] = None
 
+    def depth(self, *, listed: bool) -> int | None:
+        """Say that the whole list matters: repetitions and the ideal are looked for in it."""
+        del listed
+
     def terms(self, relation: Relation) -> Terms:
         """Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated."""
         hits = relation.units(ANY_GAIN, self.k, repeats=True)

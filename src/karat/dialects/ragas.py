@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 class ContextPrecision(AveragePrecision):
     """Average precision over the relevant units retrieved, plus a little."""
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter, whatever `over` says."""
+        return False
+
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the relevant units retrieved + 1e-10."""
         found = relation.count(relation.credits(self.rel, self.k).query)

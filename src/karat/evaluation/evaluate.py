@@ -11,7 +11,7 @@ from karat.dialects import dialect as find_dialect
 from karat.errors import NO_COLUMN, OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
-from karat.judges.find import find_judge
+from karat.judges.find import asked_at, find_judge
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
@@ -47,6 +47,7 @@ def evaluate(
     embedder: object = None,
     judge: object = "local",
     judge_options: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
     bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,
@@ -75,8 +76,9 @@ def evaluate(
     relations are drawn by a `judge`: `relevance`, `claims`, `entities` and `statements`, over
     which context_precision, context_recall, context_entities_recall and context_relevancy are
     measured. The judge is `local`, `openai:MODEL` or another; `judge_options` say how it is
-    asked, see docs/judging.md. `progress` is told how far it is (`karat.progress`). `keep` is how
-    many documents of each list the result remembers, with their texts, for reports.
+    asked, see docs/judging.md. `base_url` is where models named `openai:MODEL` are, the judge's and
+    the embedder's. `progress` is told how far it is (`karat.progress`). `keep` is how many
+    documents of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a
@@ -92,7 +94,8 @@ def evaluate(
     matchers = find_matchers(by or "ids", wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
-    judges = find_judge(judge, **(judge_options or {})) if judging else None
+    server, options = asked_at(base_url, judge, judge_options)
+    judges = find_judge(judge, **options) if judging else None
     streams, known, inputs, reading = load_inputs(
         run,
         gold,
@@ -113,7 +116,7 @@ def evaluate(
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
         by or "ids",
-        Material(corpus=table, embedder=embedder, ids=ids),
+        Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
         judge=judges,
         reading=reading,
         progress=progress,

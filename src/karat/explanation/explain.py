@@ -9,7 +9,7 @@ from karat.dialects import Dialect, dialect
 from karat.errors import OptionError, choose
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.explainer import Explainer, Explanation, Spoken
-from karat.judges.find import find_judge
+from karat.judges.find import asked_at, find_judge
 from karat.match.judged import Judged
 from karat.match.matcher import Material
 from karat.measures import DEFAULTS
@@ -42,6 +42,7 @@ def explain(
     embedder: object = None,
     judge: object = "local",
     judge_options: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
@@ -80,11 +81,12 @@ def explain(
             f"{len(streams)} runs cannot be explained at once", fix="explain one run at a time"
         )
     table = None if corpus is None else load_corpus(corpus)
+    server, options = asked_at(base_url, judge, judge_options)
     explainer = Explainer(
         streams[0],
         known,
-        Material(corpus=table, embedder=embedder, ids=ids),
-        find_judge(judge, **(judge_options or {})) if any(judged) else None,
+        Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        find_judge(judge, **options) if any(judged) else None,
         spoken,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])

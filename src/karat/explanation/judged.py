@@ -72,8 +72,8 @@ def verdicts_of(result: Result, query: str) -> tuple[Said, ...]:
 
 
 def judged_units(result: Result, query: str, marks: Marks) -> list[Unit]:
-    """Return the units of a query of the only run: the chunks, or their statements."""
-    chunks = _chunks(result, query)
+    """Return the units of a query of the only run, as far as judged: chunks or statements."""
+    chunks = _chunks(result, query)[: marks.relation.judged_to]
     at = marks.number.get(query)
     ends = None if at is None else marks.ends(at)
     if ends is None:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import polars as pl
 
 from karat.findings import EXAMPLES, Finding
-from karat.judges.relations import Drawn, all_verdicts, draw_relation
+from karat.judges.relations import LISTED, Drawn, all_verdicts, draw_relation
 from karat.judges.samples import sample_run
+from karat.judges.verdicts import ASPECTS
 from karat.preflight import missing_queries, nothing_retrieved
+from karat.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from karat.align import Aligned, Policy
     from karat.data import Gold, Run
+    from karat.judges.samples import Sampled
     from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Sample, Verdict
     from karat.match.matcher import Matcher
+    from karat.measures import Measure
     from karat.progress import Report
 
 
@@ -42,8 +47,7 @@ class Assessed:
 
     relations: Mapping[str, Drawn]  # by the spelling of the relation
     aligned: Aligned
-    samples: list[Sample]
-    verdicts: list[Judged]
+    said: Mapping[Aspect, list[tuple[Sample, Judged]]]  # one a query, in the order of the gold
     findings: list[Finding]
 
 
@@ -55,9 +59,12 @@ def judge_run(  # noqa: PLR0917
     policy: Policy,
     corpus: pl.DataFrame | None = None,
     progress: Report | None = None,
+    depths: Mapping[str, int | None] | None = None,
 ) -> Assessed:
-    """Let a judge give its verdicts about a run, once for all relations that are asked for."""
-    aspects = frozenset(cast("Aspect", matcher.name) for matcher in matchers.values())
+    """Let a judge give its verdicts about a run, once for all relations that are asked for.
+
+    `depths` says how many ranks of the lists are judged for each relation; None: all.
+    """
     splitters = {
         matcher.name: matcher.settings()["splitter"]
         for matcher in matchers.values()
@@ -65,60 +72,119 @@ def judge_run(  # noqa: PLR0917
     }
     if policy.blank == "error":
         policy = replace(policy, blank="kept")
-    sampled = sample_run(run, gold, policy, corpus, aspects, splitters)
-    asked = np.bincount(sampled.aligned.asked, minlength=gold.queries.height) > 0
-    seen = asked | (np.bincount(sampled.aligned.query, minlength=len(asked)) > 0)
-    findings = [*sampled.findings, *missing_queries(seen, gold, run.name, policy)]
+    sampling = sample_run(run, gold, policy, corpus, _by_aspect(matchers, depths or {}), splitters)
+    asked = np.bincount(sampling.aligned.asked, minlength=gold.queries.height) > 0
+    seen = asked | (np.bincount(sampling.aligned.query, minlength=len(asked)) > 0)
+    findings = [*sampling.findings, *missing_queries(seen, gold, run.name, policy)]
     findings += nothing_retrieved(asked, gold, policy)
-    verdicts = judge.judge(sampled.samples, aspects, progress)
-    findings += _findings(sampled.samples, verdicts, aspects)
-    findings += getattr(judge, "findings", list)()  # what only the judge can know
+    said, noted = _ask(judge, sampling.by_aspect, progress)
+    findings += [*_findings(said), *noted]
     keep = seen if policy.missing == "skip" else np.ones(len(seen), dtype=bool)
-    relations = {
-        name: draw_relation(sampled, verdicts, gold, cast("Aspect", matcher.name)).select(keep)
-        for name, matcher in matchers.items()
-    }
-    return Assessed(relations, sampled.aligned, sampled.samples, verdicts, findings)
+    relations = {}
+    for name, matcher in matchers.items():
+        aspect = cast("Aspect", matcher.name)
+        verdicts = [judged for _, judged in said[aspect]]
+        drawn = draw_relation(sampling.by_aspect[aspect], verdicts, gold, aspect)
+        relations[name] = drawn.select(keep)
+    return Assessed(relations, sampling.aligned, said, findings)
+
+
+def depth_read(measures: Iterable[Measure], matcher: Matcher) -> int | None:
+    """Return how many ranks of the lists measures read of a judged relation; None: all."""
+    depths = [measure.depth(listed=matcher.name in LISTED) for measure in measures]
+    known = [depth for depth in depths if depth is not None]
+    return max(known) if known and len(known) == len(depths) else None
+
+
+def _by_aspect(
+    matchers: Mapping[str, Matcher], depths: Mapping[str, int | None]
+) -> dict[Aspect, int | None]:
+    """Return the depth of each aspect: the largest of its relations."""
+    found: dict[Aspect, int | None] = {}
+    for name, matcher in matchers.items():
+        aspect, depth = cast("Aspect", matcher.name), depths.get(name)
+        known = found.get(aspect, 0)
+        found[aspect] = None if depth is None or known is None else max(depth, known)
+    return found
+
+
+def _ask(
+    judge: Judge, by_aspect: Mapping[Aspect, Sampled], progress: Report | None
+) -> tuple[dict[Aspect, list[tuple[Sample, Judged]]], list[Finding]]:
+    """Ask about every aspect of every sample: at once where the chunks are the same."""
+    together: dict[frozenset[Aspect], list[int]] = {}
+    count = len(next(iter(by_aspect.values())).samples)
+    for number in range(count):
+        alike: dict[int, list[Aspect]] = {}
+        for aspect, sampled in by_aspect.items():
+            alike.setdefault(len(sampled.samples[number].chunks), []).append(aspect)
+        for aspects in alike.values():
+            together.setdefault(frozenset(aspects), []).append(number)
+    said: dict[Aspect, dict[int, tuple[Sample, Judged]]] = {aspect: {} for aspect in by_aspect}
+    findings: list[Finding] = []
+    total, done = sum(map(len, together.values())), 0
+    for aspects, numbers in together.items():
+        # only the samples of statements know them; otherwise all are the same
+        shown = by_aspect["statements" if "statements" in aspects else next(iter(aspects))]
+        samples = [shown.samples[number] for number in numbers]
+        tell = progress
+        if progress is not None and len(together) > 1:
+            tell = partial(_tell, progress, done, len(samples), total)
+        judged = judge.judge(samples, aspects, tell)
+        findings += getattr(judge, "findings", list)()  # what only the judge can know
+        done += len(samples)
+        for aspect in aspects:
+            said[aspect] |= zip(numbers, zip(samples, judged, strict=True), strict=True)
+    ordered = {aspect: [found[n] for n in range(count)] for aspect, found in said.items()}
+    return ordered, findings
+
+
+def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
+    """Tell the progress with some samples as part of the whole."""
+    done = count * step.done // max(step.total, 1)
+    progress(Progress(before + done, total, step.note))
 
 
 def verdict_rows(assessed: Assessed) -> pl.DataFrame:
     """Return every verdict as a row: query, aspect, item, chunk, value, reason, quote, unproven."""
     rows: list[tuple[object, ...]] = []
-    for sample, judged in zip(assessed.samples, assessed.verdicts, strict=True):
-        matrices: list[tuple[str, Sequence[str], Matrix]] = [
-            ("relevance", [sample.question], (judged.relevance,) if judged.relevance else ()),
-            ("claims", judged.claim_texts, judged.claims),
-            ("entities", judged.entity_texts, judged.entities),
-        ]
-        rows += (
-            (sample.query, aspect, item, sample.chunks[chunk], *_cells(verdict))
-            for aspect, items, matrix in matrices
-            for item, row in zip(items, matrix, strict=False)
-            for chunk, verdict in enumerate(row)
-        )
-        rows += (
-            (sample.query, "statements", text, chunk, *_cells(verdict))
-            for chunk, texts, row in zip(
-                sample.chunks, judged.statement_texts, judged.statements, strict=False
-            )
-            for text, verdict in zip(texts, row, strict=False)
-        )
+    for pairs in zip(*assessed.said.values(), strict=True):
+        of = dict(zip(assessed.said, pairs, strict=True))
+        for aspect in (aspect for aspect in ASPECTS if aspect in of):
+            rows += _rows(aspect, *of[aspect])
     return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+
+
+def _rows(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[object, ...]]:
+    if aspect == "statements":
+        for chunk, texts, row in zip(
+            sample.chunks, judged.statement_texts, judged.statements, strict=False
+        ):
+            for text, verdict in zip(texts, row, strict=False):
+                yield sample.query, aspect, text, chunk, *_cells(verdict)
+        return
+    matrices: dict[str, tuple[Sequence[str], Matrix]] = {
+        "relevance": ([sample.question], (judged.relevance,) if judged.relevance else ()),
+        "claims": (judged.claim_texts, judged.claims),
+        "entities": (judged.entity_texts, judged.entities),
+    }
+    for item, row in zip(*matrices[aspect], strict=False):
+        for chunk, verdict in zip(sample.chunks, row, strict=False):
+            yield sample.query, aspect, item, chunk, *_cells(verdict)
 
 
 def _cells(verdict: Verdict) -> tuple[object, ...]:
     return verdict.value, verdict.reason, verdict.quote, verdict.unproven
 
 
-def _findings(
-    samples: list[Sample], verdicts: list[Judged], aspects: frozenset[Aspect]
-) -> list[Finding]:
+def _findings(said: Mapping[Aspect, list[tuple[Sample, Judged]]]) -> list[Finding]:
     """Say which verdicts failed, and which rest on a quote that is not there."""
     failed: list[tuple[str, str]] = []
     unproven: list[str] = []
-    for sample, judged in zip(samples, verdicts, strict=True):
-        failed += ((sample.query, f"{name}: {why}") for name, why in judged.failures.items())
-        for aspect in aspects:
+    for pairs in zip(*said.values(), strict=True):
+        for aspect, (sample, judged) in zip(said, pairs, strict=True):
+            if aspect in judged.failures:
+                failed.append((sample.query, f"{aspect}: {judged.failures[aspect]}"))
             for verdict in all_verdicts(judged, aspect):
                 if verdict.value is None:
                     failed.append((sample.query, verdict.reason))

@@ -63,6 +63,20 @@ def find_judge(spec: object, **options: Any) -> Judge:  # noqa: ANN401
     )
 
 
+def asked_at(
+    base_url: str | None, judge: object, options: Mapping[str, Any] | None
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the one server for judge and embedder, and the options of the judge with it.
+
+    Either may name it: what is meant for a server of one's own must not go anywhere else.
+    """
+    given = dict(options or {})
+    server = base_url or given.get("base_url")
+    if server and isinstance(judge, str) and judge.strip().startswith("openai:"):
+        given.setdefault("base_url", server)
+    return server, given
+
+
 def _from_text(spec: str, options: Mapping[str, Any]) -> Judge:
     kind, _, argument = spec.partition(":")
     local = LOCAL.fullmatch(spec)

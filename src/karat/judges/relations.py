@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karat.relation import Relation
 
 BEST = 3  # the grade of a chunk whose verdict failed, at best
+LISTED = ("relevance", "statements")  # whose items are the units of the list itself
 UNKNOWN = "(unknown: the judge did not list any)"
 
 
@@ -97,7 +98,7 @@ def _draw(
     retrieved = np.bincount(aligned.query, minlength=gold.queries.height)
     chunks = [(aligned.query, aligned.rank)] if sizes is not None else []
     relation = join_parts(items, retrieved, [edges], chunks, void)
-    return replace(relation, needed=aspect in ("relevance", "statements"))
+    return replace(relation, needed=aspect in LISTED, judged_to=sampled.judged_to)
 
 
 def _items(verdicts: Judged, aspect: Aspect, *, failed: bool) -> list[tuple[str, float, Any]]:

@@ -1,8 +1,9 @@
 """Verdicts in a file: written once, read again and again, for tests and for audits.
 
 The file is JSON lines. The first says which judge it was and what its manifest said; each other
-line is one query: its id, a hash of question, chunks and reference, and the verdicts. So verdicts
-are never replayed for texts that the judge did not see.
+line is one query: its id, a hash of question and reference, one of each chunk, and the verdicts.
+So verdicts are never replayed for texts that the judge did not see, and those about the first
+chunks of a list can be replayed without the others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Sample
 from karat.progress import Progress, Report
 from karat.results.store import write_text
 
-LAYOUT = 1
+LAYOUT = 2
+WHOLE = 1  # the layout that knows lists only as a whole
 FIX = "record the verdicts again with karat.judges.replay.record"
 
 
@@ -36,7 +38,7 @@ def record(
     about = {} if judge is None else {"judge": judge.name, "about": judge.about()}
     lines = [{"karat": "verdicts", "layout": LAYOUT, "aspects": aspects, **about}]
     lines += (
-        {"query": sample.query, "texts": fingerprint(sample), **as_record(each)}
+        {"query": sample.query, **fingerprint(sample), **as_record(each)}
         for sample, each in zip(samples, judged, strict=True)
     )
     write_text(path, "".join(f"{_line(line)}\n" for line in lines))
@@ -55,10 +57,16 @@ def _recorded(judged: Judged) -> Iterator[Aspect]:
             yield aspect
 
 
-def fingerprint(sample: Sample) -> str:
-    """Return a hash of what a judge sees of a query."""
-    seen = json.dumps([sample.question, sample.reference, *sample.chunks])
-    return hashlib.sha256(seen.encode()).hexdigest()[:32]
+def fingerprint(sample: Sample) -> dict[str, Any]:
+    """Return hashes of what a judge sees of a query."""
+    return {
+        "texts": _hash(sample.question, sample.reference),
+        "chunks": [_hash(chunk) for chunk in sample.chunks],
+    }
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
 class ReplayJudge:
@@ -93,20 +101,43 @@ class ReplayJudge:
         return judged
 
     def _one(self, sample: Sample, aspects: frozenset[Aspect]) -> Judged:
-        line = self._lines.get(sample.query)
-        if line is None or line.get("texts") != fingerprint(sample):
+        line = self._lines.get(sample.query, {})
+        if reason := self._unfit(line, sample):
             self._missing += 1
-            reason = (
-                "no verdicts recorded for this query"
-                if line is None
-                else "the recorded verdicts are about other texts"
-            )
             return Judged(failures=dict.fromkeys(sorted(aspects), reason))
         self._found += 1
         lacking = aspects - set(self._header["aspects"])
         failures = dict.fromkeys(sorted(lacking), "this aspect was not recorded")
         kept = {**line, "failures": {**line.get("failures", {}), **failures}}
-        return as_judged(kept, sample, aspects)
+        return as_judged(_about_first(kept, len(sample.chunks)), sample, aspects)
+
+    def _unfit(self, line: dict[str, Any], sample: Sample) -> str:
+        """Say why a line is not about a sample; nothing if it is."""
+        if not line:
+            return "no verdicts recorded for this query"
+        if self._header["layout"] == WHOLE:
+            same = line.get("texts") == _hash(sample.question, sample.reference, *sample.chunks)
+            return "" if same else "the recorded verdicts are about other texts, or more of them"
+        seen, known = fingerprint(sample), line.get("chunks")
+        if not isinstance(known, list) or line.get("texts") != seen["texts"]:
+            return "the recorded verdicts are about other texts"
+        if len(known) < len(seen["chunks"]) and known == seen["chunks"][: len(known)]:
+            return f"only the first {len(known)} chunks have recorded verdicts"
+        same = known[: len(seen["chunks"])] == seen["chunks"]
+        return "" if same else "the recorded verdicts are about other texts"
+
+
+def _about_first(line: dict[str, Any], chunks: int) -> dict[str, Any]:
+    """Return the verdicts about the first chunks."""
+    cut = {
+        name: line[name][:chunks]
+        for name in ("relevance", "statement_texts", "statements")
+        if isinstance(line.get(name), list)
+    }
+    for name in ("claims", "entities"):
+        if isinstance(line.get(name), list):
+            cut[name] = [row[:chunks] if isinstance(row, list) else row for row in line[name]]
+    return line | cut
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -124,7 +155,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     header = lines[0][1] if lines else {}
     if header.get("karat") != "verdicts" or not isinstance(header.get("aspects"), list):
         raise InputError("this is no file of verdicts", where=str(path), fix=FIX)
-    if header.get("layout") != LAYOUT:
+    if header.get("layout") not in (WHOLE, LAYOUT):
         what = f"the verdicts have layout {header.get('layout')}, this karat reads {LAYOUT}"
         raise InputError(what, where=str(path), fix=FIX)
     found: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,12 @@
-"""From a run to what a judge sees: one sample a query, its chunks distinct and in rank order."""
+"""From a run to what a judge sees: one sample a query, its chunks distinct and in rank order.
+
+A judge is asked no deeper than measures read: each aspect has samples of its own, cut where the
+deepest measure over it stops.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +20,8 @@ from karat.match.sentences import split
 from karat.match.texts import require_texts, with_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from karat.align import Aligned, Policy
     from karat.data import Gold, Ints
     from karat.findings import Finding
@@ -36,6 +42,15 @@ class Sampled:
     samples: list[Sample]  # one a query of the gold, in its order
     aligned: Aligned
     chunk: Ints  # of each row; -1 for a blank text
+    judged_to: int | None = None  # the rank at which lists are cut, where any is longer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampling:
+    """What a judge is to see of a run, by aspect."""
+
+    by_aspect: Mapping[Aspect, Sampled]
+    aligned: Aligned  # the whole run
     findings: list[Finding]
 
 
@@ -44,30 +59,68 @@ def sample_run(  # noqa: PLR0917
     gold: Gold,
     policy: Policy,
     corpus: pl.DataFrame | None,
-    aspects: frozenset[Aspect],
-    splitters: dict[str, str],
-) -> Sampled:
-    """Make the samples of a run; the questions and references are columns of the gold's queries."""
-    questions, references = _told(gold, aspects)
+    depths: Mapping[Aspect, int | None],
+    splitters: Mapping[str, str],
+) -> Sampling:
+    """Make the samples of a run; the questions and references are columns of the gold's queries.
+
+    `depths` says how many ranks of the lists each aspect is judged to; None: all.
+    """
+    questions, references = _told(gold, frozenset(depths))
     rows, lacking = with_texts(run.rows, corpus, "plain")
     findings = require_texts(lacking, run.rows["doc"].count(), run.name)
     aligned = align(Run(run.name, rows, run.order), gold, policy, by_id=False)
-    listed, chunk = _chunks(aligned, len(questions))
-    claims = _units(references, "claims", aspects, splitters)
-    parts = _units([text for texts in listed for text in texts], "statements", aspects, splitters)
-    upto = np.cumsum([0, *(len(texts) for texts in listed)]).tolist()
-    samples = [
+    chunks, chunk = _chunks(aligned, len(questions))
+    claims = _units(references, splitters.get("claims")) if "claims" in depths else []
+    whole = [
         Sample(
             query=query,
             question=questions[number],
-            chunks=listed[number],
+            chunks=chunks[number],
             reference=references[number],
             claims=claims[number] if claims else (),
-            statements=tuple(parts[upto[number] : upto[number + 1]]),
         )
         for number, query in enumerate(gold.queries["query"])
     ]
-    return Sampled(samples, aligned, chunk, [*findings, *aligned.findings])
+    cuts = {depth: _cut(whole, aligned, chunk, depth) for depth in set(depths.values())}
+    by_aspect = {aspect: cuts[depth] for aspect, depth in depths.items()}
+    if "statements" in depths:
+        by_aspect["statements"] = _with_statements(
+            by_aspect["statements"], splitters.get("statements")
+        )
+    return Sampling(by_aspect, aligned, [*findings, *aligned.findings])
+
+
+def _cut(samples: list[Sample], aligned: Aligned, chunk: Ints, depth: int | None) -> Sampled:
+    """Leave out what stands deeper in the lists."""
+    kept = aligned.rank <= (aligned.rank.max(initial=0) if depth is None else depth)
+    if kept.all():
+        return Sampled(samples, aligned, chunk)
+    shorter = replace(
+        aligned,
+        query=aligned.query[kept],
+        rank=aligned.rank[kept],
+        rows=aligned.rows.filter(kept),
+        repeat=None if aligned.repeat is None else aligned.repeat[kept],
+    )
+    # chunks are numbered as they first occur, so those of the first ranks are the first chunks
+    count = np.zeros(len(samples), dtype=np.int64)
+    np.maximum.at(count, shorter.query, chunk[kept] + 1)
+    cut = [
+        replace(sample, chunks=sample.chunks[:first])
+        for sample, first in zip(samples, count.tolist(), strict=True)
+    ]
+    return Sampled(cut, shorter, chunk[kept], depth)
+
+
+def _with_statements(sampled: Sampled, splitter: str | None) -> Sampled:
+    """Tell the statements of the chunks apart."""
+    parts = iter(_units([text for sample in sampled.samples for text in sample.chunks], splitter))
+    samples = [
+        replace(sample, statements=tuple(next(parts) for _ in sample.chunks))
+        for sample in sampled.samples
+    ]
+    return replace(sampled, samples=samples)
 
 
 def _chunks(aligned: Aligned, queries: int) -> tuple[list[tuple[str, ...]], Ints]:
@@ -105,9 +158,5 @@ def _told(gold: Gold, aspects: frozenset[Aspect]) -> tuple[list[str], list[str]]
     return columns[0], columns[1]
 
 
-def _units(
-    texts: list[str], aspect: Aspect, aspects: frozenset[Aspect], splitters: dict[str, str]
-) -> list[tuple[str, ...]]:
-    if aspect not in aspects:
-        return []
-    return [tuple(units) for units in split(texts, splitters.get(aspect, "sentencex"))]
+def _units(texts: list[str], splitter: str | None) -> list[tuple[str, ...]]:
+    return [tuple(units) for units in split(texts, splitter or "sentencex")]

@@ -63,6 +63,7 @@ class Material:
     embedder: object = None  # in the place of the model that the relation names
     ids: Any = "identity"  # how the ids of run and gold are normalised
     run_ids: Any = "identity"  # how those of the run are, where `ids` leaves them as they are
+    base_url: str | None = None  # where an embedder `openai:MODEL` is, if not as usual
 
 
 class Drawing(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.embeddings import cache_folder, cached, cosine, find_embedder
+from karat.embeddings import cache_folder, cached, cosine, find_embedder, unread_findings
 from karat.findings import Finding
 from karat.match.matcher import Matcher, register_matcher
 from karat.match.pairs import PairDrawing
@@ -13,8 +13,29 @@ from karat.match.pairs import PairDrawing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
+
     from karat.data import Floats, Gold, Ints
+    from karat.embeddings import Embedder
     from karat.match.matcher import Material
+    from karat.match.pairs import Compare
+
+
+class SemanticDrawing(PairDrawing):
+    """Draws edges between texts whose embeddings are alike, and says which it cannot read."""
+
+    def __init__(
+        self, gold: Gold, material: Material, compare: Compare, threshold: float, embedder: Embedder
+    ) -> None:
+        super().__init__(gold, material, compare, threshold, "raw")
+        self._embedder = embedder
+        unread = unread_findings(self._texts, embedder)
+        self.gold = replace(self.gold, findings=(*self.gold.findings, *unread))
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Put texts in the place of ids."""
+        found, findings = super().rows(rows)
+        return found, findings + unread_findings(found["text"].unique().to_list(), self._embedder)
 
 
 @register_matcher
@@ -41,7 +62,10 @@ class Semantic(Matcher):
 
     def against(self, gold: Gold, material: Material) -> PairDrawing:
         """Compare embeddings with those of a gold."""
-        embedder = find_embedder(material.embedder or self.model)  # type: ignore[arg-type]
+        embedder = find_embedder(
+            material.embedder or self.model,  # type: ignore[arg-type]
+            base_url=material.base_url,
+        )
         remembers = cached(embedder, cache_folder())
 
         def compare(
@@ -50,7 +74,7 @@ class Semantic(Matcher):
             del least
             return cosine(units, items, pairs, remembers)
 
-        return PairDrawing(gold, material, compare, self.threshold, "raw")
+        return SemanticDrawing(gold, material, compare, self.threshold, embedder)
 
     def findings(self) -> list[Finding]:
         """Warn of a threshold that nobody has calibrated."""

@@ -53,6 +53,10 @@ class AveragePrecision(Measure):
             self.over in ("relevant", "retrieved", "min"), "over", "is relevant, retrieved or min"
         )
 
+    def counts_items(self) -> bool:
+        """Tell whether the divisor counts items that were not retrieved."""
+        return self.over != "retrieved"
+
     def terms(self, relation: Relation) -> Terms:
         """Add up the precision at the first rank of each relevant item."""
         hits = relation.credits(self.rel, self.k)

@@ -53,6 +53,10 @@ class Retrieved(Measure):
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def compute(self, relation: Relation) -> Floats:
         """Return the depth of each list, cut at k."""
         return relation.shown(self.k).astype(float)
@@ -100,6 +104,10 @@ class RelevantRetrieved(Measure):
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
+
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
 
     def terms(self, relation: Relation) -> Terms:
         """Count the items that the first k units cover."""

@@ -53,6 +53,10 @@ class DCG(Measure):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Add up the discounted gains of the items, each at its first rank."""
         hits = relation.credits(ANY_GAIN, self.k)

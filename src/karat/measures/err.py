@@ -49,6 +49,10 @@ class ExpectedReciprocalRank(Measure):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
+    def counts_items(self) -> bool:
+        """Tell whether the highest grade is looked for among all items."""
+        return not self.max
+
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank, weighed by the probability of stopping there."""
         hits = relation.credits(ANY_GAIN, self.k)

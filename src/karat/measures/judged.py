@@ -31,6 +31,10 @@ class Judged(Measure):
     name: ClassVar[str] = "judged"
     needs_relevant: ClassVar[bool] = False
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Count the judged units."""
         return Terms(*relation.judged(self.k))

@@ -120,6 +120,21 @@ class Measure:
         """Between what the values of queries lie."""
         return 0.0, 1.0 if self.unit_interval else math.inf
 
+    def counts_items(self) -> bool:
+        """Tell whether a value also depends on items that no unit down to k covers.
+
+        Such as a divisor of all relevant items, or an ideal list. If in doubt, say yes.
+        """
+        return True
+
+    def depth(self, *, listed: bool) -> int | None:
+        """Return how many ranks of a list must be judged for a value; None: all of them.
+
+        `listed` says that the items are the units of the list itself, as where a judge grades what
+        was retrieved: whoever counts items then needs all of them judged, whatever the cutoff.
+        """
+        return None if listed and self.counts_items() else self.k
+
     @classmethod
     def is_sum(cls) -> bool:
         """Tell whether the measure is a sum of terms ÷ a divisor."""

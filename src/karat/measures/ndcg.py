@@ -43,6 +43,10 @@ class NDCG(DCG):
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit may be richer than one item
 
+    def counts_items(self) -> bool:
+        """Tell that the ideal list is made of all items."""
+        return True
+
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of the ideal list."""
         query, rank, item = relation.ideal(self.k)

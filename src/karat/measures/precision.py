@@ -42,6 +42,10 @@ class Precision(Measure):
         "contextual_relevancy": {"relation": "statements"},
     }
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""
         hits = relation.units(self.rel, self.k)

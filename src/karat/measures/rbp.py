@@ -47,6 +47,10 @@ class RankBiasedPrecision(Measure):
         super().__post_init__()
         self.require(0 < self.p < 1, "p", "is a probability between 0 and 1")
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Add up the weights of the relevant units."""
         hits = relation.units(self.rel, self.k)

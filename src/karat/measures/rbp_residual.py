@@ -43,6 +43,10 @@ class RankBiasedPrecisionResidual(Measure):
         super().__post_init__()
         self.require(0 < self.p < 1, "p", "is a probability between 0 and 1")
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def compute(self, relation: Relation) -> Floats:
         """Return 1 − the weight of the judged ranks."""
         query, rank = relation.judged(self.k)

@@ -34,6 +34,10 @@ class ReciprocalRank(Measure):
         "mean_reciprocal_rank": {},
     }
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Add up 1 ÷ rank of the first relevant unit."""
         hits = relation.units(self.rel, self.k)

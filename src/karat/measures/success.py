@@ -38,6 +38,10 @@ class Success(Measure):
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def terms(self, relation: Relation) -> Terms:
         """Count the relevant units."""
         hits = relation.units(self.rel, self.k)

@@ -34,6 +34,10 @@ class Unjudged(Measure):
     needs_relevant: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
 
+    def counts_items(self) -> bool:
+        """Tell that only units down to k matter."""
+        return False
+
     def compute(self, relation: Relation) -> Floats:
         """Return unjudged units ÷ k, or ÷ the number retrieved."""
         judged = relation.count(relation.judged(self.k)[0])

@@ -34,7 +34,7 @@ def curve(
     """
     rows = []
     for base in speak(measures, result.dialect):
-        cut = [_at(base, k) for k in cutoffs]
+        cut = [at_cutoff(base, k) for k in cutoffs]
         table = result.score(cut).summary
         by_name = {str(measure): measure.k for measure in cut}
         rows.append(
@@ -64,7 +64,7 @@ def smallest_k(
     deepest = int(result.relation(name, base).depth.max(initial=1)) or 1
 
     def reaches(k: int) -> bool:
-        cut = _at(base, k)
+        cut = at_cutoff(base, k)
         value = result.score([cut])[name, str(cut)]
         return value is not None and value >= target
 
@@ -79,7 +79,8 @@ def smallest_k(
     return low
 
 
-def _at(measure: Measure, k: int) -> Measure:
+def at_cutoff(measure: Measure, k: int | None = None) -> Measure:
+    """Return a measure at another cutoff, or without one."""
     if measure.at != "k":
         raise MeasureError(f"{measure.name} takes no cutoff", fix="for example recall, P or nDCG")
     return replace(measure, k=k)

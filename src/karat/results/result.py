@@ -75,7 +75,15 @@ class Result:
                 f"the result has no relation {name!r}",
                 fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
             )
-        return self.relations[run, name]
+        found = self.relations[run, name]
+        depth = measure.depth(listed=found.needed)
+        if found.judged_to is not None and (depth is None or depth > found.judged_to):
+            raise MeasureError(
+                f"{measure} needs verdicts that the result does not have: of each list only the "
+                f"first {found.judged_to} were judged by {name}",
+                fix=f"evaluate again with {measure}",
+            )
+        return found
 
     def relation_name(self, measure: Measure) -> str:
         """Name the relation that a measure reads, with its parameters."""

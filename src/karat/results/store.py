@@ -161,6 +161,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
             "void": relation.void,
             "needed": pl.repeat(relation.needed, relation.n, eager=True),
+            "judged_to": pl.repeat(relation.judged_to, relation.n, dtype=pl.Int64, eager=True),
             **_chunk_lists(relation),
             **_times_lists(relation),
         }
@@ -221,6 +222,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         void=rows["void"],
         needed=bool(rows["needed"].any()),
         item_times=_times_of(rows),
+        judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]
         **_chunks_of(rows),
     )
 

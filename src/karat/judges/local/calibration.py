@@ -19,7 +19,7 @@ from karat.errors import OptionError, choose
 if TYPE_CHECKING:
     from karat.data import Floats, Ints
 
-VERSION = 1  # of the weights and the signals: raised when a verdict may change
+VERSION = 2  # of the weights and the signals: raised when a verdict may change
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from karat.errors import OptionError
 from karat.judges.local.dates import find_dates, parts_of
 from karat.judges.local.names import names_of, numbers_of
 from karat.judges.local.spacy_model import find_entities, installed, name_of
-from karat.judges.local.terms import LETTER, without_accents
+from karat.judges.local.terms import LETTER
+from karat.languages import ENGLISH, known, without_accents
 
 Finder: TypeAlias = Callable[[str], list[str]]
 
@@ -106,12 +107,16 @@ class Holdings:
         form = plain_form(entity)
         return bool(form) and f" {form} " in self._words
 
-    def lacks(self, facts: Sequence[str]) -> list[str]:
-        """Return the entities of which a word is missing."""
-        return [fact for fact in facts if not self._has_words(fact)]
+    def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
+        """Return the entities of which a word is missing, in any form that a language has."""
+        stem = known(language).stem
+        stems = {stem(word) for word in self._words.split()} if known(language).endings else set()
+        return [fact for fact in facts if not self._has_words(fact, stem, stems)]
 
-    def _has_words(self, entity: str) -> bool:
-        return all(f" {word} " in self._words for word in plain_form(entity).split())
+    def _has_words(self, entity: str, stem: Callable[[str], str], stems: set[str]) -> bool:
+        return all(
+            f" {word} " in self._words or stem(word) in stems for word in plain_form(entity).split()
+        )
 
 
 def _plain(text: str) -> tuple[str, list[str]]:

@@ -8,6 +8,7 @@ be trusted, docs/local-judge.md. A sample gets the same verdicts in any company 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -19,6 +20,7 @@ from karat.errors import choose
 from karat.judges.local import opinions
 from karat.judges.local.calibration import VERSION, models
 from karat.judges.local.entities import Holdings, entity_finder
+from karat.judges.local.foreign import foreign_findings, foreign_samples
 from karat.judges.verdicts import Aspect, Judged, Sample
 from karat.progress import Progress, Report
 from karat.spelling import spell
@@ -26,6 +28,7 @@ from karat.spelling import spell
 if TYPE_CHECKING:
     from karat.data import Floats
     from karat.embeddings import Embedder
+    from karat.findings import Finding
 
 TOGETHER = {True: 32, False: 500}  # samples at once, with and without a model
 
@@ -59,6 +62,7 @@ class LocalJudge:
             found = find_embedder(embedder)
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
+        self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
         self._unusual = {"entities": entities} if entities not in (None, usual) else {}
@@ -121,11 +125,17 @@ class LocalJudge:
         """Return the verdicts of each sample, in their order."""
         step = TOGETHER[self._embedder is not None]
         judged: list[Judged] = []
+        self._foreign.clear()
         for start in range(0, len(samples), step):
             judged += self._some(samples[start : start + step], aspects)
+            self._foreign.update(foreign_samples(samples[start : start + step]))
             if progress is not None:
                 progress(Progress(len(judged), len(samples)))
         return judged
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Say what of what it judged last is not in English."""
+        return foreign_findings(self._foreign, self._name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> list[Judged]:
         model, embedder = self._models, self._embedder

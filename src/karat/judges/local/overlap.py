@@ -6,22 +6,27 @@ All sums are of whole numbers, so the same pair has the same numbers in any comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from karat.judges.local.terms import terms_of
+from karat.languages import ENGLISH, known, languages_of
 
 if TYPE_CHECKING:
     from karat.data import Floats, Ints
     from karat.judges.local.pieces import Pieces
 
+Codes: TypeAlias = NDArray[np.object_]  # of languages
+
 TYPICAL = 150  # words of a chunk of usual length
 LONGEST = 300  # a longer chunk counts as one of this length: what is in it is in it
 SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b
 FINE = 1000
+FIRST = 8  # pieces of a chunk that tell its language
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +38,51 @@ class Overlap:
     often: Floats  # the same, but a term counts the more, the more often it occurs (BM25), 0…2.2
     near: Floats  # the largest share that one piece of the chunk has
     place: Ints  # that piece, the first of equals, counted within the chunk
+    language: Codes  # as which words were compared
 
 
 def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Overlap:
-    """Compare needles with chunks; a pair is the number of a needle and of a chunk."""
+    """Compare needles with chunks; a pair is the number of a needle and of a chunk.
+
+    Words are compared as the language of the pair has them: that of the needle, or where it tells
+    nothing, that of the chunk.
+    """
+    codes = languages_of(needles)
+    bare = [known(code).bare(text) for text, code in zip(needles, codes, strict=True)]
+    language = _of_pairs(codes, pieces, pairs)
+    found = np.unique(language)
+    if len(found) <= 1:
+        return _overlap(bare, pieces, pairs, str(next(iter(found), ENGLISH)))
+    columns = [np.zeros(len(language), kind) for kind in (int, float, float, float, int)]
+    for code in found:
+        mine = np.flatnonzero(language == code)
+        chunks, chunk = np.unique(pairs[1][mine], return_inverse=True)
+        part = _overlap(bare, pieces.only(chunks), (pairs[0][mine], chunk), str(code))
+        for column, values in zip(columns, astuple(part)[:-1], strict=True):
+            column[mine] = values
+    return Overlap(*columns, language)
+
+
+def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Codes:
+    """Return the language of each pair; one of which nothing is known is read as English is."""
+    found = _codes(codes)[pairs[0]]
+    silent = np.flatnonzero(np.array([not code for code in codes], dtype=bool)[pairs[0]])
+    if len(silent):
+        chunks, place = np.unique(pairs[1][silent], return_inverse=True)
+        texts = [" ".join(pieces.of(chunk)[:FIRST]) for chunk in chunks.tolist()]
+        found[silent] = _codes(languages_of(texts))[place]
+    return found
+
+
+def _codes(codes: list[str]) -> Codes:
+    return np.array([code if known(code).inflects else ENGLISH for code in codes], dtype=object)
+
+
+def _overlap(
+    needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints], language: str
+) -> Overlap:
     count = len(needles)
-    table = terms_of([*needles, *pieces.texts])
+    table = terms_of([*needles, *pieces.texts], language)
     wanted = _wanted(table.filter(pl.col("text") < count))
     chunk_of = np.repeat(np.arange(len(pieces.offset) - 1), np.diff(pieces.offset))
     held = _held(table.filter(pl.col("text") >= count), chunk_of, count, wanted)
@@ -51,7 +95,8 @@ def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) ->
     often = _each(shared, len(asked), (pl.col("weight") * pl.col("often")).sum())
     near, place = _nearest(shared, held, pieces, len(asked))
     whole = np.maximum(total, 1).astype(np.float64)
-    return Overlap(words, cover / whole, often / whole / FINE, near / whole, place)
+    everywhere = np.full(len(asked), language, dtype=object)
+    return Overlap(words, cover / whole, often / whole / FINE, near / whole, place, everywhere)
 
 
 def _wanted(terms: pl.DataFrame) -> pl.DataFrame:
@@ -65,7 +110,8 @@ def _wanted(terms: pl.DataFrame) -> pl.DataFrame:
 def _held(terms: pl.DataFrame, chunk_of: Ints, skip: int, wanted: pl.DataFrame) -> pl.DataFrame:
     """Return the terms of chunks that any needle has, with piece, chunk and length of the chunk."""
     chunk = pl.Series("chunk", chunk_of, dtype=pl.Int64).gather(terms["text"] - skip)
-    length = np.bincount(chunk.to_numpy(), minlength=int(chunk_of.max(initial=0)) + 1)
+    size = int(chunk_of.max(initial=0)) + 1
+    length = np.bincount(chunk.to_numpy(), terms["halves"].to_numpy(), size).astype(np.int64) // 2
     held = terms.select("term", piece=pl.col("text") - skip).with_columns(chunk)
     held = held.join(wanted.select("term").unique(), on="term", how="semi")
     return held.with_columns(length=pl.Series(length, dtype=pl.Int64).gather(held["chunk"]))

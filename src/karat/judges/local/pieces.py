@@ -36,6 +36,13 @@ class Pieces:
         """Return the pieces of one chunk."""
         return self.texts[self.offset[chunk] : self.offset[chunk + 1]]
 
+    def only(self, chunks: Ints) -> Pieces:
+        """Return the pieces of some chunks."""
+        texts = [self.of(chunk) for chunk in chunks.tolist()]
+        sizes = [len(each) for each in texts]
+        offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Pieces([text for each in texts for text in each], offset)
+
 
 def cut(chunks: Sequence[str]) -> Pieces:
     """Cut chunks into pieces; a blank chunk has none.

@@ -1,8 +1,8 @@
 """What of a text counts when a judge without understanding looks for shared words.
 
-A term is a word without case, accents and the commonest English endings; scripts without spaces
-give pairs of neighbouring characters. A term weighs 0 to 100: words that carry no meaning of their
-own nothing, the 2,000 commonest words of English (`common_words.txt`, in the order of BERT's
+A term is a word without case, accents and the commonest endings of its language; scripts without
+spaces give pairs of neighbouring characters. A term weighs 0 to 100: words that carry no meaning of
+their own nothing, the 2,000 commonest words of English (`common_words.txt`, in the order of BERT's
 vocabulary, names capitalised) little, all others everything. The weights are fixed, so what a text
 weighs never depends on the texts beside it, and whole, so that sums never depend on their order.
 """
@@ -12,28 +12,22 @@ from __future__ import annotations
 import functools
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from importlib import resources
 from itertools import groupby, pairwise
 
 import polars as pl
 
+from karat.languages import ENGLISH, known, without_accents
 from karat.match.words import UNSPACED, words
 
 RARE = 100  # the weight of a word that is not common
 SHORT = 50  # of an unknown word of two or three letters: in most languages they mean little
 LEAST = 5
+MIXED = 30  # of a pair of which one is a kana: mostly the end of a word
 SPREAD = 2000  # so much rarer than the tenth commonest word weighs RARE
 ENDINGS = ("ing", "ed", "ly")
-_EMPTY = (
-    "a about an and are as at be been being but by can could did do does doing for from had has "
-    "have he her hers him his how i if in into is it its just may me might mine must my no nor not "
-    "of on or our ours shall she should so some such than that the their theirs them then there "
-    "these they this those to too us was we were what when where whether which while who whom "
-    "whose why will with would you your yours"
-)
-FUNCTION_WORDS = frozenset(_EMPTY.split())
+FUNCTION_WORDS = known(ENGLISH).words
 LETTER = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3100-\u312f"
     "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\U00020000-\U0003ffff]"
@@ -41,25 +35,27 @@ LETTER = re.compile(
 HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
-def terms_of(texts: Sequence[str]) -> pl.DataFrame:
-    """Return the terms of texts in their order: number of the text, number of the term, weight.
+def terms_of(texts: Sequence[str], language: str = ENGLISH) -> pl.DataFrame:
+    """Return the terms of texts in their order: text, term (numbers both), weight, halves.
 
-    The number of a term means something only inside the table.
+    The number of a term means something only inside the table. `halves` is 2 for a word, and 1 for
+    a pair of characters, as a word has two or more of them.
 
-    >>> terms_of(["The capitals of Brazil", "brazil’s capital?"]).rows()
-    [(0, 0, 0), (0, 1, 59), (0, 2, 0), (0, 3, 100), (1, 3, 100), (1, 1, 59)]
+    >>> terms_of(["The capitals of Brazil", "brazil’s capital?"]).rows()[:3]
+    [(0, 0, 0, 2), (0, 1, 59, 2), (0, 2, 0, 2)]
     """
-    table = _words(column_of(texts).alias("word").to_frame().with_row_index("text"))
+    table = _words(column_of(texts).alias("word").to_frame().with_row_index("text"), language)
     distinct = table["word"].unique(maintain_order=True)
-    known = [term_and_weight(word) for word in distinct]
+    found = [term_and_weight(word, language) for word in distinct]
     numbers: dict[str, int] = {}
     lexicon = pl.DataFrame(
         {
             "word": distinct,
-            "term": [numbers.setdefault(term, len(numbers)) for term, _ in known],
-            "weight": [weight for _, weight in known],
+            "term": [numbers.setdefault(term, len(numbers)) for term, _ in found],
+            "weight": [weight for _, weight in found],
+            "halves": [1 if LETTER.match(word) else 2 for word in distinct],
         },
-        schema={"word": pl.String, "term": pl.Int64, "weight": pl.Int64},
+        schema={"word": pl.String, "term": pl.Int64, "weight": pl.Int64, "halves": pl.Int64},
     )
     return table.join(lexicon, on="word", maintain_order="left").drop("word")
 
@@ -73,9 +69,11 @@ def column_of(texts: Sequence[str]) -> pl.Series:
         return pl.Series(readable, dtype=pl.String)
 
 
-def _words(texts: pl.DataFrame) -> pl.DataFrame:
+def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
     """Return the words of texts, a row each; where a script has no spaces, pairs of characters."""
     text = pl.col("word")
+    if (elided := known(language).elided) is not None:
+        texts = texts.with_columns(text.str.replace_all(f"(?i){elided.pattern}", " "))
     unspaced = texts.filter(text.str.contains(UNSPACED))
     tables = [texts.filter(~text.str.contains(UNSPACED)), unspaced] if len(unspaced) else [texts]
     parts = [
@@ -107,21 +105,31 @@ def _in_pairs(characters: list[str]) -> list[str]:
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def term_and_weight(word: str) -> tuple[str, int]:
+def term_and_weight(word: str, language: str = ENGLISH) -> tuple[str, int]:
     """Return the term that a word is counted as, and its weight.
 
     >>> [term_and_weight(word) for word in ("the", "cities", "brasília", "e14", "ist")]
     [('the', 0), ('city', 30), ('brasilia', 100), ('e14', 100), ('ist', 50)]
+    >>> [term_and_weight(word, "de") for word in ("städte", "e14", "ist")]
+    [('stad', 100), ('e14', 100), ('ist', 0)]
     """
     plain = without_accents(word)
+    if language != ENGLISH and known(language).inflects:
+        term = known(language).stem(plain) if plain.isalpha() else plain
+        return term, 0 if word in known(language).words else _usual(word)
     term = _stem(plain) if plain.isascii() and plain.isalpha() else plain
     if word in FUNCTION_WORDS:
         return term, 0
-    if HIRAGANA.fullmatch(word):  # endings and particles
-        return term, LEAST
+    if HIRAGANA.search(word):  # endings and particles
+        return term, LEAST if HIRAGANA.fullmatch(word) else MIXED
     if rank := _ranks().get(term, 0):
         return term, max(LEAST, round(RARE * math.log(rank / 10) / math.log(SPREAD)))
-    return term, SHORT if len(word) <= 3 and word.isalpha() and word.isascii() else RARE
+    return term, _usual(word)
+
+
+def _usual(word: str) -> int:
+    """Return the weight of a word that no list has."""
+    return SHORT if len(word) <= 3 and word.isalpha() and word.isascii() else RARE
 
 
 def is_common(word: str) -> bool:
@@ -146,20 +154,6 @@ def _common_names() -> frozenset[str]:
 def _listed() -> list[str]:
     folder = resources.files("karat.judges.local")
     return folder.joinpath("common_words.txt").read_text(encoding="utf-8").split()
-
-
-def without_accents(word: str) -> str:
-    """Take accents and vowel points off letters, but not what makes another letter of them."""
-    if word.isascii():
-        return word
-    marks = unicodedata.normalize("NFD", word)
-    accents = (ord(mark) for mark in set(marks) if _is_accent(unicodedata.combining(mark)))
-    return unicodedata.normalize("NFC", marks.translate(dict.fromkeys(accents)))
-
-
-def _is_accent(combining: int) -> bool:
-    """Tell by its combining class; 7 to 9 and 103 to 130 are letters of Asian scripts."""
-    return 10 <= combining <= 35 or combining >= 200
 
 
 def _stem(word: str) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from karat.judges.asking.prices import estimate_tokens
-from karat.judges.asking.request import Json, Message, Request
+from karat.client.chat import ChatRequest, Message
+from karat.client.prices import estimate_tokens
 from karat.judges.model.contract import schema
 from karat.judges.model.dossier import by_chunk, chunk_of
 from karat.judges.model.fence import ranges
 
 if TYPE_CHECKING:
+    from karat.client.request import Json
     from karat.judges.model.dossier import Dossier
     from karat.judges.model.templates import Prompt
     from karat.judges.verdicts import Aspect
@@ -129,7 +130,7 @@ class Writer:
     prompts: Mapping[str, Prompt]
     options: Mapping[str, Json] = field(default_factory=dict)
 
-    def ruling(self, ask: Ask, dossier: Dossier, vote: int = 0) -> Request:
+    def ruling(self, ask: Ask, dossier: Dossier, vote: int = 0) -> ChatRequest:
         """Ask for verdicts."""
         data = list(self._data(ask, dossier))
         tasks = [self.prompts[name].fill(ids=ranges(ids)) for name, ids in ask.wanted.items()]
@@ -142,7 +143,7 @@ class Writer:
         form: Mapping[str, Json],
         attempt: int = 1,
         vote: int = 0,
-    ) -> Request:
+    ) -> ChatRequest:
         """Put the data first and the task last."""
         if attempt > 1:
             tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
@@ -152,7 +153,7 @@ class Writer:
         if vote and isinstance(seed, int):
             options["seed"] = seed + vote
         messages = (Message("system", self.prompts["judge"].text), Message("user", asked))
-        return Request(messages, form, options, vote, "verdicts")
+        return ChatRequest(messages, form, options, vote, "verdicts")
 
     @staticmethod
     def _data(ask: Ask, dossier: Dossier) -> Iterator[str]:

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from karat.judges.asking.parse import Unreadable, extract_object
 from karat.judges.model.dossier import chunk_of
 from karat.judges.model.fence import tame
+from karat.judges.model.parse import Unreadable, extract_object
 from karat.judges.verdicts import GRADES, Aspect, Verdict
 from karat.match.folding import fold_quote, text_of
 
 if TYPE_CHECKING:
-    from karat.judges.asking.request import Json
+    from karat.client.request import Json
     from karat.judges.model.dossier import Dossier
 
 Cell: TypeAlias = tuple[Aspect, str, str]  # what is judged, its id, and the chunk it is judged by

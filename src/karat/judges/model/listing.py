@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from karat.judges.asking.answers import Answer, Outcome
-from karat.judges.asking.parse import Unreadable, extract_object
-from karat.judges.asking.prices import estimate_tokens
+from karat.client.answers import Answer, Outcome
+from karat.client.prices import estimate_tokens
 from karat.judges.local.entities import plain_form
 from karat.judges.model.asks import CHUNKS, pack
 from karat.judges.model.contract import (
@@ -30,10 +29,12 @@ from karat.judges.model.contract import (
 )
 from karat.judges.model.dossier import numbered
 from karat.judges.model.fence import Fence, ranges
+from karat.judges.model.parse import Unreadable, extract_object
 from karat.judges.model.questions import DIVISIBLE, MALFORMED
 
 if TYPE_CHECKING:
-    from karat.judges.asking.request import Json, Request
+    from karat.client.chat import ChatRequest
+    from karat.client.request import Json
     from karat.judges.model.cases import Case
     from karat.judges.model.questions import Question, Rules
 
@@ -63,7 +64,7 @@ class ReferenceListing:
     what: Literal["entities", "claims"]
     attempt: int = 1
 
-    def request(self, rules: Rules) -> Request:
+    def request(self, rules: Rules) -> ChatRequest:
         """Show the reference, and the question where it helps to understand it."""
         sample = self.case.sample
         fence = Fence.around((sample.reference,), (sample.question,))
@@ -132,7 +133,7 @@ class StatementListing:
     chunks: tuple[str, ...]
     attempt: int = 1
 
-    def request(self, rules: Rules) -> Request:
+    def request(self, rules: Rules) -> ChatRequest:
         """Show the chunks."""
         dossier = self.case.dossier
         data = [dossier.fence.block(chunk, dossier.chunks[chunk]) for chunk in self.chunks]

@@ -16,13 +16,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from karat.client.budget import Ledger
+from karat.client.cache import Cache
+from karat.client.client import Manners
+from karat.client.endpoint import Endpoint
+from karat.client.forecast import Forecast, forecast
+from karat.client.run import Ask, hold_all
 from karat.errors import OptionError
-from karat.judges.asking.budget import Ledger
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.client import Manners
-from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.forecast import Forecast, forecast
-from karat.judges.asking.run import Ask, hold_all
 from karat.judges.model.asks import Writer, plan
 from karat.judges.model.cases import Case
 from karat.judges.model.listing import listings
@@ -33,8 +33,8 @@ from karat.judges.model.templates import load_prompts
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
+    from karat.client.request import Json
     from karat.findings import Finding
-    from karat.judges.asking.request import Json
     from karat.judges.verdicts import Aspect, Judged, Sample
 
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
@@ -121,10 +121,19 @@ class LLMJudge:
             self.tally.note("unsaved-answer", cache.broken)
         return judged
 
-    def dry_run(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> Forecast:
-        """Guess what judging would take, without asking; what is in the cache is free."""
+    def dry_run(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[Aspect],
+        *,
+        seen: set[bytes] | None = None,
+    ) -> Forecast:
+        """Guess what judging would take, without asking; what is in the cache is free.
+
+        `seen` are requests that were counted before; those of this guess are added to them.
+        """
         parts: list[Forecast] = []
-        seen: set[bytes] = set()
+        seen = set() if seen is None else seen
         rules = replace(self._rules, tally=Tally())
         cache = self._opened()
         for start in range(0, len(samples), BATCH):

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from karat.judges.asking.budget import Ledger, Limits
-from karat.judges.asking.client import Manners
-from karat.judges.asking.prices import Prices, load_prices
+from karat.client.budget import Ledger, Limits
+from karat.client.client import Manners
+from karat.client.prices import Prices, load_prices
 from karat.judges.model.llm import CALL_TOKENS, LLMJudge
 
 if TYPE_CHECKING:
-    from karat.judges.asking.cache import Cache
-    from karat.judges.asking.request import Json
+    from karat.client.cache import Cache
+    from karat.client.request import Json
 
 USUAL = Manners()
 

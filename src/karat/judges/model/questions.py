@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from karat.judges.asking.answers import Answer, Outcome, Reason
+from karat.client.answers import Answer, Outcome, Reason
 from karat.judges.model.contract import read_answer
 from karat.judges.model.dossier import chunk_of
 from karat.judges.verdicts import Verdict
@@ -13,7 +13,7 @@ from karat.judges.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.judges.asking.request import Request
+    from karat.client.chat import ChatRequest
     from karat.judges.model.asks import Ask, Writer
     from karat.judges.model.cases import Case
     from karat.judges.model.tally import Tally
@@ -38,7 +38,7 @@ class Rules:
 class Question(Protocol):
     """Something to ask, once."""
 
-    def request(self, rules: Rules) -> Request:
+    def request(self, rules: Rules) -> ChatRequest:
         """Put it into words."""
 
     def settle(self, outcome: Outcome, rules: Rules) -> Sequence[Question]:
@@ -60,7 +60,7 @@ class Ruling:
     ask: Ask
     vote: int = 0
 
-    def request(self, rules: Rules) -> Request:
+    def request(self, rules: Rules) -> ChatRequest:
         """Put it into words."""
         return rules.writer.ruling(self.ask, self.case.dossier, self.vote)
 

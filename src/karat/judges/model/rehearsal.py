@@ -7,23 +7,23 @@ from dataclasses import fields
 from math import ceil
 from typing import TYPE_CHECKING
 
-from karat.judges.asking.forecast import Forecast
+from karat.client.forecast import Forecast
 
 if TYPE_CHECKING:
-    from karat.judges.asking.cache import Cache
-    from karat.judges.asking.endpoint import Endpoint
-    from karat.judges.asking.request import Request
+    from karat.client.cache import Cache
+    from karat.client.chat import ChatRequest
+    from karat.client.endpoint import Endpoint
     from karat.judges.model.questions import Question, Rules
 
 
 def rehearse(
     questions: Sequence[Question], cache: Cache, endpoint: Endpoint, rules: Rules
-) -> tuple[list[Request], list[Question]]:
+) -> tuple[list[ChatRequest], list[Question]]:
     """Return all requests, also those that known answers lead to, and the open questions.
 
     What an open question would have been told is guessed, so that the rest can go on.
     """
-    requests: list[Request] = []
+    requests: list[ChatRequest] = []
     unknown: list[Question] = []
     while questions:
         asked = [question.request(rules) for question in questions]

@@ -86,7 +86,13 @@ class Cases:
             ends = view.marks.ends(at)
             depth = max(depth, int(view.marks.relation.depth[at]) if ends is None else len(ends))
             count = len(rows) or min(depth, self._ranks)
-            told.append(_Told(view, at, view.marks.chunks(at, count)))
+            told.append(
+                _Told(
+                    view,
+                    at,
+                    view.marks.chunks(at, min(count, view.marks.relation.judged_to or count)),
+                )
+            )
             if not view.marks.relation.needed:  # there the items are the chunks themselves
                 golds.append(self._gold(view, at))
         if not rows:

@@ -1,22 +1,34 @@
-"""Where a model is asked: the address of a server, the name of the model, and a key kept quiet."""
+"""Where a model is asked: the address of a server, the name of the model, and a key kept quiet.
+
+This is the only place that decides where texts go and which key goes with them, for judges and
+embeddings alike. What is given comes first, then `KARAT_BASE_URL`, then `OPENAI_BASE_URL`, then
+OpenAI. A key of the environment belongs to the server that it was set for: `OPENAI_API_KEY` to that
+of `OPENAI_BASE_URL`, or to OpenAI, `KARAT_API_KEY` to that of `KARAT_BASE_URL` if there is one. No
+other server gets it.
+"""
 
 from __future__ import annotations
 
 import base64
 import os
+import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from karat.client.wording import Accepted
 from karat.errors import OptionError
-from karat.judges.asking.wording import Accepted
 
 DEFAULT_URL = "https://api.openai.com/v1"
-URL_VARIABLES = ("KARAT_BASE_URL", "OPENAI_BASE_URL")
-KEY_VARIABLES = ("KARAT_API_KEY", "OPENAI_API_KEY")
-PATH = "/chat/completions"
+# where an address is named, where its key is, and what the key is for where no address is named
+VARIABLES = (
+    ("KARAT_BASE_URL", "KARAT_API_KEY", ""),  # for whatever karat asks
+    ("OPENAI_BASE_URL", "OPENAI_API_KEY", DEFAULT_URL),
+)
+PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of a base URL
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
+TELLING = 6  # characters at the beginning of a real key by which an echo of it is known
 
 
 class Secret:
@@ -66,29 +78,51 @@ class Endpoint:
     user: str = field(default="", repr=False)
     password: Secret = field(default_factory=Secret, repr=False, compare=False)
     key: Secret = field(default_factory=Secret, repr=False, compare=False)
+    withheld: tuple[str, ...] = field(default=(), repr=False, compare=False)  # keys of others
     accepted: Accepted = field(default_factory=Accepted, repr=False, compare=False)
 
     @classmethod
     def find(cls, model: str, *, base_url: str | None = None, key: str | None = None) -> Endpoint:
         """Take what is not given from the environment; a local server needs no key."""
         if not model.strip():
-            raise OptionError("the judge has no model", fix="name one, as in openai:MODEL")
-        parts = _split(base_url or _first(URL_VARIABLES) or DEFAULT_URL)
+            raise OptionError("no model is named", fix="name one, as in openai:MODEL")
+        named = (_variable(url) for url, _, _ in VARIABLES)
+        parts = _split(base_url or next(filter(None, named), DEFAULT_URL))
         host = parts.netloc.rpartition("@")[2].lower()
-        path = parts.path.rstrip("/").removesuffix(PATH)
+        path = parts.path.rstrip("/")
+        for ending in PATHS:
+            path = path.removesuffix(ending)
+        known, withheld = (key, ()) if key is not None else _key_for(parts)
         return cls(
             model.strip(),
             f"{parts.scheme}://{host}{path}",
             query=parts.query,
             user=unquote(parts.username or ""),
             password=Secret(unquote(parts.password or "")),
-            key=_checked(_first(KEY_VARIABLES) if key is None else key),
+            key=_checked(known),
+            withheld=withheld,
         )
 
+    def url(self, path: str) -> str:
+        """Return the address that requests go to."""
+        return f"{self.identity}{path}" + (f"?{self.query}" if self.query else "")
+
+    def require_access(self) -> None:
+        """Refuse to send texts to OpenAI without a key: who has none means another server."""
+        if _origin(self.identity) == _origin(DEFAULT_URL) and not (self.key or self.user):
+            raise OptionError(
+                "no server is named, and OpenAI's needs a key",
+                where=self.identity,
+                fix="set KARAT_BASE_URL to your server, or OPENAI_API_KEY for OpenAI's",
+            )
+
     @property
-    def url(self) -> str:
-        """The address that requests go to."""
-        return f"{self.identity}{PATH}" + (f"?{self.query}" if self.query else "")
+    def fix_access(self) -> str:
+        """What to do about a server that does not accept the key, or wants one."""
+        kept = f" ({' and '.join(self.withheld)} belongs to another server, and was not sent)"
+        return f"set {VARIABLES[0][1]} to a key that this server accepts" + (
+            kept if self.withheld else ""
+        )
 
     @property
     def login(self) -> Secret:
@@ -102,6 +136,9 @@ class Endpoint:
         """Return the text of an error without the secrets of this endpoint."""
         for secret in (self.key, self.password, self.login):
             text = secret.hide_in(text)
+        if len(self.key.reveal()) >= REAL_KEY:  # servers echo keys whole, masked, or cut off
+            beginning = re.escape(self.key.reveal()[:TELLING])
+            text = re.sub(rf"""{beginning}[^\s"']*""", HIDDEN, text)
         return text
 
     def hide_in_answer(self, text: str) -> str:
@@ -109,18 +146,38 @@ class Endpoint:
         return self.key.hide_in(text) if len(self.key.reveal()) >= REAL_KEY else text
 
 
-def _first(variables: tuple[str, ...]) -> str:
-    return next((value for name in variables if (value := os.environ.get(name, "").strip())), "")
+def _variable(name: str) -> str:
+    return os.environ.get(name, "").strip() if name else ""
+
+
+def _key_for(address: SplitResult) -> tuple[str, tuple[str, ...]]:
+    """Return the key of the environment for an address, and the keys that are for others."""
+    withheld = []
+    for url, name, usual in VARIABLES:
+        home = _variable(url) or usual
+        if key := _variable(name):
+            if not home or _origin(home) == _origin(address.geturl()):
+                return key, ()
+            withheld.append(name)
+    return "", tuple(withheld)
+
+
+def _origin(url: str) -> tuple[str, str, int | None] | None:
+    """Return scheme, host and port; None if it is no address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        return parts.scheme, (parts.hostname or "").rstrip("."), port
+    except ValueError:
+        return None
 
 
 def _checked(key: str) -> Secret:
     """Return the key without blanks around it, if it can be sent at all."""
     bare = key.strip()
     if not all("!" <= letter <= "~" for letter in bare):
-        raise OptionError(
-            "the key of the judge has characters that no key has",
-            fix=f"set {' or '.join(KEY_VARIABLES)} again",
-        )
+        names = " or ".join(name for _, name, _ in VARIABLES)
+        raise OptionError("the key has characters that no key has", fix=f"set {names} again")
     return Secret(bare)
 
 
@@ -133,13 +190,13 @@ def _split(url: str) -> SplitResult:
         valid = False
     if not valid:
         raise OptionError(
-            "the base URL of the judge is not an http address",
+            "the base URL is not an http address",
             fix="give one like http://localhost:8000/v1",
         )
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if any(word in name.lower() for word in ("key", "token", "secret", "password")):
             raise OptionError(
-                f"the base URL of the judge has a {name!r} in it, which would end up in logs",
-                fix=f"set {KEY_VARIABLES[0]} in the environment instead",
+                f"the base URL has a {name!r} in it, which would end up in logs",
+                fix=f"set {VARIABLES[0][1]} in the environment instead",
             )
     return parts

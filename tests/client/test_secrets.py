@@ -10,24 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.errors import KaratError, OptionError
-from karat.judges.asking.budget import Ledger
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.client import Manners
-from karat.judges.asking.endpoint import DEFAULT_URL, Endpoint, Secret
-from tests.judges.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
-from tests.judges.server import Call, Reaction, as_json, chat, error, serve
+from karat.client.budget import Ledger
+from karat.client.cache import Cache
+from karat.client.client import Manners
+from karat.client.endpoint import DEFAULT_URL, Endpoint, Secret
+from karat.errors import EndpointError, KaratError, OptionError
+from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
+from tests.client.server import Call, Reaction, as_json, chat, error, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-VARIABLES = ("KARAT_BASE_URL", "OPENAI_BASE_URL", "KARAT_API_KEY", "OPENAI_API_KEY")
-
-
-@pytest.fixture(autouse=True)
-def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 def leak(call: Call) -> Reaction:
@@ -117,7 +109,74 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     found = Endpoint.find("m")
     assert (found.identity, found.key.reveal()) == ("http://b:1/v1", "sk-b")
     found = Endpoint.find("m", base_url="https://[::1]:8/x", key="")
-    assert (found.url, found.key.reveal()) == ("https://[::1]:8/x/chat/completions", "")
+    assert (found.url("/a"), found.key.reveal()) == ("https://[::1]:8/x/a", "")
+
+
+OPENAI = {"OPENAI_API_KEY": "sk-openai"}
+OWN = {"KARAT_API_KEY": "sk-own"}
+BOX = {"OPENAI_BASE_URL": "http://box:1/v1", **OPENAI}
+
+
+@pytest.mark.parametrize(
+    ("environment", "base_url", "identity", "key"),
+    [
+        (OPENAI, None, DEFAULT_URL, "sk-openai"),
+        (OPENAI, "https://api.openai.com:443/v1", "https://api.openai.com:443/v1", "sk-openai"),
+        (OPENAI, "http://api.openai.com/v1", "http://api.openai.com/v1", ""),  # readable by all
+        (OPENAI, "http://localhost:1/v1", "http://localhost:1/v1", ""),
+        (OPENAI, "https://api.openai.com.example/v1", "https://api.openai.com.example/v1", ""),
+        (OPENAI | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
+        (BOX, None, "http://box:1/v1", "sk-openai"),
+        (BOX, DEFAULT_URL, DEFAULT_URL, ""),
+        (BOX, "http://box:1/other", "http://box:1/other", "sk-openai"),
+        (BOX, "http://box:2/v1", "http://box:2/v1", ""),
+        (BOX | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
+        (BOX | OWN, None, "http://box:1/v1", "sk-own"),
+        (OWN, None, DEFAULT_URL, "sk-own"),
+        (OWN, "http://b:1/v1", "http://b:1/v1", "sk-own"),
+        (OWN | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", "sk-own"),
+        (OWN | {"KARAT_BASE_URL": "http://a:1/v1"}, "http://b:1/v1", "http://b:1/v1", ""),
+        (OWN | {"KARAT_BASE_URL": "no address"}, "http://b:1/v1", "http://b:1/v1", ""),
+        (
+            OWN | OPENAI | {"KARAT_BASE_URL": "http://a:1/v1"},
+            DEFAULT_URL,
+            DEFAULT_URL,
+            "sk-openai",
+        ),
+    ],
+)
+def test_a_key_goes_to_the_server_it_was_set_for(
+    environment: dict[str, str],
+    base_url: str | None,
+    identity: str,
+    key: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = Endpoint.find("m", base_url=base_url)
+    assert (found.identity, found.key.reveal()) == (identity, key)
+    assert bool(found.withheld) == (not key)
+    assert not Endpoint.find("m", base_url=base_url, key="").key
+    assert Endpoint.find("m", base_url=base_url, key="sk-given").key.reveal() == "sk-given"
+
+
+def test_a_server_that_wants_a_key_is_not_given_that_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serve(lambda _: error(401, "who are you?")) as server:
+        with pytest.raises(EndpointError) as stop:
+            ask(server, question(), endpoint=Endpoint.find("m", base_url=server.url))
+        assert "authorization" not in server.calls[0].headers
+    assert "OPENAI_API_KEY belongs to another server" in stop.value.fix
+    assert "KARAT_API_KEY" in stop.value.fix
+
+
+def test_nothing_is_sent_to_openai_without_a_key() -> None:
+    with pytest.raises(OptionError, match="needs a key") as stop:
+        ask_all([question()], Endpoint.find("m"), manners=HASTE)
+    assert "KARAT_BASE_URL" in stop.value.fix
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ import contextlib
 import json
 import time
 from typing import TYPE_CHECKING
-from urllib.request import getproxies, proxy_bypass
 
 import karat
+from karat.client.answers import Failure, Reason, Reply
+from karat.client.proxy import proxy_for
 from karat.errors import OptionError
-from karat.judges.asking.answers import Failure, Reason, Reply
 
 if TYPE_CHECKING:
     import httpx
 
-    from karat.judges.asking.endpoint import Endpoint
-    from karat.judges.asking.request import Json
+    from karat.client.endpoint import Endpoint
+    from karat.client.request import Json
 
 CONNECT = 10.0  # seconds
 LARGEST = 16 * 2**20  # bytes of an answer
@@ -33,14 +33,17 @@ class Wire:
             raise OptionError(
                 "asking a model needs the package httpx", fix="pip install 'karat[judge]'"
             ) from None
+        endpoint.require_access()
+        self._endpoint = endpoint
         self._timeout = timeout
         try:
-            self._url = httpx.URL(endpoint.url)
+            base = httpx.URL(endpoint.identity)
         except httpx.InvalidURL as error:
             raise OptionError(f"not an address: {error}", where=endpoint.identity) from None
-        self._headers = httpx.Headers(_headers(endpoint, self._url.netloc.decode()))
-        self._proxy = _proxy(self._url)
-        secure = self._url.scheme == "https" or self._proxy is not None
+        netloc = base.netloc.decode()
+        self._headers = httpx.Headers(_headers(endpoint, netloc))
+        self._proxy = proxy_for(base.scheme, base.host, netloc)
+        secure = base.scheme == "https" or self._proxy is not None
         self._certificates = httpx.create_ssl_context() if secure else None
         self._idle: list[httpx.AsyncBaseTransport] = []
 
@@ -49,7 +52,7 @@ class Wire:
         for connection in self._idle:
             await connection.aclose()
 
-    async def post(self, body: dict[str, Json]) -> Reply | Failure:
+    async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
         """Send a call; a server that sends drop by drop has no more time than others."""
         # half of a surrogate pair cannot be sent: it becomes a question mark
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
@@ -57,7 +60,7 @@ class Wire:
         start = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout):
-                reply = await self._exchange(connection, content)
+                reply = await self._exchange(connection, path, content)
         except TimeoutError:
             return Failure(Reason.TIMEOUT, f"no whole answer in {self._timeout:g} s")
         finally:
@@ -68,11 +71,12 @@ class Wire:
         return Reply(status, headers, received, time.monotonic() - start)
 
     async def _exchange(
-        self, connection: httpx.AsyncBaseTransport, content: bytes
+        self, connection: httpx.AsyncBaseTransport, path: str, content: bytes
     ) -> tuple[int, httpx.Headers, bytes] | Failure:
         import httpx  # noqa: PLC0415
 
-        request = httpx.Request("POST", self._url, headers=self._headers, content=content)
+        url = self._endpoint.url(path)
+        request = httpx.Request("POST", url, headers=self._headers, content=content)
         received = bytearray()
         try:
             response = await connection.handle_async_request(request)
@@ -90,7 +94,7 @@ class Wire:
         return response.status_code, response.headers, bytes(received)
 
     def _connect(self) -> httpx.AsyncBaseTransport:
-        from karat.judges.asking.line import Line  # noqa: PLC0415
+        from karat.client.line import Line  # noqa: PLC0415
 
         if self._proxy is None or self._certificates is None:
             return Line(self._certificates, min(CONNECT, self._timeout))
@@ -120,12 +124,3 @@ def _headers(endpoint: Endpoint, host: str) -> dict[str, str]:
     elif endpoint.user:
         headers["Authorization"] = f"Basic {endpoint.login.reveal()}"
     return headers
-
-
-def _proxy(url: httpx.URL) -> str | None:
-    """Return the proxy that the environment names for an address."""
-    proxies = getproxies()
-    if proxy_bypass(url.netloc.decode()):
-        return None
-    named = proxies.get(url.scheme) or proxies.get("all")
-    return f"http://{named}" if named and "://" not in named else named

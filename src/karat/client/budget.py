@@ -7,13 +7,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from karat.client.answers import Answer, Outcome, Usage
+from karat.client.pacing import Room
+from karat.client.prices import Prices, estimate_prompt, estimate_tokens
 from karat.errors import OptionError
-from karat.judges.asking.answers import Answer, Outcome, Usage
-from karat.judges.asking.pacing import Room
-from karat.judges.asking.prices import Prices, estimate_prompt, estimate_tokens
 
 if TYPE_CHECKING:
-    from karat.judges.asking.request import Json, Request
+    from karat.client.request import Json, Request
 
 TYPICAL_ANSWER = 200  # tokens, until answers have been seen
 PERCENTILES = (50, 90, 99)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import socket
 import threading
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from karat.client.client import Manners
 from karat.embeddings import EmbeddingError, EndpointError, cached, find_embedder
-from karat.embeddings.endpoint import Manners, openai_embedder
+from karat.embeddings.openai import openai_embedder
 from karat.errors import OptionError
-from karat.patience import LONGEST, pause, seconds
 from tests.embeddings import server as answers
 from tests.embeddings.server import Server, status, vector
 
@@ -30,32 +29,16 @@ KEY = "sk-very-secret-4711"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def server() -> Iterator[Server]:
     with Server() as running:
         yield running
-        gc.collect()  # close the clients' sockets here, not in another test
 
 
-class Naps:
-    """Stands in for sleep."""
-
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-
-    def __call__(self, seconds: float) -> None:
-        self.taken.append(seconds)
-
-
-def client(server: Server, naps: Naps | None = None, **manners: float) -> Embedder:
-    options = {"attempts": 3, "parallel": 1, "timeout": 20.0} | manners
+def client(server: Server, **manners: float) -> Embedder:
+    options: dict[str, Any] = {"attempts": 3, "concurrency": 1, "timeout": 20.0}
+    options |= {"first_wait": 0.001, "patience": 0.05} | manners
     return openai_embedder(
-        "embed-small",
-        base_url=server.url,
-        api_key=KEY,
-        manners=Manners(sleep=naps or Naps(), **options),  # type: ignore[arg-type]
+        "embed-small", base_url=server.url, api_key=KEY, manners=Manners(**options)
     )
 
 
@@ -92,7 +75,7 @@ def test_arguments_come_before_the_environment(
 
 def test_many_texts_go_in_batches_and_come_back_in_order(server: Server) -> None:
     texts = [f"{'a' * (n % 17)}{n}" for n in range(333)]
-    found = client(server, parallel=4).embed(texts)
+    found = client(server, concurrency=4).embed(texts)
     np.testing.assert_allclose(found, units(*texts), atol=1e-6)
     assert sorted(len(request["input"]) for request in server.requests) == [13] + [64] * 5
 
@@ -119,56 +102,41 @@ TRANSIENT = {
     "cut short": answers.cut_short,
     "not JSON": status(200, "<html>hello</html>"),
     "nothing": status(200, ""),
+    "a list": answers.saying([1]),
+    "an error in disguise": answers.saying({"error": "no"}),
 }
+BUSY = ("busy", "busy without a time", "overloaded")  # as long as there is patience
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_a_failure_that_may_pass_is_tried_again(kind: str, server: Server) -> None:
-    naps = Naps()
     server.answers.append(TRANSIENT[kind])
-    np.testing.assert_allclose(client(server, naps).embed(["a"]), units("a"), atol=1e-6)
+    np.testing.assert_allclose(client(server).embed(["a"]), units("a"), atol=1e-6)
     assert len(server.requests) == 2
-    assert all(0 < nap <= 0.5 for nap in naps.taken)
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
 def test_patience_ends(kind: str, server: Server) -> None:
-    server.answers.extend([TRANSIENT[kind]] * 3)
-    with pytest.raises(EndpointError, match="in 3 attempts") as caught:
+    server.answers.extend([TRANSIENT[kind]] * 1000)
+    with pytest.raises(EndpointError, match="no embeddings") as caught:
         client(server).embed(["a"])
-    assert len(server.requests) == 3
-    assert caught.value.where == f"{server.url}/embeddings"
-
-
-def test_the_server_says_how_long_to_wait(server: Server) -> None:
-    naps = Naps()
-    server.answers.append(status(429, Retry_After="7"))
-    client(server, naps).embed(["a"])
-    assert naps.taken == [pytest.approx(7, abs=1)]
-
-
-def test_all_requests_wait_for_a_busy_server(server: Server) -> None:
-    naps = Naps()
-    server.answers.append(status(429, Retry_After="30"))
-    client(server, naps).embed([f"a{n}" for n in range(200)])
-    assert len(naps.taken) == 4  # the request that failed, and the three after it
+    assert len(server.requests) == 3 or kind in BUSY
+    assert caught.value.where == server.url
 
 
 FINAL = {
-    "bad key": (status(401, "no"), 401, "OPENAI_API_KEY"),
-    "not allowed": (status(403, "no"), 403, "OPENAI_API_KEY"),
-    "no such model": (status(404, "no"), 404, "model's name"),
+    "bad key": (status(401, "no"), 401, "KARAT_API_KEY"),
+    "not allowed": (status(403, "no"), 403, "KARAT_API_KEY"),
+    "no such model": (status(404, "no"), 404, "name of the model"),
     "too long": (status(400, "8192 tokens at most"), 400, "max_chars"),
     "too large": (status(413), 413, "max_chars"),
     "moved": (status(307, Location="http://127.0.0.1:1/"), 307, "base URL"),
-    "no money": (status(429, '{"error": {"code": "insufficient_quota"}}'), 429, "account"),
-    "too few": (answers.saying({"data": [{"index": 0, "embedding": [1]}]}), 200, ""),
-    "none": (answers.saying({"data": []}), 200, ""),
-    "twice the same": (answers.saying({"data": [{"index": 0, "embedding": [1]}] * 2}), 200, ""),
-    "odd numbers": (answers.saying({"data": [{"index": [0], "embedding": [1]}] * 2}), 200, ""),
-    "a list": (answers.saying([1]), 200, ""),
-    "an error in disguise": (answers.saying({"error": "no"}), 200, ""),
-    "text for numbers": (answers.saying({"data": [{"embedding": "AAAA"}] * 2}), 200, ""),
+    "no money": (status(429, '{"error": {"code": "insufficient_quota"}}'), 429, "another key"),
+    "too few": (answers.saying({"data": [{"index": 0, "embedding": [1]}]}), None, ""),
+    "none": (answers.saying({"data": []}), None, ""),
+    "twice the same": (answers.saying({"data": [{"index": 0, "embedding": [1]}] * 2}), None, ""),
+    "odd numbers": (answers.saying({"data": [{"index": [0], "embedding": [1]}] * 2}), None, ""),
+    "text for numbers": (answers.saying({"data": [{"embedding": "AAAA"}] * 2}), None, ""),
 }
 
 
@@ -193,13 +161,10 @@ def test_what_the_server_calls_an_embedding_is_checked(embedding: object, server
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    embedder = openai_embedder(
-        "m",
-        base_url=f"http://127.0.0.1:{port}",
-        api_key=KEY,
-        manners=Manners(attempts=2, sleep=Naps()),
-    )
-    with pytest.raises(EndpointError, match=r"connection failed.* in 2 attempts") as caught:
+    manners = Manners(attempts=2, first_wait=0.001)
+    url = f"http://127.0.0.1:{port}"
+    embedder = openai_embedder("m", base_url=url, api_key=KEY, manners=manners)
+    with pytest.raises(EndpointError, match="no connection, in 2 attempts") as caught:
         embedder.embed(["a"])
     assert caught.value.status is None
 
@@ -216,7 +181,7 @@ def test_a_server_that_trickles_is_given_up(server: Server) -> None:
             handler.close_connection = True
 
     server.answers.extend([trickle] * 2)
-    with pytest.raises(EndpointError, match=r"too slow to answer|in time"):
+    with pytest.raises(EndpointError, match="no whole answer"):
         client(server, attempts=2, timeout=0.2).embed(["a"])
 
 
@@ -232,7 +197,7 @@ def test_the_key_is_in_no_error_no_log_and_no_cache(
         embedder.embed(["a"])
     assert server.keys[0] == f"Bearer {KEY}"
     shown = "".join(traceback.format_exception(caught.value))
-    assert padding or str(caught.value).count("[key]") == 2
+    assert padding or code == 200 or str(caught.value).count("***") == 2
     assert "\x1b" not in str(caught.value)
     server.answers.clear()
     embedder.embed(["a"])
@@ -252,13 +217,12 @@ def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
     assert "секрет" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://me:secret@h/v1", "http://secret@h", "http://h/v1?key=secret", "https://h/#secret"],
-)
-def test_a_secret_in_the_url_is_refused(url: str) -> None:
-    with pytest.raises(OptionError, match="more than a server and a path") as caught:
-        openai_embedder("m", base_url=url, api_key="")
+@pytest.mark.parametrize("url", ["http://me:secret@h/v1", "https://h/v1#secret"])
+def test_a_secret_in_the_url_is_in_no_name(url: str) -> None:
+    embedder = openai_embedder("m", base_url=url, api_key="")
+    assert "secret" not in embedder.name
+    with pytest.raises(OptionError, match="would end up in logs") as caught:
+        openai_embedder("m", base_url="http://h/v1?key=secret")
     assert "secret" not in str(caught.value)
 
 
@@ -270,8 +234,9 @@ def test_a_url_must_name_a_server(url: str) -> None:
 
 def test_an_environment_that_allows_no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "gopher://me:secret@127.0.0.1")
-    with pytest.raises(OptionError, match="connections cannot be made") as caught:
-        openai_embedder("m", base_url="http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(OptionError, match="the proxy") as caught:
+        openai_embedder("m", base_url="http://127.0.0.1:1").embed(["a"])
     assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
@@ -290,7 +255,7 @@ def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
         handler.reply(401, b"no")
 
     server.answers.extend([busy, refused])
-    manners = Manners(parallel=2)
+    manners = Manners(concurrency=2)
     embedder = openai_embedder("m", base_url=server.url, api_key=KEY, manners=manners)
     with pytest.raises(EndpointError) as caught:
         embedder.embed([f"a{n}" for n in range(65)])
@@ -299,9 +264,8 @@ def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
 
 
 def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(OptionError, match="need a key") as caught:
+    monkeypatch.setenv("KARAT_API_KEY", " ")
+    with pytest.raises(OptionError, match="needs a key") as caught:
         find_embedder("openai:text-embedding-3-small")
     assert "OPENAI_API_KEY" in caught.value.fix
 
@@ -309,25 +273,3 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_text_of_no_characters_makes_no_sense() -> None:
     with pytest.raises(OptionError, match="max_chars is 0"):
         openai_embedder("m", base_url="http://127.0.0.1:1", max_chars=0)
-
-
-def test_pauses_grow_to_a_bound() -> None:
-    for attempt, longest in [(1, 0.5), (2, 1.0), (3, 2.0), (8, LONGEST), (5000, LONGEST)]:
-        assert longest / 2 <= pause(attempt) <= longest
-    assert pause(1, "3600") == LONGEST
-    assert pause(3, "0") == 0
-
-
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [("3", 3), ("-3", 0), ("nan", None), ("inf", None), ("", None), ("soon", None), (None, None)],
-)
-def test_retry_after_is_read_with_care(header: str | None, expected: float | None) -> None:
-    assert seconds(header) == expected
-
-
-def test_retry_after_may_be_a_date() -> None:
-    wait = seconds("Fri, 31 Dec 2100 23:59:59 GMT")
-    assert wait is not None
-    assert wait > 1e8
-    assert seconds("Fri, 31 Dec 1999 23:59:59") == 0

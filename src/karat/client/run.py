@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from karat.client.answers import Answer, Failure, Outcome
+from karat.client.budget import Ledger
+from karat.client.cache import Cache
+from karat.client.client import Client, Manners
 from karat.errors import SaveError
-from karat.judges.asking.answers import Answer, Outcome
-from karat.judges.asking.budget import Ledger
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.client import Client, Manners
 
 if TYPE_CHECKING:
-    from karat.judges.asking.endpoint import Endpoint
-    from karat.judges.asking.request import Request
+    from karat.client.chat import ChatRequest
+    from karat.client.endpoint import Endpoint
+    from karat.client.request import Request
 
 TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
 OPEN = 2  # talks for each call that may be under way: the next call is ready when one ends
 
 T = TypeVar("T")
-Ask: TypeAlias = "Callable[[Request], Awaitable[Outcome]]"
+Ask: TypeAlias = "Callable[[ChatRequest], Awaitable[Outcome]]"
 Talk: TypeAlias = Callable[[Ask], Awaitable[T]]
 Report: TypeAlias = Callable[[int], None]  # is told how many talks have ended
 News: TypeAlias = "queue.SimpleQueue[int | None]"
@@ -62,6 +63,38 @@ def hold_all(
         return [results[number] for number in range(len(results))]
 
 
+def ask_all(
+    requests: Iterable[Request],
+    endpoint: Endpoint,
+    *,
+    manners: Manners,
+    refuse: Callable[[Failure], Exception],
+) -> list[Answer]:
+    """Ask all requests and return their answers, in their order; nothing is remembered.
+
+    The first that fails ends it, with the error that `refuse` makes of the failure.
+    """
+    client = Client(endpoint, Ledger(), manners, np.random.default_rng(0))
+    answers: dict[int, Answer] = {}
+
+    async def ask(number: int, request: Request) -> None:
+        outcome = await client.ask(request)
+        if isinstance(outcome, Failure):
+            raise refuse(outcome)
+        answers[number] = outcome
+
+    async def ask_together() -> None:
+        try:
+            async with client, asyncio.TaskGroup() as group:
+                for number, request in enumerate(requests):
+                    group.create_task(ask(number, request))
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+
+    _in_own_thread(ask_together(), queue.SimpleQueue(), None)
+    return [answers[number] for number in range(len(answers))]
+
+
 @dataclass(slots=True)
 class Job:
     """Talks with one endpoint: what one was told, no other asks for again."""
@@ -90,7 +123,7 @@ class Job:
             self.news.put(self._done)
             await asyncio.sleep(0)  # a talk that had nothing to wait for lets others go on, too
 
-    async def ask(self, request: Request) -> Outcome:
+    async def ask(self, request: ChatRequest) -> Outcome:
         """Return what is known, or ask."""
         ledger = self.client.ledger
         ledger.requests += 1
@@ -133,7 +166,7 @@ class _Thread(threading.Thread):
     """Runs a coroutine in an event loop of its own; None is its last news."""
 
     def __init__(self, work: Coroutine[Any, Any, None], news: News) -> None:
-        super().__init__(name="karat-judge", daemon=True)
+        super().__init__(name="karat-client", daemon=True)
         self.error: BaseException | None = None
         self._work = work
         self._news = news

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from karat.judges.asking.answers import Answer, Failure, Reason
-from karat.judges.asking.complaint import read_complaint
-from karat.judges.asking.wording import Accepted, Wording
-from tests.judges.asking import SCHEMA, ask, endpoint_of, question
-from tests.judges.server import Call, Reaction, as_json, echo, error, serve
+from karat.client.answers import Answer, Failure, Reason
+from karat.client.complaint import read_complaint
+from karat.client.wording import Accepted, Wording
+from tests.client.asking import SCHEMA, ask, endpoint_of, question
+from tests.client.server import Call, Reaction, as_json, echo, error, serve
 
 OPTIONS: dict[str, Any] = {"temperature": 0, "seed": 7, "max_tokens": 50}
 

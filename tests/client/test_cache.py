@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from karat.client.answers import Answer, Reason, Usage
+from karat.client.cache import FILE, Cache
+from karat.client.chat import ChatRequest, Message
+from karat.client.endpoint import Endpoint
 from karat.database import cache_folder
 from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.judges.asking.answers import Answer, Reason, Usage
-from karat.judges.asking.cache import FILE, Cache
-from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.request import Message, Request
-from tests.judges.asking import SCHEMA, ask, question
-from tests.judges.server import chat, echo, serve
+from tests.client.asking import SCHEMA, ask, question
+from tests.client.server import chat, echo, serve
 
 HERE = Endpoint.find("m", base_url="http://localhost:1/v1", key="")
 ANSWER = Answer('{"heard": "ä 🎉"}', Usage(3, 4, 1), 0.5, "json_object")
@@ -51,8 +51,8 @@ def test_the_key_has_all_that_matters() -> None:
         question("a", options={"temperature": 1}),
         question("a", options={"seed": 0}),
         question("a", vote=1),
-        Request((Message("user", "Answer as JSON."), Message("user", "a"))),
-        Request((Message("system", "Answer as JSON.a"),)),
+        ChatRequest((Message("user", "Answer as JSON."), Message("user", "a"))),
+        ChatRequest((Message("system", "Answer as JSON.a"),)),
     ]
     places = [
         HERE,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karat.judges.asking.complaint import Complaint
-    from karat.judges.asking.request import Json, Request
+    from karat.client.complaint import Complaint
+    from karat.client.request import Json, Request
 
 FORMS = ("json_schema", "json_object", "none")  # of structured output, the strictest first
 SUSPECT = frozenset({400, 404, 422, 500})  # what servers answer to a field they do not know
@@ -35,17 +35,14 @@ class Wording:
 
     def body(self, request: Request, model: str) -> dict[str, Json]:
         """Return the call in these words."""
-        messages: list[Json] = [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ]
-        return {"model": model, "messages": messages, **self._fields(request)}
+        return {"model": model, **request.content(), **self._fields(request)}
 
     def fields(self, request: Request) -> set[str]:
         """Return the names of the fields that could be left out."""
         return set(self._fields(request)) - {"response_format"}
 
     def _fields(self, request: Request) -> dict[str, Json]:
-        fields: dict[str, Json] = {**request.options, "stream": False}
+        fields = request.fields()
         if OLD_LIMIT in fields and OLD_LIMIT in self.left_out:
             fields.setdefault(NEW_LIMIT, fields[OLD_LIMIT])
         fields = {name: value for name, value in fields.items() if name not in self.left_out}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
-
-from karat.patience import seconds
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from karat.judges.asking.request import Json
+    from karat.client.request import Json
 
 SHOWN = 300  # characters of a message
 
@@ -82,7 +85,8 @@ class Complaint:
         return known & set(re.findall(r"\w+", self.message))
 
     def __str__(self) -> str:
-        shown = " ".join(self.message.split())
+        line = " ".join(self.message.split())
+        shown = "".join(letter if letter.isprintable() else "·" for letter in line)
         shown = shown[:SHOWN] + "…" if len(shown) > SHOWN else shown
         return f"HTTP {self.status}: {shown}" if shown else f"HTTP {self.status}"
 
@@ -95,7 +99,18 @@ def read_complaint(status: int, headers: Mapping[str, str], body: bytes) -> Comp
     except (ValueError, RecursionError):
         said = None
     message, named = _message(said)
+    if 300 <= status < 400:
+        message = f"to {_host(headers.get('location', ''))}"
     return Complaint(status, message or text, named.partition(".")[0], retry_after(headers))
+
+
+def _host(url: str) -> str:
+    """Return where an address is, without what may be secret."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "nowhere"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else "elsewhere"
 
 
 def _message(said: Json) -> tuple[str, str]:
@@ -129,3 +144,34 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if wait is not None:
         return wait / 1000.0
     return seconds(headers.get("retry-after"), headers.get("date"))
+
+
+def seconds(retry_after: str | None, date: str | None = None) -> float | None:
+    """Read the header Retry-After, a number of seconds or a date; None where it is neither.
+
+    The header Date shows the server's clock; without it a date is measured by our own.
+
+    >>> seconds("1.5"), seconds("Wed, 21 Oct 2015 07:28:00 GMT"), seconds("soon")
+    (1.5, 0.0, None)
+    >>> seconds("Wed, 21 Oct 2015 07:28:30 GMT", "Wed, 21 Oct 2015 07:28:00 GMT")
+    30.0
+    """
+    if retry_after is None:
+        return None
+    try:
+        number = float(retry_after)
+    except ValueError:
+        then = _moment(retry_after)
+        if then is None:
+            return None
+        now = None if date is None else _moment(date)
+        number = then - (time.time() if now is None else now)
+    return max(number, 0.0) if math.isfinite(number) else None
+
+
+def _moment(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
-    from karat.judges.asking.answers import Usage
-    from karat.judges.asking.request import Request
+    from karat.client.answers import Usage
+    from karat.client.request import Request
 
 ASCII_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4  # the role and the marks around a message
@@ -28,7 +28,7 @@ EXAMPLE = '{"MODEL": {"prompt": 0.15, "completion": 0.6}}, for a million tokens'
 class Prices:
     """Prices of a million tokens, in any currency; `cached` is for prompt tokens served again.
 
-    >>> from karat.judges.asking.answers import Usage
+    >>> from karat.client.answers import Usage
     >>> Prices(prompt=2.0, completion=8.0).cost(Usage(500_000, 250_000))
     3.0
     """
@@ -108,7 +108,5 @@ def estimate_tokens(text: str) -> int:
 
 def estimate_prompt(request: Request) -> int:
     """Guess how many tokens the prompt of a request has, with its schema."""
-    count = sum(
-        estimate_tokens(message.content) + TOKENS_PER_MESSAGE for message in request.messages
-    )
+    count = sum(estimate_tokens(text) + TOKENS_PER_MESSAGE for text in request.texts())
     return count + (estimate_tokens(json.dumps(request.schema)) if request.schema else 0)

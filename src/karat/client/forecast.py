@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from karat.judges.asking.answers import Usage
-from karat.judges.asking.budget import TYPICAL_ANSWER
-from karat.judges.asking.prices import Prices, estimate_prompt
+from karat.client.answers import Usage
+from karat.client.budget import TYPICAL_ANSWER
+from karat.client.prices import Prices, estimate_prompt
 
 if TYPE_CHECKING:
-    from karat.judges.asking.cache import Cache
-    from karat.judges.asking.endpoint import Endpoint
-    from karat.judges.asking.request import Request
+    from karat.client.cache import Cache
+    from karat.client.chat import ChatRequest
+    from karat.client.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Forecast:
 
 
 def forecast(
-    requests: Iterable[Request],
+    requests: Iterable[ChatRequest],
     endpoint: Endpoint,
     *,
     cache: Cache | None = None,

@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.asking.answers import Answer, Failure
-from karat.judges.asking.budget import Ledger
-from karat.judges.asking.cache import FILE, Cache
-from karat.judges.asking.run import OPEN, Ask, Talk, hold_all
-from tests.judges.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
-from tests.judges.server import Barrier, Call, Reaction, chat, echo, error, serve
+from karat.client.answers import Answer, Failure
+from karat.client.budget import Ledger
+from karat.client.cache import FILE, Cache
+from karat.client.run import OPEN, Ask, Talk, hold_all
+from tests.client.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
+from tests.client.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.judges.server import Server
+    from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8
 JOB = f"""
 import json, sys
 from dataclasses import replace
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.endpoint import Endpoint
-from tests.judges.asking import HASTE, SCHEMA, ask_all, question
+from karat.client.cache import Cache
+from karat.client.endpoint import Endpoint
+from tests.client.asking import HASTE, SCHEMA, ask_all, question
 url, folder, count = sys.argv[1:]
 requests = [question(number, schema=SCHEMA) for number in range(int(count))]
 endpoint = Endpoint.find("m", base_url=url, key="")
@@ -293,7 +293,7 @@ def test_an_error_inside_a_talk_is_raised_as_it_is() -> None:
 def test_the_same_seed_waits_the_same() -> None:
     import numpy as np
 
-    from karat.judges.asking.pacing import Pacer
+    from karat.client.pacing import Pacer
 
     def waits(seed: int) -> list[float]:
         gate = Pacer(4, first_wait=1.0, rng=np.random.default_rng(seed))

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from karat.client.answers import Answer, Usage
 from karat.database import Database, cache_folder
 from karat.errors import choose
-from karat.judges.asking.answers import Answer, Usage
 
 FILE = "answers.sqlite"
 LAYOUT = 1

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karat.client.answers import Answer, Failure, Reason, Usage
+from karat.client.budget import Ledger, Limits
+from karat.client.cache import Cache
+from karat.client.forecast import forecast
+from karat.client.prices import Prices, estimate_prompt, estimate_tokens, load_prices
 from karat.errors import InputError, KaratError, OptionError
-from karat.judges.asking.answers import Answer, Failure, Reason, Usage
-from karat.judges.asking.budget import Ledger, Limits
-from karat.judges.asking.cache import Cache
-from karat.judges.asking.forecast import forecast
-from karat.judges.asking.prices import Prices, estimate_prompt, estimate_tokens, load_prices
-from tests.judges.asking import HASTE, SCHEMA, ask, endpoint_of, question
-from tests.judges.server import chat, echo, error, serve
+from tests.client.asking import HASTE, SCHEMA, ask, endpoint_of, question
+from tests.client.server import chat, echo, error, serve
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from karat.judges.asking.client import Manners
-from karat.judges.asking.endpoint import Endpoint
-from karat.judges.asking.request import Message, Request
-from karat.judges.asking.run import hold_all
+from karat.client.chat import ChatRequest, Message
+from karat.client.client import Manners
+from karat.client.endpoint import Endpoint
+from karat.client.run import hold_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.judges.asking.answers import Outcome
-    from karat.judges.asking.run import Ask
-    from tests.judges.server import Server
+    from karat.client.answers import Outcome
+    from karat.client.run import Ask
+    from tests.client.server import Server
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -27,25 +27,25 @@ KEY = "sk-karat-0123456789abcdef-secret"
 HASTE = Manners(concurrency=4, timeout=30.0, attempts=3, patience=30.0, first_wait=0.001)
 
 
-def question(text: object = "hello", **more: Any) -> Request:
+def question(text: object = "hello", **more: Any) -> ChatRequest:
     """Return a request with this prompt."""
-    return Request((Message("system", "Answer as JSON."), Message("user", str(text))), **more)
+    return ChatRequest((Message("system", "Answer as JSON."), Message("user", str(text))), **more)
 
 
 def endpoint_of(server: Server, model: str = "some-model") -> Endpoint:
     return Endpoint.find(model, base_url=server.url, key=KEY)
 
 
-def ask_all(requests: Iterable[Request], endpoint: Endpoint, **more: Any) -> list[Outcome]:
+def ask_all(requests: Iterable[ChatRequest], endpoint: Endpoint, **more: Any) -> list[Outcome]:
     """Ask single requests, and return how each ended, in their order."""
     return hold_all((partial(_ask_once, request) for request in requests), endpoint, **more)
 
 
-async def _ask_once(request: Request, ask: Ask) -> Outcome:
+async def _ask_once(request: ChatRequest, ask: Ask) -> Outcome:
     return await ask(request)
 
 
-def ask(server: Server, *requests: Request, **more: Any) -> list[Outcome]:
+def ask(server: Server, *requests: ChatRequest, **more: Any) -> list[Outcome]:
     """Ask a test server, impatiently."""
     options = {"manners": HASTE} | more
     return ask_all(requests, options.pop("endpoint", endpoint_of(server)), **options)

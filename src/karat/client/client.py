@@ -1,4 +1,4 @@
-"""Asks a chat endpoint: every request through one gate, until it is answered or has failed.
+"""Asks an endpoint: every request through one gate, until it is answered or has failed.
 
 Only what would fail every request raises: no access, no such model, no server. Everything else
 ends as a `Failure` of its own request.
@@ -11,19 +11,19 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from karat.errors import JudgeError, OptionError
-from karat.judges.asking.answers import PASSING, Answer, Failure, Outcome, Reason, Reply, read_reply
-from karat.judges.asking.budget import Ledger, guess_usage
-from karat.judges.asking.complaint import Complaint
-from karat.judges.asking.endpoint import KEY_VARIABLES, Endpoint
-from karat.judges.asking.pacing import Pacer
-from karat.judges.asking.wire import Wire
+from karat.client.answers import PASSING, Answer, Failure, Outcome, Reason, Reply, read_reply
+from karat.client.budget import Ledger, guess_usage
+from karat.client.complaint import Complaint
+from karat.client.pacing import Pacer
+from karat.client.wire import Wire
+from karat.errors import EndpointError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from karat.judges.asking.request import Request
-    from karat.judges.asking.wording import Wording
+    from karat.client.endpoint import Endpoint
+    from karat.client.request import Request
+    from karat.client.wording import Wording
 
 BUSY = frozenset({429, 503, 529})
 HOPELESS = 10  # requests that fail in a row, at least, before the rest is not sent
@@ -112,8 +112,9 @@ class Client:
         outcome: Outcome | None = None
         try:
             effort.sent = time.monotonic()
-            reply = await wire.post(effort.wording.body(request, self.endpoint.model))
-            said = read_reply(reply) if isinstance(reply, Reply) else reply
+            body = effort.wording.body(request, self.endpoint.model)
+            reply = await wire.post(request.path, body)
+            said = read_reply(reply, request) if isinstance(reply, Reply) else reply
             if isinstance(said, Complaint):
                 return replace(said, message=self.endpoint.hide(said.message))
             outcome = self._finished(effort, said)
@@ -136,9 +137,9 @@ class Client:
     def _meaning(self, effort: _Effort, complaint: Complaint) -> Failure | None:
         """Decide what a complaint means: None is to ask again, in other words or later."""
         if complaint.too_long:
-            return Failure(Reason.TOO_LONG, str(complaint))
+            return _failure(Reason.TOO_LONG, complaint)
         if complaint.moderated:
-            return Failure(Reason.FILTERED, str(complaint))
+            return _failure(Reason.FILTERED, complaint)
         if complaint.no_credit:
             self._give_up("the account has no credit left", complaint, "pay, or use another key")
         if complaint.status in BUSY:
@@ -146,16 +147,16 @@ class Client:
         if self._can_be_reworded(effort, complaint):
             return None
         if complaint.status >= 500 or complaint.status in (408, 409, 425):
-            return Failure(Reason.SERVER, str(complaint))
+            return _failure(Reason.SERVER, complaint)
         if complaint.status == 401 or not self.endpoint.accepted.answered:
             self._check_access(complaint)
-        return Failure(Reason.REJECTED, str(complaint))
+        return _failure(Reason.REJECTED, complaint)
 
     def _wait(self, effort: _Effort, complaint: Complaint) -> Failure | None:
         now = time.monotonic()
         since = effort.waiting_since = effort.waiting_since or now
         if now + (complaint.wait or 0.0) - since > self.manners.patience:
-            return Failure(Reason.BUSY, str(complaint))
+            return _failure(Reason.BUSY, complaint)
         self._pacer.turned_down(effort.sent, complaint.wait)
         return None
 
@@ -177,14 +178,21 @@ class Client:
             fix = "name a model that the server has"
             self._give_up(f"there is no model {self.endpoint.model!r}", complaint, fix)
         if complaint.status in (401, 403):
-            fix = f"set {' or '.join(KEY_VARIABLES)} to a key that this server accepts"
-            self._give_up("the server gives no access", complaint, fix)
-        if complaint.status == 404 or 300 <= complaint.status < 400:
+            self._give_up("the server gives no access", complaint, self.endpoint.fix_access)
+        if 300 <= complaint.status < 400:
+            what = "the server sends to another address, to which nothing is sent on"
+            self._give_up(what, complaint, "set the base URL to where the server is")
+        if complaint.status == 404:
             fix = "check the base URL (it often ends in /v1) and the name of the model"
             self._give_up("there is nothing to ask at this address", complaint, fix)
 
     def _give_up(self, what: str, complaint: Complaint, fix: str) -> NoReturn:
-        raise JudgeError(f"{what} ({complaint})", where=self.endpoint.identity, fix=fix)
+        raise EndpointError(
+            f"{what} ({complaint})",
+            where=self.endpoint.identity,
+            status=complaint.status,
+            fix=fix,
+        )
 
     def _ended(self, effort: _Effort, outcome: Outcome) -> Outcome:
         if isinstance(outcome, Answer) or outcome.reason not in {*PASSING, Reason.BUSY}:
@@ -192,9 +200,13 @@ class Client:
             return outcome
         self._failed_in_a_row += 1
         if outcome.reason is Reason.UNREACHABLE and not self.endpoint.accepted.answered:
-            raise JudgeError(
+            raise EndpointError(
                 f"no connection, in {effort.attempts} attempts ({outcome.detail})",
                 where=self.endpoint.identity,
                 fix="start the server, or check the base URL",
             )
         return outcome
+
+
+def _failure(reason: Reason, complaint: Complaint) -> Failure:
+    return Failure(reason, str(complaint), status=complaint.status)

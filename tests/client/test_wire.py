@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.errors import JudgeError, KaratError, OptionError
-from karat.judges.asking.answers import Answer, Failure, Reason
-from karat.judges.asking.endpoint import Endpoint
-from tests.judges.asking import HASTE, KEY, ask, ask_all, question
-from tests.judges.server import Call, Reaction, chat, echo, serve
+from karat.client.answers import Answer, Failure, Reason
+from karat.client.endpoint import Endpoint
+from karat.errors import EndpointError, KaratError, OptionError
+from tests.client.asking import HASTE, KEY, ask, ask_all, question
+from tests.client.server import Call, Reaction, chat, echo, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def test_certificates_are_checked(certificate: Path, monkeypatch: pytest.MonkeyP
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with serve(certificate=context) as server:
-        with pytest.raises(JudgeError, match="certificate"):
+        with pytest.raises(EndpointError, match="certificate"):
             ask(server, question())
         assert not server.calls
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))

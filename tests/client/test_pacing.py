@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from karat.judges.asking.pacing import LONGEST, Pacer, Room
+from karat.client.complaint import seconds
+from karat.client.pacing import LONGEST, Pacer, Room
 
 
 def pacer(most: int = 8, seed: int = 1) -> Pacer:
@@ -113,3 +114,18 @@ def test_who_has_no_room_ever_is_sent_away_and_who_may_later_waits() -> None:
         assert gate.in_flight == 1
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [("3", 3), ("-3", 0), ("nan", None), ("inf", None), ("", None), ("soon", None), (None, None)],
+)
+def test_retry_after_is_read_with_care(header: str | None, expected: float | None) -> None:
+    assert seconds(header) == expected
+
+
+def test_retry_after_may_be_a_date() -> None:
+    wait = seconds("Fri, 31 Dec 2100 23:59:59 GMT")
+    assert wait is not None
+    assert wait > 1e8
+    assert seconds("Fri, 31 Dec 1999 23:59:59") == 0

@@ -1,0 +1,78 @@
+"""Embeddings from any server that speaks OpenAI's protocol: `POST BASE_URL/embeddings`.
+
+Texts go in batches, a few at a time, through the client that judges use, too (`karat.client`):
+which server, which key, which proxy, how often and how patiently is decided there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from karat.client.answers import Failure, Reason
+from karat.client.client import Manners
+from karat.client.embedding import EmbeddingRequest
+from karat.client.endpoint import Endpoint
+from karat.client.run import ask_all
+from karat.embeddings.embedder import TextEmbedder, need
+from karat.errors import EndpointError, OptionError
+
+if TYPE_CHECKING:
+    from karat.client.request import Json
+
+TEXTS, CHARACTERS = 64, 200_000  # the most in one request
+MANNERS = Manners(concurrency=4, attempts=6)
+
+FIXES = {
+    Reason.TOO_LONG: "a text is too long for this server: max_chars cuts texts",
+    Reason.REJECTED: "check the model's name; a text may be too long for it: max_chars cuts texts",
+    Reason.BUSY: "wait, or raise the limits of your account",
+}
+
+
+def openai_embedder(
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    max_chars: int | None = None,
+    manners: Manners = MANNERS,
+) -> TextEmbedder:
+    """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
+
+    Without arguments server and key are those of the environment, see `karat.client.endpoint`;
+    most servers of one's own need no key.
+    """
+    need("httpx", "an embedding endpoint", "'karat[judge]'")
+    endpoint = Endpoint.find(model, base_url=base_url, key=api_key)
+    endpoint.require_access()
+    if max_chars is not None and max_chars < 1:
+        raise OptionError(f"max_chars is {max_chars}", fix="a number of characters above 0")
+    cut = f":{max_chars}" if max_chars else ""
+
+    def embed(texts: Sequence[str]) -> list[list[Json]]:
+        requests = [EmbeddingRequest(batch) for batch in _batches([it[:max_chars] for it in texts])]
+        outcomes = ask_all(requests, endpoint, manners=manners, refuse=_error)
+        return [vector for answer in outcomes for vector in answer.vectors or ()]
+
+    def _error(failure: Failure) -> EndpointError:
+        fix = FIXES.get(failure.reason, "check the base URL and that the server is up")
+        return EndpointError(
+            f"no embeddings: {failure}", where=endpoint.identity, status=failure.status, fix=fix
+        )
+
+    return TextEmbedder(f"openai:{endpoint.model}@{endpoint.identity}{cut}", embed)
+
+
+def _batches(texts: list[str]) -> Iterator[list[str]]:
+    """Cut texts into requests of a bounded number and size."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and (len(batch) == TEXTS or size + len(text) > CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
