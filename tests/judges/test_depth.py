@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from tests.conftest import Karat, Save
 
-MATCHERS = {name: find_matcher(name) for name in ASPECTS}
+MATCHERS = {str(name): find_matcher(name) for name in ASPECTS}
 AT = {"relevance": "context_precision", "claims": "context_recall"}
 AT |= {"entities": "context_entities_recall", "statements": "context_relevancy"}
 
@@ -179,7 +179,7 @@ def test_a_model_is_shown_what_is_read_and_no_more(
     aspect: Aspect, decompose: bool, server: Server
 ) -> None:
     options = {"base_url": server.url, "cache": "off", "decompose": decompose}
-    ask = {"judge": "openai:m", "judge_options": options}
+    ask: dict[str, Any] = {"judge": "openai:m", "judge_options": options}
     at_five = f"{AT[aspect]}@5"
     cut = karat.evaluate(long_lists(), measures=[at_five], **ask)
     assert asked(server) == down_to(5)
@@ -350,7 +350,7 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
     how = (FunctionJudge(judge_alone), MATCHERS, Policy(blank="kept"), None, None)
     for depth, name in ((None, "all"), (5, "five")):
         said = judge_run(run, gold, *how, dict.fromkeys(ASPECTS, depth)).said["statements"]
-        record(*zip(*said, strict=True), tmp_path / name)  # type: ignore[arg-type]
+        record([one for one, _ in said], [judged for _, judged in said], tmp_path / name)
     measures = [f"{each}@5" for each in AT.values()]
     expected = karat.evaluate(long_lists(), measures=measures, judge=judge_alone).values
     for name in ("all", "five"):

@@ -203,7 +203,7 @@ class Rehearsal:
 
         seen: set[bytes] = set()
         parts: list[Forecast] = [
-            self._judge.dry_run(samples, aspects, seen=seen)  # type: ignore[attr-defined]
+            self._judge.dry_run(samples, aspects, seen=seen)
             for aspects, samples in self._asked.items()
         ]
         guess = total(parts)

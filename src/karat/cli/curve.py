@@ -57,7 +57,9 @@ def command(
     bases = speak(measures or ["recall", "P"], choices["dialect"], choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
     needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
-    needed += [at_cutoff(*speak(name, choices["dialect"], choices["rel"])) for name, _ in targets]
+    named = [name for name, _ in targets]
+    if named:
+        needed += map(at_cutoff, speak(named, choices["dialect"], choices["rel"]))
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):

@@ -45,6 +45,7 @@ class ChunkNDCG(NDCG):
     def depth(self, *, listed: bool) -> int | None:
         """Say that the whole list matters: repetitions and the ideal are looked for in it."""
         del listed
+        return None
 
     def terms(self, relation: Relation) -> Terms:
         """Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated."""

@@ -118,8 +118,8 @@ def _ask(
         alike: dict[int, list[Aspect]] = {}
         for aspect, sampled in by_aspect.items():
             alike.setdefault(len(sampled.samples[number].chunks), []).append(aspect)
-        for aspects in alike.values():
-            together.setdefault(frozenset(aspects), []).append(number)
+        for shared in alike.values():
+            together.setdefault(frozenset(shared), []).append(number)
     said: dict[Aspect, dict[int, tuple[Sample, Judged]]] = {aspect: {} for aspect in by_aspect}
     findings: list[Finding] = []
     total, done = sum(map(len, together.values())), 0

@@ -34,7 +34,8 @@ def foreign_findings(
 ) -> tuple[Finding, ...]:
     """Say which languages were met, and what the verdicts about them are worth."""
     english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
-    unread, unmeasured = {}, {}
+    unread: dict[str, int] = {}
+    unmeasured: dict[str, int] = {}
     for code, count in found.items():
         by_words_alone = embedder is None and known(code).asking is None
         (unread if english_only or by_words_alone else unmeasured)[code] = count

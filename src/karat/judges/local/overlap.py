@@ -6,7 +6,7 @@ All sums are of whole numbers, so the same pair has the same numbers in any comp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -53,14 +53,16 @@ def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) ->
     found = np.unique(language)
     if len(found) <= 1:
         return _overlap(bare, pieces, pairs, str(next(iter(found), ENGLISH)))
-    columns = [np.zeros(len(language), kind) for kind in (int, float, float, float, int)]
+    count = len(language)
+    words, place = np.zeros((2, count), dtype=np.int64)
+    cover, often, near = np.zeros((3, count))
     for code in found:
         mine = np.flatnonzero(language == code)
         chunks, chunk = np.unique(pairs[1][mine], return_inverse=True)
         part = _overlap(bare, pieces.only(chunks), (pairs[0][mine], chunk), str(code))
-        for column, values in zip(columns, astuple(part)[:-1], strict=True):
-            column[mine] = values
-    return Overlap(*columns, language)
+        words[mine], place[mine] = part.words, part.place
+        cover[mine], often[mine], near[mine] = part.cover, part.often, part.near
+    return Overlap(words, cover, often, near, place, language)
 
 
 def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Codes:
