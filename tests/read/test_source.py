@@ -161,6 +161,18 @@ def test_a_named_pipe(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert by_measure(result) == score(sample.RUN)
 
 
+def test_a_pipe_that_is_joined_by_questions(tmp_path: Path, save: Save) -> None:
+    records = [{"query": "q1", "question": "Who?", "retrieved": ["a"]}]
+    gold = save("labels.csv", "question,chunk,label\nWho?,a,1\n")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(jsonl(records)))
+    writer.start()
+    result = karat.evaluate(pipe, gold, ["RR"])
+    writer.join()
+    assert (result.runs, result["RR"]) == (["pipe"], 1)
+
+
 @pytest.mark.parametrize("content", ["trec", "jsonl", "parquet"])
 def test_standard_input(content: str, process: Process, save: Save) -> None:
     run, gold = CONTENT[content]

@@ -17,6 +17,7 @@ from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.position import join_queries
 from karat.read.queries import load_queries
+from karat.read.source import Source
 from karat.results.store import Input
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ def load_inputs(
     if gold is None:
         streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
         return streams, loaded, [Input.of("samples", data) for _, data in named], None
-    named = [(name, list(data) if isinstance(data, Iterator) else data) for name, data in named]
+    inputs = [Input.of("run", data) for _, data in named]
+    named = [(name, _kept(data)) for name, data in named]
 
     def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
-    inputs = [Input.of("run", data) for _, data in named]
     reading = ReadAhead(streams[0].batches())
     try:
         loaded = load_gold(gold, format=gold_format, **how)
@@ -64,6 +65,13 @@ def load_inputs(
         reading.close()
         return _unique_names(joined), loaded, inputs, None
     return _unique_names(joined), loaded, inputs, reading
+
+
+def _kept(data: object) -> object:
+    """Return something that can be read again, as an iterator and a pipe cannot."""
+    if isinstance(data, Iterator):
+        return list(data)
+    return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
 def _named(run: object) -> list[tuple[str, object]]:

@@ -53,7 +53,9 @@ def load_run(
         return data.stream()
     reading = Reading(skip=skip_bad, texts=texts, about=about, names=names)
     if isinstance(data, str | os.PathLike):
-        source = Source.of(data, reading)
+        data = Source.of(data)
+    if isinstance(data, Source):
+        source = replace(data, reading=reading)
         stream = _format(source, "run", format).run(source, name or source.name)
     else:
         stream = _python().run(data, name or "run", reading=reading)
