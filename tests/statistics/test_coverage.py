@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karat.data import Floats
 
 LEAST = 0.93
-QUERIES = (2, 3, 5, 10, 20, 50, 100, 300, 1_000, 1_001, 5_000)
+QUERIES = (2, 3, 5, 10, 20, 50, 300, 1_001, 5_000)
 
 
 def coverage(found: Iterable[Interval], truth: float) -> float:
