@@ -451,10 +451,15 @@ def test_interrupted(waits_for: str, files: tuple[Path, Path], tmp_path: Path) -
 
 def _wait_until_blocked(pid: int) -> None:
     """Wait until a process sleeps in opening a pipe that nobody writes to."""
-    for _ in range(200):
+    deadline = None  # where the kernel does not tell what it waits for
+    for _ in range(300):
         time.sleep(0.1)
-        if "polars" in Path(f"/proc/{pid}/maps").read_text():
-            time.sleep(1)
+        tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
+        if any("wait_for_partner" in task.read_text() for task in tasks):
+            return
+        if deadline is None and "polars" in Path(f"/proc/{pid}/maps").read_text():
+            deadline = time.monotonic() + 3
+        if deadline is not None and time.monotonic() > deadline:
             return
     raise AssertionError
 

@@ -40,9 +40,9 @@ def test_a_judge_that_fails_every_time(
     assert done.code == gated.code == curve.code == 3
     rows = {row["measure"]: (row["value"], row["n"]) for row in json.loads(done.out)["summary"]}
     assert rows == {"recall": (0.0, 2), "P/relevance": (None, 0)}  # what was measured is there
-    for each in (done, gated, curve):
+    for each, name in ((done, "P"), (gated, "P"), (curve, "P@20")):  # as deep as it was asked
         (line,) = [line for line in each.err.splitlines() if line.startswith("not measured")]
-        assert line.startswith("not measured: P/relevance (samples): no query has a value (")
+        assert line.startswith(f"not measured: {name}/relevance (samples): no query has a value (")
         assert "failed: 1 of 1 verdicts" in line
 
 

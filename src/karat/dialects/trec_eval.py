@@ -72,6 +72,10 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
 
+    def counts_items(self) -> bool:
+        """Say that the highest grade is looked for in all of the gold."""
+        return True
+
     def terms(self, relation: Relation) -> Terms:
         """Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade."""
         hits = relation.units(ANY_GAIN, self.k)

@@ -91,7 +91,7 @@ def evaluate(
     """
     speaks = find_dialect(dialect)
     wanted = ask(measures, speaks, rel)
-    matchers = find_matchers(by or "ids", wanted, speaks)
+    matchers = find_matchers("ids" if by is None else by, wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
     server, options = asked_at(base_url, judge, judge_options)
@@ -115,7 +115,7 @@ def evaluate(
         replace(described, queries=timed),
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
-        by or "ids",
+        "ids" if by is None else by,
         Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
         judge=judges,
         reading=reading,

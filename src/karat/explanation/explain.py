@@ -59,7 +59,7 @@ def explain(
     >>> print(told.differences[1])
     AP: autorag divides by groups, karat by relevant items
     """
-    by = by or "ids"
+    by = "ids" if by is None else by
     named = [dialects] if isinstance(dialects, str | Dialect) else list(dialects)
     listed: list[str | Measure] = [measures] if isinstance(measures, str) else list(measures)
     spoken = [Spoken.of(_with_missing(dialect(name), missing), listed, rel, by) for name in named]

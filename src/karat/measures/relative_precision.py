@@ -44,6 +44,10 @@ class RelativePrecision(Precision):
     # a group may have more relevant documents than it needs
     limit: ClassVar[Limit | None] = AT_MOST_ONE
 
+    def counts_items(self) -> bool:
+        """Say that relevant items are counted, also those beyond the cutoff."""
+        return True
+
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the most relevant units that the first k could hold."""
         most = np.minimum(super().divisor(relation).value, relation.relevant(self.rel))

@@ -84,8 +84,9 @@ def _outcome(account: Account) -> str:
 
 def heading(told: Explanation) -> str:
     """Name the query, with its question if it has one."""
-    question = told.about.get("question")
-    return f"query {told.query}" + (f": {question}" if question else "")
+    question = str(told.about.get("question") or "")
+    named = told.query == " ".join(question.split())  # by its question, having no id
+    return f"query {told.query}" + (f": {question}" if question and not named else "")
 
 
 def _steps(told: Explanation, ranking: Ranking) -> Grid:

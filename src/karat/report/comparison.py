@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from karat.findings import shorten
 from karat.report.layout import Grid, number, printable
 from karat.report.text import FORMATS as TEXT
 from karat.report.text import escape, markdown, terminal, with_relation
@@ -134,7 +135,7 @@ def _moved(comparison: Comparison, count: int) -> Grid:
     name = str(comparison.measures[0])
     mine = [row for row in comparison.moved.to_dicts() if row["measure"] == name]
     several = len(comparison.systems) > 2
-    questions = any(row["question"] for row in mine)
+    questions = any((row["question"] or row["query"]) != row["query"] for row in mine)
     cells = []
     seen: dict[tuple[str, bool], int] = {}
     for row in mine:
@@ -143,8 +144,8 @@ def _moved(comparison: Comparison, count: int) -> Grid:
         if seen[key] <= count:
             cells.append(
                 ([row["system"]] if several else [])
-                + [row["query"]]
-                + ([_short(row["question"])] if questions else [])
+                + [shorten(row["query"])]
+                + ([shorten(row["question"] or "")] if questions else [])
                 + [number(row["before"]), number(row["after"]), signed(row["difference"])]
             )
     texts = [*(["system"] if several else []), "query", *(["question"] if questions else [])]
@@ -232,8 +233,3 @@ def chance(p: float | None) -> str:
 
 def _text(value: object) -> str:
     return "(none)" if value is None else str(value)
-
-
-def _short(text: str | None) -> str:
-    text = text or ""
-    return text if len(text) <= 60 else text[:59] + "…"
