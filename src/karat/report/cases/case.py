@@ -61,7 +61,7 @@ class Cases:
         listed = self._listed.get(query)
         rows = [] if listed is None else listed.head(self._ranks).to_dicts()
         relations, marks = [], []
-        depth = 0
+        depth = 0 if listed is None else listed.height  # which may be deeper than was judged
         for name, indexed in self._relations.items():
             at = indexed.number.get(query)
             if at is None:
