@@ -76,7 +76,7 @@ class Language:
         """Return a word without its endings; case and accents are off already.
 
         >>> [known("de").stem(word) for word in ("kosten", "kostet", "fahrkarten", "stadt")]
-        ['kost', 'kost', 'fahrkart', 'stad']
+        ['kost', 'kost', 'fahrkar', 'stad']
         """
         for endings, least in zip(self.endings, self.shortest, strict=True):
             for ending in endings:
