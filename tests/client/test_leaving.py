@@ -36,7 +36,7 @@ SAMPLES = [
         "query": "q1",
         "question": "What is the capital of Brazil?",
         "retrieved": [{"doc": "d1", "text": "Brasília is the capital of Brazil."}],
-        "gold": [{"doc": "g1", "text": "The capital of Brazil is Brasília."}],
+        "gold": [{"doc": "d1", "text": "The capital of Brazil is Brasília."}],
         "reference": "The capital of Brazil is Brasília.",
     }
 ]
@@ -121,7 +121,12 @@ def test_a_server_that_is_given_is_that_of_judge_and_embedder(
     ids=" ".join,
 )
 @pytest.mark.parametrize(
-    "by", [["--by", "semantic", "--embedder", "openai:m"], ["--by", "semantic(model=openai:m)"]]
+    "by",
+    [
+        ["--by", "semantic", "--embedder", "openai:m"],
+        ["--by", "semantic(model=openai:m)"],
+        ["-m", "P/semantic(model=openai:m)"],
+    ],
 )
 def test_the_server_of_the_command_is_that_of_the_embedder(
     command: list[str],
@@ -133,6 +138,19 @@ def test_the_server_of_the_command_is_that_of_the_embedder(
     named = [samples if part == "SAMPLES" else part for part in command]
     done = cli(*named, *by, "--base-url", servers[0].url)
     assert done.code == 0, done
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "explain", "curve"])
+def test_a_dry_run_does_not_embed_either(
+    command: str, servers: tuple[Server, Server], samples: Path, cli: Karat
+) -> None:
+    judge = ["--judge", "openai:m", "--base-url", servers[0].url, "--dry-run"]
+    asked = ["-m", "context_recall", "-m", "recall/semantic(model=openai:m)"]
+    done = cli(command, samples, *asked, *judge)
+    assert done.code == 2, done
+    assert "--dry-run asks nobody" in done.err
+    assert not servers[0].calls
+    find_embedder("openai:m", base_url=servers[0].url).embed(["so that it was asked once"])
 
 
 def moved(url: str, status: int, *, every: int = 1) -> Script:

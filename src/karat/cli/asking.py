@@ -116,7 +116,8 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     asked = {name: choices.pop(name) for name in FOR_MODELS}
     given = {name: value for name, value in asked.items() if value is not None}
     server: dict[str, Any] = {}
-    if _embeds_remotely(choices):  # by a model of the same server
+    remote = _embeds_remotely()
+    if remote:  # by a model of the same server
         server = {"base_url": given.get("base_url")}
         if not spec.startswith("openai:"):
             given.pop("base_url", None)
@@ -126,13 +127,16 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     if refresh or off:
         given["cache"] = "refresh" if refresh else "off"
     if choices.pop("dry_run"):
+        if remote:
+            raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
         return {"judge": Rehearsal(find_judge(spec, **given)), **server}
     return {"judge": spec, "judge_options": given, **server}
 
 
-def _embeds_remotely(choices: Mapping[str, Any]) -> bool:
-    """Tell whether texts are embedded by a server."""
-    return any("openai:" in str(choices.get(name)) for name in ("embedder", "by"))
+def _embeds_remotely() -> bool:
+    """Tell whether the command embeds texts with a server: `--embedder`, or a relation's model."""
+    given = click.get_current_context().params
+    return any("openai:" in str(given.get(name)) for name in ("embedder", "by", "measures"))
 
 
 def for_all(asked: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Cases:
         listed = self._listed.get(query)
         rows = [] if listed is None else listed.head(self._ranks).to_dicts()
         golds, told = [], []
-        depth = 0
+        depth = 0 if listed is None else listed.height  # which may be deeper than was judged
         for view in self._views:
             at = view.marks.number.get(query)
             if at is None:
