@@ -14,6 +14,10 @@ export PYTHONDONTWRITEBYTECODE :=
 ifeq ($(UV_CACHE_DIR)$(XDG_CACHE_HOME)$(shell test -n "$$HOME" -a -w "$$HOME" && echo home),)
 export UV_CACHE_DIR := $(CURDIR)/.venv/cache
 endif
+# uv trusts what the machine trusts, as pip does: behind a company's proxy its own list is not enough
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt),)
+export UV_SYSTEM_CERTS ?= true
+endif
 
 .PHONY: help demo test slow lint format bench lock clean
 .DEFAULT_GOAL := help

@@ -12,8 +12,9 @@ known_measures()  # the built-in ones belong to every test
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported and collected out of every garbage collection to come."""
+    """Leave what was imported out of the garbage collections to come, and have few of them."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)

@@ -50,10 +50,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_bm25_run_is_what_the_script_makes(made: Path) -> None:
     assert (made / "bm25.trec").read_text() == (DEMO / "bm25.trec").read_text()
 
 
+@pytest.mark.slow
 def test_minilm_run_is_what_the_script_makes(made: Path) -> None:
     # int8 kernels differ in the last digits from CPU to CPU, so the numbers may move a little
     old, new = (

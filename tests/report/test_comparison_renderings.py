@@ -181,7 +181,8 @@ def test_the_terminal_is_not_steered(name: str) -> None:
 def verdicts(name: str) -> Any:
     """Hold a run of this name against requirements; a run may not be called by half a letter."""
     whole = name.encode("utf-8", "replace").decode()
-    run, gold = {whole: ["a"], "r": ["b"]}, {whole: ["a"], "r": ["c"]}
+    other = f"not {whole}"
+    run, gold = {whole: ["a"], other: ["b"]}, {whole: ["a"], other: ["c"]}
     return gate(karat.evaluate({whole: run}, gold, "RR"), ["RR>=0.9", "RR>=0", "queries<1"])
 
 
