@@ -117,7 +117,7 @@ class Karat(Tool):
         (relation,) = result.relations.values()
 
         def work() -> list[Any]:
-            fresh = replace(relation, _views={})
+            fresh = replace(relation)
             return [measure.values(fresh) for measure in result.measures]
 
         def numbers(arrays: list[Any]) -> Numbers:

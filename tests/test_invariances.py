@@ -52,7 +52,11 @@ BY_ID = frozenset({"ids"})
 BY_PLACE = frozenset({"spans", "span-words"})
 RELATIONS = tuple(known_matchers())
 DIALECTS = tuple(known_dialects())
-each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+QUICK = ("karat", "trec_eval")  # the others take their time
+each_dialect = pytest.mark.parametrize(
+    "dialect",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIALECTS],
+)
 each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 
@@ -209,6 +213,8 @@ def test_order_of_queries_and_of_gold(dialect: str, seed: int) -> None:
     records, expected = measured(seed, dialect)
     same(values(records[::-1], dialect), expected)
     same(values(random.Random(seed).sample(records, len(records)), dialect), expected)
+    if dialect == "continuous-eval":  # whose nDCG gives a chunk the first gold that is free
+        return
     turned = [record | {"gold": record["gold"][::-1]} for record in records]
     same(values(turned, dialect), expected)
 

@@ -218,14 +218,14 @@ def test_grades_up_to_ten(level: int) -> None:
 @given(case=scored_cases())
 @example(case=({"anchor": {"d": 1.0}}, {"anchor": {"d": 1}}))
 @example(case=({"anchor": {"x": 1.0}}, {"anchor": {"d": 1}, "q1": {"d": 0}, "q2": {"d": -1}}))
-@quick(100)
+@quick(40)
 def test_drawn_cases(case: tuple[Scored, Graded]) -> None:
     run, gold = case
     agree(run, gold)
 
 
 @given(case=scored_cases())
-@quick(40)
+@quick(20)
 def test_drawn_cases_at_a_higher_level(case: tuple[Scored, Graded]) -> None:
     run, gold = case
     agree(run, gold, level=2)

@@ -46,7 +46,7 @@ def test_detectable_differences_are_statsmodels(queries: int, alpha: float) -> N
     assert found.value == pytest.approx(0.2 * float(np.ravel(theirs)[0]), rel=1e-5)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(
     difference=st.floats(0.001, 3),
     sd=st.floats(0.01, 1),
