@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.data import ROOT
 from benchmarks.report import Table
 from karat.client.prices import estimate_tokens
-from karat.judges.model.llm import LLMJudge
+from karat.judges.llm.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
-from karat.match.sentences import split
+from karat.texts.sentences import split
 from tests.client.server import Call, Reaction, Server, chat, serve
 from tests.judges.model import well
 

@@ -18,13 +18,13 @@ from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
 from karat.client.cache import Cache
-from karat.client.client import Manners
-from karat.judges.model.llm import LLMJudge
+from karat.client.client import RetryPolicy
+from karat.judges.llm.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
 from tests.client.server import Call, Reaction, serve
 from tests.judges.model import well
 
-LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, Manners().concurrency, 95
+LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, RetryPolicy().concurrency, 95
 JUDGING = f"""\
 samples of five chunks are judged as a whole, relevance, claims, entities and statements:
 preparing, asking, checking every verdict, on average CALLS calls each. The server is a process of

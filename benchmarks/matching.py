@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Table
     from benchmarks.sections import Facts
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
 
 ROOT = Path(__file__).parent.parent
 PEER = ROOT / ".venv" / "continuous-eval" / "bin" / "python"
@@ -161,7 +161,7 @@ def _file(folder: Path, queries: int) -> Path:
 def with_karat(path: str, dialect: str, unpruned: bool) -> Measured:
     """Measure with karat, once warm."""
     import karat
-    from karat.match.rouge import Rouge
+    from karat.relate.match.rouge import Rouge
 
     class Unpruned(Rouge):
         """ROUGE-L that computes every score."""

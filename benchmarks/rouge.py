@@ -58,7 +58,7 @@ class Tool:
 def _karat(function: str, least: float) -> Score:
     import numpy as np
 
-    from karat.match import lcs
+    from karat.relate.match import lcs
 
     def score(units: Sequence[str], items: Sequence[str]) -> list[float]:
         pairs = np.arange(len(units)), np.arange(len(units))

@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.report import Table
 from karat.embeddings import find_embedder
-from karat.match.lcs import rouge_l_recall
+from karat.relate.match.lcs import rouge_l_recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.data import Bools, Floats
+    from karat.core.data import Bools, Floats
 
 SIZES = (60, 200)  # words of a chunk
 DEPTH, HELD, ROUGE = 10, 0.5, 0.7

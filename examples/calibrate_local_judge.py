@@ -36,8 +36,8 @@ from karat.judges.local import LocalJudge
 from karat.judges.local.calibration import Model, logistic, logit
 from karat.judges.local.signals import compare
 from karat.judges.verdicts import Aspect, Sample
-from karat.match.sentences import split
 from karat.statistics.agreement import kappa
+from karat.texts.sentences import split
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DEMO = Path(__file__).parents[1] / "src" / "karat" / "demo"

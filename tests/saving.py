@@ -15,7 +15,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.results import swap
+from karat.storage import folders
 
 if TYPE_CHECKING:
     import karat
@@ -52,7 +52,7 @@ def dies_at(step: int, old: Path, new: Path, place: Path) -> bool:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(die)
-        with swap.replacing(place / "r") as draft:
+        with folders.replacing(place / "r") as draft:
             for path in new.iterdir():
                 (draft / path.name).write_bytes(path.read_bytes())
         os._exit(DONE)
@@ -75,5 +75,5 @@ def forever(folder: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[3] == "aside":
-        swap._exchange = no_exchange
+        folders._exchange = no_exchange
     {"steps": steps, "forever": forever}[sys.argv[1]](Path(sys.argv[2]))

@@ -20,12 +20,12 @@ import polars as pl
 import pytest
 
 import karat
-from karat import data
+from karat.core import data
 from karat.dialects import known_dialects
-from karat.match import known_matchers
-from karat.match.sentences import find_splitter, split
-from karat.match.words import tidy
 from karat.read import source
+from karat.relate.match import known_matchers
+from karat.texts.sentences import find_splitter, split
+from karat.texts.words import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ def untidy(seed: int, dialect: str) -> Records:
         listed = pick.choices(chunks, k=pick.randrange(1, 8))
         golds = pick.choices(chunks, k=pick.randrange(1, 4))
         if strict:
-            listed, golds = _told_apart(listed), _told_apart(golds)
+            listed, golds = _told_separate_calls(listed), _told_separate_calls(golds)
         elif number % 3 == 1:
             listed.insert(1, {"doc": "faq.md", "text": " ", "start": 0, "end": 1})
         gold: list[Any] = [each | {"grade": pick.choice((0, 1, 2, 3))} for each in golds]
@@ -103,7 +103,7 @@ def untidy(seed: int, dialect: str) -> Records:
     return records
 
 
-def _told_apart(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _told_separate_calls(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Keep one chunk of a document, and one of equal texts."""
     by_text = {tidy(pl.Series([each["text"]]), "plain")[0]: each for each in chunks}
     return list({each["doc"]: each for each in by_text.values()}.values())

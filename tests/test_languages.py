@@ -37,7 +37,7 @@ TEXTS = {
 }
 
 
-def test_languages_are_told_apart() -> None:
+def test_languages_are_told_separate_calls() -> None:
     texts = [(text, code) for code, each in TEXTS.items() for text in each]
     found = languages_of([text for text, _ in texts])
     assert [(text, code) for (text, _), code in zip(texts, found, strict=True)] == texts

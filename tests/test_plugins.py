@@ -12,8 +12,8 @@ import pytest
 import karat
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 PLUGIN = '''
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison, compare
-    from karat.data import Gold, Run
+    from karat.core.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
     from karat.evaluation.judging import judge
@@ -34,11 +34,11 @@ _HOME = {
     "Comparison": "karat.comparison.compare",
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
-    "Gold": "karat.data",
+    "Gold": "karat.core.data",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
     "Result": "karat.results.result",
-    "Run": "karat.data",
+    "Run": "karat.core.data",
     "anchor": "karat.labels.anchors",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",

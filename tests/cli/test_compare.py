@@ -13,9 +13,9 @@ import pytest
 
 import karat
 from tests import values
-from tests.test_comparison import KEYS, NEW, OLD
-from tests.test_gates import BETTER, NOISY
-from tests.test_gates import OLD as SIXTY
+from tests.comparison.test_comparison import KEYS, NEW, OLD
+from tests.comparison.test_gates import BETTER, NOISY
+from tests.comparison.test_gates import OLD as SIXTY
 
 if TYPE_CHECKING:
     from tests.conftest import Karat, Save

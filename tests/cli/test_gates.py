@@ -11,7 +11,7 @@ import pytest
 
 import karat
 from tests import values
-from tests.test_gates import BETTER, NOISY, OLD
+from tests.comparison.test_gates import BETTER, NOISY, OLD
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -98,7 +98,7 @@ def test_a_model_is_asked_as_the_options_say(
     server, judge = openai
     fields = ("--option", "temperature=0.25", "--option", "seed=null", "--option", "effort=low")
     limits = ("--attempts", "1", "--timeout", "9", "--call-tokens", "400", "--concurrency", "2")
-    done = cli("score", samples, *_measures(*FOUR), *judge, *fields, *limits, "--apart")
+    done = cli("score", samples, *_measures(*FOUR), *judge, *fields, *limits, "--separate-calls")
     assert done.code == 0, done
     assert len(server.calls) == 5
     body = server.calls[0].body
@@ -128,7 +128,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "openai:m", "--prices", "1,2,3,4"], "1,2,3,4: cannot be read"),
         (["--judge", "openai:m", "--attempts", "0"], "attempts must be at least 1"),
         (["--judge", "openai:m", "--timeout", "0"], "timeout must be above 0"),
-        (["--judge", "local:text", "--apart"], "takes no apart"),
+        (["--judge", "local:text", "--separate-calls"], "takes no separate_calls"),
         (["--judge", "locl"], "did you mean local?"),
         (["--judge", "openai"], "write openai:MODEL"),
         (["--judge", "local:text", "--dry-run"], "asks nobody"),

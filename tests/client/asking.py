@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from karat.client.chat import ChatRequest, Message
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
 from karat.client.run import hold_all
 
@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 KEY = "sk-karat-0123456789abcdef-secret"
-HASTE = Manners(concurrency=4, timeout=30.0, attempts=3, patience=30.0, first_wait=0.001)
+HASTE = RetryPolicy(concurrency=4, timeout=30.0, attempts=3, patience=30.0, first_wait=0.001)
 
 
 def question(text: object = "hello", **more: Any) -> ChatRequest:

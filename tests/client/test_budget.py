@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.client.answers import Answer, Failure, Reason, Usage
-from karat.client.budget import Ledger, Limits
+from karat.client.budget import Budget, Limits
 from karat.client.cache import Cache
 from karat.client.forecast import forecast
 from karat.client.prices import Prices, estimate_prompt, estimate_tokens, load_prices
@@ -34,7 +34,7 @@ def reasons(outcomes: list[Any]) -> Counter[object]:
 
 @pytest.mark.parametrize("limit", [0, 1, 37, 100, 1000])
 def test_calls_stop_exactly_at_the_limit(limit: int) -> None:
-    ledger = Ledger(Limits(max_calls=limit))
+    ledger = Budget(Limits(max_calls=limit))
     with serve() as server:
         outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY)
         assert len(server.calls) == ledger.calls == min(limit, 100)
@@ -46,7 +46,7 @@ def test_calls_stop_exactly_at_the_limit(limit: int) -> None:
 
 
 def test_attempts_count_as_calls() -> None:
-    ledger = Ledger(Limits(max_calls=10))
+    ledger = Budget(Limits(max_calls=10))
     with serve(lambda call: echo(call) if call.number % 2 else error(500)) as server:
         outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY)
         assert len(server.calls) == 10
@@ -56,7 +56,7 @@ def test_attempts_count_as_calls() -> None:
 @pytest.mark.parametrize("usage", [(30, 20), (3, 2), None])
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 100_000])
 def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit: int) -> None:
-    ledger = Ledger(Limits(max_tokens=limit))
+    ledger = Budget(Limits(max_tokens=limit))
     options = {"max_tokens": 40}
     with serve(lambda _: chat("x" * 80, usage=usage)) as server:
         requests = [question(number, options=options) for number in range(100)]
@@ -69,13 +69,13 @@ def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit:
 
 
 def test_cost_stops_at_the_limit_and_what_is_done_is_kept() -> None:
-    ledger = Ledger(Limits(max_cost=0.005), CHEAP)
+    ledger = Budget(Limits(max_cost=0.005), CHEAP)
     with serve(lambda _: chat("{}", usage=(40, 6))) as server, Cache.open(mode="off") as cache:
         outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY, cache=cache)
         assert len(cache) == reasons(outcomes)["answer"]
         assert 49 <= len(cache) <= 50  # each is 0.0001
         assert ledger.cost == pytest.approx(len(cache) * 0.0001)
-        free = Ledger(Limits(max_calls=0))  # what is known needs no budget
+        free = Budget(Limits(max_calls=0))  # what is known needs no budget
         again = ask(server, *HUNDRED, ledger=free, cache=cache)
     assert reasons(again) == reasons(outcomes)
 
@@ -86,7 +86,7 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
         "completion_tokens": 0,
         "prompt_tokens_details": {"cached_tokens": 400_000},
     }
-    ledger = Ledger(prices=Prices(1.0, 1.0, cached=0.5))
+    ledger = Budget(prices=Prices(1.0, 1.0, cached=0.5))
     with serve(lambda _: chat("x", usage=usage)) as server:
         ask(server, question(), ledger=ledger)
     assert ledger.cost == pytest.approx(0.8)
@@ -94,7 +94,7 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
 
 
 def test_the_summary_is_json_and_adds_up() -> None:
-    ledger = Ledger(prices=CHEAP)
+    ledger = Budget(prices=CHEAP)
     with serve(lambda call: error(400) if call.prompt == "3" else echo(call)) as server:
         endpoint = endpoint_of(server)
         endpoint.accepted.answered = True
@@ -105,8 +105,8 @@ def test_the_summary_is_json_and_adds_up() -> None:
     assert (said["prompt_tokens"], said["completion_tokens"]) == (990, 495)
     assert said["cost"] == pytest.approx((990 + 4950) / 1e6)
     assert 0 < said["seconds"]["p50"] <= said["seconds"]["p90"] <= said["seconds"]["p99"]
-    assert Ledger().summary()["seconds"] == {}
-    assert Ledger().cost is None
+    assert Budget().summary()["seconds"] == {}
+    assert Budget().cost is None
 
 
 def test_limits_and_prices_must_make_sense() -> None:
@@ -115,7 +115,7 @@ def test_limits_and_prices_must_make_sense() -> None:
     with pytest.raises(OptionError, match="max_cost"):
         Limits(max_cost=float("nan"))
     with pytest.raises(OptionError, match="needs prices"):
-        Ledger(Limits(max_cost=1.0))
+        Budget(Limits(max_cost=1.0))
     for price in (-1.0, float("inf"), float("nan")):
         with pytest.raises(OptionError, match="a price must be"):
             Prices(price, 1.0)

@@ -14,8 +14,8 @@ from karat.client.answers import Answer, Reason, Usage
 from karat.client.cache import FILE, Cache
 from karat.client.chat import ChatRequest, Message
 from karat.client.endpoint import Endpoint
-from karat.database import cache_folder
 from karat.errors import InputError, KaratError, OptionError, SaveError
+from karat.storage.database import cache_folder
 from tests.client.asking import SCHEMA, ask, question
 from tests.client.server import chat, echo, serve
 

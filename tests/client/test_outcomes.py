@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from karat.client.answers import Answer, Failure, Outcome, Reason
-from karat.client.budget import Ledger
+from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.errors import EndpointError, KaratError
-from karat.judges.model.parse import Unreadable, extract_object
+from karat.judges.llm.parse import Unreadable, extract_object
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, Script, as_json, chat, echo, error, serve
 
@@ -205,7 +205,7 @@ def test_patience_ends(wait: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("late", [Reaction(hang=True), Reaction(PLAIN, trickle=0.02)])
 def test_an_answer_that_takes_too_long_is_a_timeout(late: Reaction) -> None:
-    ledger = Ledger()
+    ledger = Budget()
     with serve(lambda _: late) as server:
         manners = replace(HASTE, timeout=0.3, attempts=2)
         [slow] = ask(server, question(), manners=manners, ledger=ledger)
@@ -243,7 +243,7 @@ def test_more_bytes_than_any_answer_has_are_not_read() -> None:
     ],
 )
 def test_tokens_are_those_reported_or_a_guess(usage: Any, reported: bool) -> None:
-    ledger = Ledger()
+    ledger = Budget()
     with serve(lambda _: chat(GOOD, usage=usage)) as server:
         used = answer(ask(server, question(), ledger=ledger)[0]).usage
     assert used.estimated is not reported
@@ -305,7 +305,7 @@ def test_a_server_that_is_gone_later_is_a_failure() -> None:
 
 
 def test_a_server_that_dies_fails_what_is_left_and_soon_without_asking() -> None:
-    manners = Manners(concurrency=2, attempts=2, first_wait=0.001)
+    manners = RetryPolicy(concurrency=2, attempts=2, first_wait=0.001)
     script: Callable[[Call], Reaction] = lambda call: (  # noqa: E731
         echo(call) if call.number < 5 else Reaction(drop=True)
     )
@@ -331,7 +331,7 @@ def test_a_mixed_lot_ends_whole_and_the_totals_add_up() -> None:
         seen.add(call.prompt)
         return kinds[number % len(kinds)]
 
-    ledger = Ledger()
+    ledger = Budget()
     requests = [question(number) for number in range(1, 301)]
     with serve(script) as server:
         outcomes = ask(

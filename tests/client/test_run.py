@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from karat.client.answers import Answer, Failure
-from karat.client.budget import Ledger
+from karat.client.budget import Budget
 from karat.client.cache import FILE, Cache
 from karat.client.run import OPEN, Ask, Talk, hold_all
 from tests.client.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
@@ -145,7 +145,7 @@ def test_answers_are_in_the_order_of_the_requests() -> None:
 
 
 def test_the_same_request_is_sent_once() -> None:
-    ledger = Ledger()
+    ledger = Budget()
     requests = [question(number % 10, schema=SCHEMA) for number in range(100)]
     with serve() as server:
         outcomes = ask(server, *requests, ledger=ledger)
@@ -154,7 +154,7 @@ def test_the_same_request_is_sent_once() -> None:
     assert (ledger.requests, ledger.answered, ledger.repeated) == (100, 10, 90)
 
 
-def test_votes_are_asked_separately_and_kept_apart() -> None:
+def test_votes_are_asked_separately_and_kept_separate_calls() -> None:
     with serve(lambda call: chat(str(call.number))) as server, Cache.open(mode="off") as cache:
         votes = [question(vote=number) for number in range(5)]
         first = ask(server, *votes, cache=cache)
@@ -198,7 +198,7 @@ def test_it_works_inside_a_running_loop() -> None:
 
 
 def test_what_failed_is_not_asked_for_again_by_the_same_job() -> None:
-    ledger = Ledger()
+    ledger = Budget()
     with serve(lambda _: error(400, "no")) as server:
         endpoint = endpoint_of(server)
         endpoint.accepted.answered = True

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.budget import Ledger
+from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.client.endpoint import DEFAULT_URL, Endpoint, Secret
 from karat.errors import EndpointError, KaratError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
@@ -42,7 +42,7 @@ def test_no_leak_of_a_server_gets_any_further(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ledger = Ledger()
+    ledger = Budget()
     with serve(leak) as server, Cache.open(tmp_path) as cache:
         endpoint = endpoint_of(server)
         endpoint.accepted.answered = True
@@ -215,4 +215,4 @@ def test_a_model_must_be_named() -> None:
 @pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout", "patience", "first_wait"])
 def test_manners_must_make_sense(name: str) -> None:
     with pytest.raises(OptionError, match=name):
-        Manners(**{name: 0})
+        RetryPolicy(**{name: 0})

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat.data import Run
+from karat.core.data import Run
 from karat.dialects.selection import select_best
 from karat.tuning import (
     convex_combination,

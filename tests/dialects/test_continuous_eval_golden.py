@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import karat
-from karat.bounds import bounds
+from karat.results.bounds import bounds
 from tests.dialects import continuous_eval_peer as peer
 from tests.strategies import by_measure
 

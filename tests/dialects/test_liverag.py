@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import karat
-from karat.match.ids import IdDrawing
-from karat.match.matcher import Material
+from karat.relate.match.ids import BoundIds
+from karat.relate.match.matcher import MatchContext
 from karat.report.liverag import tables
 from tests.dialects.golden import cases, same
 
@@ -101,5 +101,5 @@ def test_the_script_on_files() -> None:
 )
 def test_ids(case: Any) -> None:
     rows = pl.DataFrame({"query": ["q"], "doc": [case["inputs"]["chunk_id"]]})
-    run, _ = IdDrawing(karat.load_gold({"q": ["d"]}), Material(run_ids="uuid")).rows(rows)
+    run, _ = BoundIds(karat.load_gold({"q": ["d"]}), MatchContext(run_ids="uuid")).rows(rows)
     assert run["doc"].to_list() == [case["expected"]]

@@ -15,7 +15,7 @@ import pytest
 import pytrec_eval
 
 import karat
-from karat.dialects import ask, speak
+from karat.dialects import ask, resolve_measures
 from karat.errors import MeasureError
 from tests.strategies import by_measure, random_scored
 
@@ -178,7 +178,7 @@ def test_version_10(seed: int, level: int) -> None:
         (name, query)
         for name, formula in VERSION_10.items()
         for query, scores in run.items()
-        if values[str(speak(name, "trec_eval", level)[0])][query]
+        if values[str(resolve_measures(name, "trec_eval", level)[0])][query]
         != pytest.approx(
             formula(ranked(scores, gold[query]), list(gold[query].values()), level),
             rel=1e-12,

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat import database
 from karat.embeddings import EmbeddingError, cache_folder, cached, find_embedder
 from karat.embeddings.cache import BATCH, FILE, CachedEmbedder
 from karat.errors import InputError, SaveError
+from karat.storage import database
 from tests.embeddings.counting import Counting
 
 if TYPE_CHECKING:

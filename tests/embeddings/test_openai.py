@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.embeddings import EmbeddingError, EndpointError, cached, find_embedder
 from karat.embeddings.openai import openai_embedder
 from karat.errors import OptionError
@@ -38,7 +38,7 @@ def client(server: Server, **manners: float) -> Embedder:
     options: dict[str, Any] = {"attempts": 3, "concurrency": 1, "timeout": 20.0}
     options |= {"first_wait": 0.001, "patience": 0.05} | manners
     return openai_embedder(
-        "embed-small", base_url=server.url, api_key=KEY, manners=Manners(**options)
+        "embed-small", base_url=server.url, api_key=KEY, manners=RetryPolicy(**options)
     )
 
 
@@ -161,7 +161,7 @@ def test_what_the_server_calls_an_embedding_is_checked(embedding: object, server
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    manners = Manners(attempts=2, first_wait=0.001)
+    manners = RetryPolicy(attempts=2, first_wait=0.001)
     url = f"http://127.0.0.1:{port}"
     embedder = openai_embedder("m", base_url=url, api_key=KEY, manners=manners)
     with pytest.raises(EndpointError, match="no connection, in 2 attempts") as caught:
@@ -255,7 +255,7 @@ def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
         handler.reply(401, b"no")
 
     server.answers.extend([busy, refused])
-    manners = Manners(concurrency=2)
+    manners = RetryPolicy(concurrency=2)
     embedder = openai_embedder("m", base_url=server.url, api_key=KEY, manners=manners)
     with pytest.raises(EndpointError) as caught:
         embedder.embed([f"a{n}" for n in range(65)])

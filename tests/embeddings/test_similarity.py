@@ -15,7 +15,7 @@ from karat.embeddings import cosine, find_embedder, similarity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.embeddings import Vectors
 
 

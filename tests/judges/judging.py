@@ -6,9 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from karat.judges.llm.listing import distinct
+from karat.judges.llm.llm import LLMJudge
 from karat.judges.local.entities import plain_form
-from karat.judges.model.listing import distinct
-from karat.judges.model.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
 from tests.client.asking import HASTE, KEY
 from tests.judges.model import grade, mentions, supports, words

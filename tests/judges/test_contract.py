@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.judges.model.contract import (
+from karat.judges.llm.contract import (
     LEFT_OUT,
     NO_FIELD,
     NO_ID,
@@ -24,7 +24,7 @@ from karat.judges.model.contract import (
     read_answer,
     schema,
 )
-from karat.judges.model.dossier import open_dossier
+from karat.judges.llm.dossier import open_dossier
 from karat.judges.verdicts import ASPECTS, Sample, Verdict
 
 CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")

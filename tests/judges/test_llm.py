@@ -64,7 +64,7 @@ def test_only_what_is_asked_for_is_asked(aspect: Any) -> None:
 
 def test_apart_gives_each_aspect_a_call() -> None:
     with serve(well) as server:
-        [judged] = judge_of(server, apart=True).judge([sample()], ALL)
+        [judged] = judge_of(server, separate_calls=True).judge([sample()], ALL)
         assert len(server.calls) == 5
     assert judged == expect(sample())
 

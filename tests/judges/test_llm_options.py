@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.client.budget import Ledger, Limits
+from karat.client.budget import Budget, Limits
 from karat.client.cache import Cache
 from karat.client.prices import Prices
 from karat.errors import OptionError
 from karat.judges.find import find_judge
-from karat.judges.model.llm import LLMJudge
+from karat.judges.llm.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Verdict
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, chat, error, serve
@@ -158,7 +158,7 @@ def test_units_that_are_never_listed_fail_as_a_whole(script: Any) -> None:
 def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
     samples = [sample(number) for number in range(10)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Ledger(Limits(max_calls=8))
+        ledger = Budget(Limits(max_calls=8))
         judge = judge_of(server, cache=cache, ledger=ledger)
         judged = judge.judge(samples, ALL)
         assert len(server.calls) == 8
@@ -173,11 +173,11 @@ def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
         assert rest.about()["stored"] == 8
 
 
-@pytest.mark.parametrize("more", [{}, {"votes": 3}, {"apart": True}, {"decompose": True}])
+@pytest.mark.parametrize("more", [{}, {"votes": 3}, {"separate_calls": True}, {"decompose": True}])
 def test_a_dry_run_says_what_is_asked_then(more: Any, tmp_path: Path) -> None:
     samples = [sample(number, TEXTS[: number % 6]) for number in range(12)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Ledger(prices=Prices(1.0, 2.0))
+        ledger = Budget(prices=Prices(1.0, 2.0))
         judge = judge_of(server, cache=cache, ledger=ledger, **more)
         forecast = judge.dry_run(samples, ALL)
         assert not server.calls
@@ -245,7 +245,7 @@ def test_answers_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
 def test_progress_is_told_in_samples() -> None:
     seen: list[Progress] = []
     with serve(well) as server:
-        ledger = Ledger(prices=Prices(1.0, 1.0))
+        ledger = Budget(prices=Prices(1.0, 1.0))
         judge_of(server, ledger=ledger).judge([sample(n) for n in range(40)], ALL, seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)
@@ -266,7 +266,7 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
 
 
 def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.model.llm.BATCH", 7)
+    monkeypatch.setattr("karat.judges.llm.llm.BATCH", 7)
     samples = [sample(number) for number in range(20)]
     with serve(well) as server:
         judge = judge_of(server)

@@ -23,7 +23,7 @@ JOB = f"""
 import sys
 from dataclasses import replace
 from karat.client.cache import Cache
-from karat.judges.model.llm import LLMJudge
+from karat.judges.llm.llm import LLMJudge
 from tests.client.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples

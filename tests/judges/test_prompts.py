@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from karat.client.prices import estimate_tokens
 from karat.errors import InputError
-from karat.judges.model.asks import Writer, plan
-from karat.judges.model.dossier import cut_text, open_dossier
-from karat.judges.model.fence import Fence, plain_digits, ranges, tame
-from karat.judges.model.llm import LLMJudge
-from karat.judges.model.templates import NAMES, load_prompts
+from karat.judges.llm.asks import Writer, plan
+from karat.judges.llm.dossier import cut_text, open_dossier
+from karat.judges.llm.fence import Fence, plain_digits, ranges, tame
+from karat.judges.llm.llm import LLMJudge
+from karat.judges.llm.templates import NAMES, load_prompts
 from karat.judges.verdicts import ASPECTS, GRADES, Sample
 from tests.client.asking import HASTE
 from tests.client.server import Call, Reaction, chat, serve
@@ -173,7 +173,7 @@ def test_calls_about_the_same_chunks_begin_alike() -> None:
         sample("Brasília is a city.", "Ferries are boats."), 1000, claims=["a"], entities=["b"]
     )
     writer = Writer(load_prompts())
-    asks = plan(one, ["relevance", "claims", "entities"], 1000, apart=True)
+    asks = plan(one, ["relevance", "claims", "entities"], 1000, separate_calls=True)
     first, second, third = (writer.ruling(ask, one) for ask in asks)
     data = first.messages[1].content.partition("\nTask:")[0]
     assert "Ferries are boats." in data

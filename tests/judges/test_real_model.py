@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from karat.client.answers import Answer, Failure, Outcome, Reason
-from karat.client.budget import Ledger
+from karat.client.budget import Budget
 from karat.client.cache import Cache
 from karat.client.chat import ChatRequest, Message
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
 from karat.client.prices import estimate_prompt
 from karat.errors import EndpointError
-from karat.judges.model.llm import LLMJudge
-from karat.judges.model.parse import extract_object
+from karat.judges.llm.llm import LLMJudge
+from karat.judges.llm.parse import extract_object
 from karat.judges.verdicts import Sample
 from tests.client.asking import ask_all
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 KEY = "sk-real-model-0123456789"
-MANNERS = Manners(concurrency=2, timeout=300.0)
+MANNERS = RetryPolicy(concurrency=2, timeout=300.0)
 # one thread: more of them spin while they wait for each other, which stops a busy machine
 SERVER = """
 import sys
@@ -119,7 +119,7 @@ def ask(url: str, *requests: ChatRequest, key: str = KEY, **more: Any) -> list[O
 
 def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> None:
     requests = [question(*sample, schema=SCHEMA) for sample in SAMPLES]
-    ledger = Ledger()
+    ledger = Budget()
     with Cache.open(tmp_path) as cache:
         outcomes = ask(url, *requests, cache=cache, ledger=ledger)
     for outcome in outcomes:
@@ -136,7 +136,7 @@ def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> No
     guessed = sum(map(estimate_prompt, requests))
     assert guessed / 2 < ledger.prompt_tokens < guessed * 2
 
-    again = Ledger()
+    again = Budget()
     with Cache.open(tmp_path) as cache:
         known = ask(url, *requests, cache=cache, ledger=again)
     assert again.calls == 0
@@ -162,7 +162,7 @@ def test_an_answer_that_is_cut_off_is_a_failure_with_what_there_was(url: str) ->
 
 
 def test_a_request_that_does_not_fit_is_too_long(url: str) -> None:
-    ledger = Ledger()
+    ledger = Budget()
     [outcome] = ask(url, question("What?", "word " * 9000, schema=SCHEMA), ledger=ledger)
     assert isinstance(outcome, Failure)
     assert outcome.reason is Reason.TOO_LONG

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from karat.data import Gold
+    from karat.core.data import Gold
     from tests.conftest import Save
 
 RETRIEVED: dict[str, Callable[[list[str]], list[Any]]] = {

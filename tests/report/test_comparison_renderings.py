@@ -19,7 +19,7 @@ from karat.report.gate import lines, summary
 from karat.report.junit import junit
 from karat.report.layout import Grid
 from tests import values
-from tests.test_comparison import NEW, ODD, OLD
+from tests.comparison.test_comparison import NEW, ODD, OLD
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.statistics.intervals import Interval
 
     Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]

@@ -20,7 +20,7 @@ from tests.statistics.scores import CHANGES, UNBOUNDED, VALUES, limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 LEAST = 0.93
 QUERIES = (2, 3, 5, 10, 20, 50, 300, 1_001, 5_000)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from karat.aggregate import aggregate
 from karat.errors import InputError, OptionError
 from karat.measures import parse
+from karat.measures.aggregate import aggregate
 from karat.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
 from tests.statistics.scores import columns, limits
 

@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from karat.aggregate import aggregate
 from karat.errors import InputError, OptionError
 from karat.measures import parse
+from karat.measures.aggregate import aggregate
 from karat.statistics.intervals import METHOD
 from karat.statistics.paired import effect_size, paired
 from karat.statistics.significance import (

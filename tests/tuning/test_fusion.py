@@ -15,7 +15,7 @@ from karat.errors import KaratError, OptionError
 from karat.tuning import Pool, convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
 
 if TYPE_CHECKING:
-    from karat.data import Run
+    from karat.core.data import Run
 
 Scored: TypeAlias = dict[str, dict[str, float]]
 Fused: TypeAlias = dict[str, dict[str, float]]

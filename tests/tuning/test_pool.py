@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.data import Run
+from karat.core.data import Run
 from karat.errors import InputError, OptionError
 from karat.tuning import Pool, reciprocal_rank_fusion
 from tests.strategies import TRICKY_IDS

@@ -81,7 +81,7 @@ def _kind(first: str, second: str) -> str:
     """Tell what the two sides are, from what the first one can be read as."""
     from karat.errors import KaratError  # noqa: PLC0415
     from karat.read import load_gold, load_run  # noqa: PLC0415
-    from karat.results.swap import is_folder  # noqa: PLC0415
+    from karat.storage.folders import is_folder  # noqa: PLC0415
 
     if is_folder(first) and is_folder(second):
         return "systems"

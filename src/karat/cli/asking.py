@@ -23,7 +23,7 @@ FOR_MODELS = (
     "base_url",
     "votes",
     "decompose",
-    "apart",
+    "separate_calls",
     "prompts",
     "options",
     "attempts",
@@ -86,7 +86,10 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--prompts", metavar="DIR", help="Prompts in the place of karat's."),
         click.option("--decompose", is_flag=True, default=None, help="Let the model list claims."),
         click.option(
-            "--apart", is_flag=True, default=None, help="Relevance, claims, entities: a call each."
+            "--separate-calls",
+            is_flag=True,
+            default=None,
+            help="Relevance, claims, entities: a call each.",
         ),
         click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
         click.option(
@@ -203,7 +206,7 @@ class Rehearsal:
 
     def render(self, how: str) -> str:
         """Return what all that was asked would take, as text or as JSON."""
-        from karat.judges.model.rehearsal import total  # noqa: PLC0415
+        from karat.judges.llm.rehearsal import total  # noqa: PLC0415
 
         seen: set[bytes] = set()
         parts: list[Forecast] = [

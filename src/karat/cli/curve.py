@@ -43,7 +43,7 @@ def command(
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     """
-    from karat.dialects import speak  # noqa: PLC0415
+    from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.curve import render  # noqa: PLC0415
     from karat.report.text import with_relation  # noqa: PLC0415
@@ -54,12 +54,12 @@ def command(
     targets = [_target(text) for text in reach]
     choices |= asking.take(choices)
     files, gold = options.paths(runs, gold)
-    bases = speak(measures or ["recall", "P"], choices["dialect"], choices["rel"])
+    bases = resolve_measures(measures or ["recall", "P"], choices["dialect"], choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
     needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
     named = [name for name, _ in targets]
     if named:
-        needed += map(at_cutoff, speak(named, choices["dialect"], choices["rel"]))
+        needed += map(at_cutoff, resolve_measures(named, choices["dialect"], choices["rel"]))
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):

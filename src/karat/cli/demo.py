@@ -29,7 +29,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
-    from karat.results.ownership import refuse_foreign  # noqa: PLC0415
+    from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)
@@ -102,7 +102,7 @@ def _report(result: Result, wanted: str | None) -> str:
 
 def _copy(folder: Path, target: Path) -> None:
     """Copy the files; the folder may have its own of these names, which must not be lost."""
-    from karat.results.store import write_bytes  # noqa: PLC0415
+    from karat.storage.files import write_bytes  # noqa: PLC0415
 
     try:
         target.mkdir(parents=True, exist_ok=True)

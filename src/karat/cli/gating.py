@@ -141,8 +141,7 @@ class Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
         from karat.gates.requirements import parse_requirement  # noqa: PLC0415
         from karat.results.loaded import load  # noqa: PLC0415
-        from karat.results.ownership import refuse_foreign  # noqa: PLC0415
-        from karat.results.swap import is_folder  # noqa: PLC0415
+        from karat.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
         texts, folder = choices.pop("require"), choices.pop("baseline")
         update, telling = choices.pop("update_baseline"), Telling.take(choices)

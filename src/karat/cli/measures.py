@@ -40,7 +40,7 @@ def command(name: str | None, how: str, *, relations: bool) -> None:
 
 
 def _relations(name: str | None, how: str) -> str:
-    from karat.match import find_matcher, known_matchers  # noqa: PLC0415
+    from karat.relate.match import find_matcher, known_matchers  # noqa: PLC0415
     from karat.report.layout import Grid  # noqa: PLC0415
     from karat.report.text import terminal  # noqa: PLC0415
 

@@ -214,7 +214,7 @@ def write(text: str, output: str | None) -> None:
     if output in (None, "-"):
         _print(text)
         return
-    from karat.results.store import write_text  # noqa: PLC0415
+    from karat.storage.files import write_text  # noqa: PLC0415
 
     write_text(output, text)
 

@@ -106,7 +106,7 @@ def _default() -> str:
 
 
 def _require_folder(path: str) -> None:
-    from karat.results.swap import is_folder  # noqa: PLC0415
+    from karat.storage.folders import is_folder  # noqa: PLC0415
 
     if not is_folder(path):
         raise InputError(

@@ -76,12 +76,12 @@ def command(
     files then have the same gold for the same queries.
     A measure without a value for any query is exit code 3, and standard error says why.
     """
-    from karat.dialects import speak  # noqa: PLC0415
+    from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
-    from karat.results.ownership import refuse_foreign  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
+    from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)  # before a judge is paid
@@ -90,7 +90,7 @@ def command(
     files, gold = options.paths(runs, gold)
     named: list[str | Measure] = [*(measures or DEFAULTS)]
     if gates.measures:  # a requirement names one measure, never a list
-        named += speak(gates.measures, choices["dialect"])
+        named += resolve_measures(gates.measures, choices["dialect"])
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
         result = evaluate(

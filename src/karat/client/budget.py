@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Budget:
     """Counts calls, tokens, cost and time; says when there is no room for another call.
 
     A call that is under way counts with what such calls have used so far, so that a limit is

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Self
 
 from karat.client.answers import Answer, Usage
-from karat.database import Database, cache_folder
 from karat.errors import choose
+from karat.storage.database import Database, cache_folder
 
 FILE = "answers.sqlite"
 LAYOUT = 1

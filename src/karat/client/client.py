@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from karat.client.answers import PASSING, Answer, Failure, Outcome, Reason, Reply, read_reply
-from karat.client.budget import Ledger, guess_usage
+from karat.client.budget import Budget, guess_usage
 from karat.client.complaint import Complaint
 from karat.client.pacing import Pacer
 from karat.client.wire import Wire
@@ -30,7 +30,7 @@ HOPELESS = 10  # requests that fail in a row, at least, before the rest is not s
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
+class RetryPolicy:
     """How hard and how patiently a server is asked."""
 
     concurrency: int = 16
@@ -65,8 +65,8 @@ class Client:
     """Asks one endpoint; open it with `async with`, in the loop that uses it."""
 
     endpoint: Endpoint
-    ledger: Ledger
-    manners: Manners
+    ledger: Budget
+    manners: RetryPolicy
     rng: np.random.Generator
     _pacer: Pacer = field(init=False)
     _wire: Wire | None = field(init=False, repr=False, default=None)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from karat.client.answers import Answer, Failure, Outcome
-from karat.client.budget import Ledger
+from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.client import Client, Manners
+from karat.client.client import Client, RetryPolicy
 from karat.errors import SaveError
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def hold_all(
     endpoint: Endpoint,
     *,
     cache: Cache | None = None,
-    ledger: Ledger | None = None,
-    manners: Manners | None = None,
+    ledger: Budget | None = None,
+    manners: RetryPolicy | None = None,
     rng: np.random.Generator | None = None,
     progress: Report | None = None,
 ) -> list[T]:
@@ -55,8 +55,8 @@ def hold_all(
     """
     with contextlib.nullcontext(cache) if cache is not None else Cache.open(mode="off") as store:
         store.get([b""])  # a file that cannot be read is told of before anything is asked
-        ledger = ledger if ledger is not None else Ledger()
-        client = Client(endpoint, ledger, manners or Manners(), rng or np.random.default_rng(0))
+        ledger = ledger if ledger is not None else Budget()
+        client = Client(endpoint, ledger, manners or RetryPolicy(), rng or np.random.default_rng(0))
         job = Job(client, store)
         results: dict[int, T] = {}
         _in_own_thread(job.run(talks, results), job.news, progress)
@@ -67,14 +67,14 @@ def ask_all(
     requests: Iterable[Request],
     endpoint: Endpoint,
     *,
-    manners: Manners,
+    manners: RetryPolicy,
     refuse: Callable[[Failure], Exception],
 ) -> list[Answer]:
     """Ask all requests and return their answers, in their order; nothing is remembered.
 
     The first that fails ends it, with the error that `refuse` makes of the failure.
     """
-    client = Client(endpoint, Ledger(), manners, np.random.default_rng(0))
+    client = Client(endpoint, Budget(), manners, np.random.default_rng(0))
     answers: dict[int, Answer] = {}
 
     async def ask(number: int, request: Request) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.align import Policy, align
-from karat.data import Gold
+from karat.align.align import align
+from karat.core.data import Gold
+from karat.core.policy import Policy
 from karat.errors import AlignError, OptionError, choose
 from karat.findings import EXAMPLES, Finding
 from karat.read import load_gold, load_run
@@ -24,7 +25,7 @@ from karat.statistics.rankings import in_common, kendall_tau, rbo, tau_ap_symmet
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
-    from karat.data import Run
+    from karat.core.data import Run
     from karat.measures import Measure
 
 Row: TypeAlias = dict[str, Any]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.aggregate import aggregate
 from karat.comparison.contrasts import (
     ROWS,
     Pair,
@@ -27,6 +26,7 @@ from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
 from karat.dialects import meant
 from karat.errors import MeasureError, OptionError, choose, nearest
+from karat.measures.aggregate import aggregate
 from karat.statistics.quantity import check_draws, check_share
 
 if TYPE_CHECKING:

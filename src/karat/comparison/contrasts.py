@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.aggregate import aggregate
 from karat.errors import OptionError, choose
+from karat.measures.aggregate import aggregate
 from karat.statistics.intervals import binary
 from karat.statistics.paired import Paired, paired
 from karat.statistics.several import adjust, tukey
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from karat.comparison.pairing import Pairing
-    from karat.data import Bools, Floats
+    from karat.core.data import Bools, Floats
     from karat.measures import Measure
 
 Row: TypeAlias = dict[str, Any]

@@ -14,9 +14,9 @@ from karat.findings import Finding, merge_findings
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
-    from karat.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
+    from karat.core.relation import Relation
     from karat.measures import Measure
-    from karat.relation import Relation
     from karat.results.result import Result
 
 BETWEEN = ("unpaired-query", "other-gold", "other-choice")  # findings about two systems
@@ -24,7 +24,16 @@ LISTED = 10  # queries that a finding names
 ONE_SIDED = "query that only the baseline or only this system has: left out of the comparison"
 NO_VALUE = "query with a value for only one of the baseline and this system: left out"
 # what changes the verdicts of a judge of the same name
-ASKED = ("endpoint", "prompts", "options", "votes", "decompose", "apart", "version", "entities")
+ASKED = (
+    "endpoint",
+    "prompts",
+    "options",
+    "votes",
+    "decompose",
+    "separate_calls",
+    "version",
+    "entities",
+)
 OTHER_GOLD = "query with another gold than for the baseline: that makes a difference of its own"
 
 

@@ -27,7 +27,7 @@ from karat.statistics.quantity import Quantity, check_share
 
 if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.findings import Finding
     from karat.measures import Measure
 

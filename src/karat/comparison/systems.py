@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.dialects import ask, dialect, speak
+from karat.dialects import ask, dialect, resolve_measures
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.measures import DEFAULTS
@@ -18,7 +18,7 @@ from karat.read import is_several
 from karat.read.source import Source
 from karat.results.loaded import load
 from karat.results.result import Result
-from karat.results.swap import is_folder
+from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
     from karat.findings import Finding
@@ -105,7 +105,7 @@ def gather(
     speaks = dialect((as_first | chosen).get("dialect", "karat"))
     if measures is None:
         names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
-        wanted = speak(names, speaks, rel)
+        wanted = resolve_measures(names, speaks, rel)
     else:
         wanted = ask(measures, speaks, rel)
     found, spelled = [], []

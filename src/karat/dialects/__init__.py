@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
-from karat.match import find_matcher
 from karat.measures import Measure, expand, parse
+from karat.relate.match import find_matcher
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -32,14 +32,14 @@ def known_dialects() -> dict[str, Dialect]:
     return dict(sorted(DIALECTS.items(), key=lambda entry: (entry[0] != "karat", entry[0])))
 
 
-def speak(
+def resolve_measures(
     measures: Iterable[str | Measure] | str | Measure,
     name: str | Dialect,
     rel: float | None = None,
 ) -> tuple[Measure, ...]:
     """Parse measures, each once, at a relevance level, with the formulas of a dialect.
 
-    >>> [str(measure) for measure in speak(["recall@1,5", "map"], "autorag")]
+    >>> [str(measure) for measure in resolve_measures(["recall@1,5", "map"], "autorag")]
     ['recall@1', 'recall@5', 'AP']
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
@@ -56,10 +56,11 @@ def speak(
 def meant(name: str, measures: Iterable[Measure], speaks: str) -> list[Measure]:
     """Return which of these measures a name means: itself, or else at another relevance level.
 
-    >>> [str(each) for each in meant("recall@5", speak(["recall@5", "P@5"], "karat", 2), "karat")]
+    >>> measures = resolve_measures(["recall@5", "P@5"], "karat", 2)
+    >>> [str(each) for each in meant("recall@5", measures, "karat")]
     ['recall(rel=2)@5']
     """
-    (wanted,) = speak(name, speaks)
+    (wanted,) = resolve_measures(name, speaks)
     known = list(measures)
     if wanted in known:
         return [wanted]
@@ -73,7 +74,7 @@ def ask(
 ) -> tuple[Measure, ...]:
     """Parse measures that somebody asks for, where a dialect has names for lists of them.
 
-    In a result, and wherever one measure is meant, `speak` knows its name.
+    In a result, and wherever one measure is meant, `resolve_measures` knows its name.
 
     >>> [str(measure) for measure in ask("success", "trec_eval")]
     ['success@1', 'success@5', 'success@10']
@@ -82,7 +83,7 @@ def ask(
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
     speaks = dialect(name)
-    return speak([one for each in given for one in speaks.listed(each)], speaks, rel)
+    return resolve_measures([one for each in given for one in speaks.listed(each)], speaks, rel)
 
 
 def _spoken(measure: str | Measure, speaks: Dialect, rel: float | None) -> Measure:
@@ -105,4 +106,4 @@ def _load() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Dialect", "ask", "dialect", "known_dialects", "meant", "speak"]
+__all__ = ["Dialect", "ask", "dialect", "known_dialects", "meant", "resolve_measures"]

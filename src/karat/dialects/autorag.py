@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy, positions
+from karat.align.align import positions
+from karat.core.policy import Policy
+from karat.core.relation import ANY_GAIN
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
@@ -31,11 +33,10 @@ from karat.measures.measure import Divisor, Ideal, Limit, Terms
 from karat.measures.ndcg import NDCG
 from karat.measures.precision import Precision
 from karat.measures.reciprocal_rank import ReciprocalRank
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Ints
-    from karat.relation import Relation
+    from karat.core.data import Ints
+    from karat.core.relation import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

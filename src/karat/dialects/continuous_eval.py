@@ -13,8 +13,8 @@ Quirks that the dialect keeps:
 - ROUGE-L recall is that of the package rouge 1.0.1: sentences end at every full stop, words are
   unique and keep case and punctuation, and what each gold sentence shares with the retrieved ones
   is united; at least .7 makes chunks a match, at least .8 sentences;
-- sentences are split by NLTK's punkt, whose data has to be installed (see `karat.match.punkt`), and
-  the first of a chunk keeps the spaces before it; naming another splitter leaves the dialect at
+- sentences are split by NLTK's punkt, whose data has to be installed (see `karat.texts.sentences`),
+  and the first of a chunk keeps the spaces before it; naming another splitter leaves the dialect at
   that point.
 
 Where the original stops (its ranked metrics without gold), there is no value. One thing is not
@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy, positions
+from karat.align.align import positions
+from karat.core.policy import Policy
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
@@ -40,8 +41,8 @@ from karat.measures.precision import Precision
 from karat.measures.reciprocal_rank import ReciprocalRank
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats
-    from karat.relation import Hits, Relation
+    from karat.core.data import Bools, Floats
+    from karat.core.relation import Hits, Relation
 
 
 @dataclass(frozen=True, kw_only=True)

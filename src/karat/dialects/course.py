@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from karat.align import Policy
+from karat.core.policy import Policy
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from karat.align import Policy
+from karat.core.policy import Policy
 
 if TYPE_CHECKING:
     from karat.measures.measure import Measure

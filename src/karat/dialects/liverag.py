@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy
+from karat.core.policy import Policy
+from karat.core.relation import ANY_GAIN
 from karat.dialects.autorag import ones_first
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.dialects.ragas import SetF, SetPrecision
@@ -28,11 +29,10 @@ from karat.measures.all_found import AllFound
 from karat.measures.counts import Retrieved
 from karat.measures.measure import Divisor, Limit, Terms
 from karat.measures.ndcg import NDCG
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats
-    from karat.relation import Relation
+    from karat.core.data import Bools, Floats
+    from karat.core.relation import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

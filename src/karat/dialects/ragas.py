@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy
+from karat.core.policy import Policy
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
@@ -23,7 +23,7 @@ from karat.measures.measure import Divisor
 from karat.measures.precision import Precision
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

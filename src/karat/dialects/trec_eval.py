@@ -26,18 +26,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.align import Policy
+from karat.core.policy import Policy
+from karat.core.relation import ANY_GAIN
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.eleven_point import ElevenPoint
 from karat.measures.interpolated_precision import InterpolatedPrecision
 from karat.measures.measure import Terms
 from karat.measures.rbp import RankBiasedPrecision
 from karat.measures.rbp_residual import RankBiasedPrecisionResidual
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.database import cache_folder
 from karat.embeddings.cache import cached
 from karat.embeddings.embedder import (
     Embedder,
@@ -25,6 +24,7 @@ from karat.embeddings.static import static_embedder
 from karat.embeddings.transformers import transformers_embedder
 from karat.embeddings.unread import unread_findings
 from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
+from karat.storage.database import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from karat.database import Database, cache_folder
 from karat.embeddings.embedder import Embedder, TextEmbedder, Vectors
 from karat.errors import EmbeddingError
+from karat.storage.database import Database, cache_folder
 
 FILE = "vectors.sqlite"
 LAYOUT = 1

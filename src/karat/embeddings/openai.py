@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from karat.client.answers import Failure, Reason
-from karat.client.client import Manners
+from karat.client.client import RetryPolicy
 from karat.client.embedding import EmbeddingRequest
 from karat.client.endpoint import Endpoint
 from karat.client.run import ask_all
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karat.client.request import Json
 
 TEXTS, CHARACTERS = 64, 200_000  # the most in one request
-MANNERS = Manners(concurrency=4, attempts=6)
+MANNERS = RetryPolicy(concurrency=4, attempts=6)
 
 FIXES = {
     Reason.TOO_LONG: "a text is too long for this server: max_chars cuts texts",
@@ -36,7 +36,7 @@ def openai_embedder(
     base_url: str | None = None,
     api_key: str | None = None,
     max_chars: int | None = None,
-    manners: Manners = MANNERS,
+    manners: RetryPolicy = MANNERS,
 ) -> TextEmbedder:
     """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
 

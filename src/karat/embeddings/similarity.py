@@ -10,7 +10,7 @@ import numpy as np
 from karat.embeddings.embedder import TextEmbedder
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
     from karat.embeddings.embedder import Embedder, Vectors
 
 TEXTS = 4096  # embedded at once

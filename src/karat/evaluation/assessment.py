@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.engines.stream import TEXT, relate, top_of
+from karat.align.preflight import check_gold
+from karat.engines.local import TEXT, relate, top_of
 from karat.evaluation.ties import tied_scores
 from karat.findings import Finding, merge_findings
-from karat.judges.assess import depth_read, judge_run, verdict_rows
-from karat.match import Matcher, find_matcher
-from karat.match.judged import Judged
-from karat.preflight import check_gold
+from karat.relate.judged.assess import depth_read, judge_run, verdict_rows
+from karat.relate.match import Matcher, find_matcher
+from karat.relate.match.judged import Judged
 from karat.results.result import Result
 
 if TYPE_CHECKING:
-    from karat.align import Policy
-    from karat.data import Gold, RunStream
+    from karat.core.data import Gold, RunStream
+    from karat.core.policy import Policy
+    from karat.core.relation import Relation
     from karat.dialects import Dialect
-    from karat.engines.ahead import ReadAhead
+    from karat.engines.prefetch import Prefetch
     from karat.judges.verdicts import Judge
-    from karat.match.matcher import Material
     from karat.measures import Measure
     from karat.progress import Report
-    from karat.relation import Relation
+    from karat.relate.match.matcher import MatchContext
 
 
 def assess(  # noqa: PLR0917
@@ -35,30 +35,30 @@ def assess(  # noqa: PLR0917
     measures: tuple[Measure, ...],
     speaks: Dialect,
     by: str | Matcher,
-    material: Material,
+    context: MatchContext,
     *,
     judge: Judge | None = None,
-    reading: ReadAhead | None = None,
+    reading: Prefetch | None = None,
     progress: Report | None = None,
     keep: int = 0,
 ) -> Result:
     """Draw every relation of every run, and return what can be measured over them."""
-    material = replace(material, run_ids=speaks.run_ids)
+    context = replace(context, run_ids=speaks.run_ids)
     default = str(find_matcher(by, speaks.relations))
     matchers = find_matchers(by, measures, speaks)
     drawn = _Drawn(gold, measures, speaks.policy, default, keep=keep)
     for name, matcher in matchers.items():
         if not isinstance(matcher, Judged):
-            drawn.by_rule(name, matcher, streams, material, reading, progress)
+            drawn.by_rule(name, matcher, streams, context, reading, progress)
             reading = None
     if reading is not None:
         reading.close()
     judged = {name: each for name, each in matchers.items() if isinstance(each, Judged)}
     if judge is not None and judged:
         for stream in streams:
-            drawn.by_judge(judge, judged, stream, material, progress)
+            drawn.by_judge(judge, judged, stream, context, progress)
     abouts = {stream.name: stream.about() for stream in streams}
-    ids = speaks.run_ids if material.ids == "identity" else material.ids
+    ids = speaks.run_ids if context.ids == "identity" else context.ids
     return Result(
         relations=drawn.relations,
         measures=measures,
@@ -99,26 +99,26 @@ class _Drawn:
         name: str,
         matcher: Matcher,
         streams: list[RunStream],
-        material: Material,
-        reading: ReadAhead | None,
+        context: MatchContext,
+        reading: Prefetch | None,
         progress: Report | None,
     ) -> None:
         """Draw a relation of every run by comparing units and items."""
-        drawing = matcher.against(self.gold, material)
+        bound = matcher.bind(self.gold, context)
         levels = {
             str(measure): measure.level() for measure in self._over(name) if measure.needs_relevant
         }
-        news = [*drawing.gold.findings, *check_gold(drawing.gold, self.policy, levels)]
+        news = [*bound.gold.findings, *check_gold(bound.gold, self.policy, levels)]
         news += matcher.findings()
         for stream in streams:
             keep = 0 if stream.name in self.listed else self.keep
             related = relate(
-                stream, drawing, self.policy, reading=reading, progress=progress, keep=keep
+                stream, bound, self.policy, reading=reading, progress=progress, keep=keep
             )
             reading = None
             self.relations[stream.name, name] = related.relation
             if related.listed is not None:
-                self.listed[stream.name] = _with_texts(related.listed, material.corpus)
+                self.listed[stream.name] = _with_texts(related.listed, context.corpus)
             if related.ties is not None:
                 mine = [each for each in self.measures if (each.relation or self.default) == name]
                 news += tied_scores(related.relation, related.ties, mine, stream.name)
@@ -131,13 +131,13 @@ class _Drawn:
         judge: Judge,
         matchers: Mapping[str, Matcher],
         stream: RunStream,
-        material: Material,
+        context: MatchContext,
         progress: Report | None,
     ) -> None:
         """Draw relations of a run from the verdicts of a judge, who is asked once."""
         run = stream.collect()
         depths = {name: depth_read(self._over(name), each) for name, each in matchers.items()}
-        how = (self.policy, material.corpus, progress, depths)
+        how = (self.policy, context.corpus, progress, depths)
         seen = judge_run(run, self.gold, judge, matchers, *how)
         for name, pair in seen.relations.items():
             self.relations[stream.name, name] = pair.strict

@@ -6,29 +6,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from karat.align.preflight import only_ids
+from karat.core.timing import in_units
 from karat.dialects import Dialect, ask
 from karat.dialects import dialect as find_dialect
 from karat.errors import NO_COLUMN, OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import asked_at, find_judge
-from karat.match.judged import Judged
-from karat.match.matcher import Material
 from karat.measures import DEFAULTS, Measure
-from karat.preflight import only_ids
 from karat.read.corpus import load_corpus
+from karat.relate.match.judged import Judged
+from karat.relate.match.matcher import MatchContext
 from karat.results.store import Input
-from karat.timing import in_units
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from karat.align import Missing, Policy
-    from karat.data import RunStream
+    from karat.core.data import RunStream
+    from karat.core.normalisers import Normaliser
+    from karat.core.policy import Missing, Policy
     from karat.findings import Finding
-    from karat.match import Matcher
-    from karat.normalisers import Normaliser
     from karat.progress import Report
+    from karat.relate.match import Matcher
     from karat.results.result import Result
 
 
@@ -67,7 +67,7 @@ def evaluate(
     `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
     documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
     says so in the findings. `dialect` and `missing` decide what tools decide differently; see
-    `karat.align.Policy`.
+    `karat.core.policy.Policy`.
 
     `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), or texts:
     `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists
@@ -116,7 +116,7 @@ def evaluate(
         wanted,
         replace(speaks, policy=_with_missing(speaks.policy, missing)),
         "ids" if by is None else by,
-        Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
         judge=judges,
         reading=reading,
         progress=progress,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import Gold, Run, RunStream
-from karat.engines.ahead import ReadAhead
+from karat.core.data import Gold, Run, RunStream
+from karat.engines.prefetch import Prefetch
 from karat.errors import InputError
 from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
@@ -21,7 +21,7 @@ from karat.read.source import Source
 from karat.results.store import Input
 
 if TYPE_CHECKING:
-    from karat.data import NamedBy
+    from karat.core.data import NamedBy
 
 
 def load_inputs(
@@ -33,7 +33,7 @@ def load_inputs(
     skip_bad: bool,
     texts: bool,
     unlabelled: bool = False,
-) -> tuple[list[RunStream], Gold, list[Input], ReadAhead | None]:
+) -> tuple[list[RunStream], Gold, list[Input], Prefetch | None]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
     With `unlabelled` the records need no gold; what they say about the queries is kept.
@@ -50,7 +50,7 @@ def load_inputs(
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
-    reading = ReadAhead(streams[0].batches())
+    reading = Prefetch(streams[0].batches())
     try:
         loaded = load_gold(gold, format=gold_format, **how)
     except BaseException:

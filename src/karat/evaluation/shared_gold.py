@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.data import FACTS, Gold
+from karat.core.data import FACTS, Gold
+from karat.core.timing import TIMED
 from karat.errors import AlignError
 from karat.findings import merge_findings
 from karat.read.parts import join_about
-from karat.timing import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

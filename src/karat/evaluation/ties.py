@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.aggregate import aggregate
-from karat.bounds import tie_bounds
 from karat.findings import EXAMPLES, Finding
+from karat.measures.aggregate import aggregate
+from karat.results.bounds import tie_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.align import Ties
+    from karat.align.align import Ties
+    from karat.core.relation import Relation
     from karat.measures import Measure
-    from karat.relation import Relation
 
 LEAST = 5e-5  # a change that four digits show
 SHOWN = 4  # measures whose range is told

@@ -17,9 +17,9 @@ from karat.explanation.marks import level_of, words
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
+    from karat.core.relation import Relation
     from karat.measures import Measure
-    from karat.relation import Relation
     from karat.results.result import Result
 
 LACKING = {
@@ -149,7 +149,7 @@ class Accounts:
         return replace(
             account,
             value=value if known else None,
-            reason=None if known else relation.void[at] or measure.why_undefined,
+            reason=None if known else relation.undefined_reason[at] or measure.why_undefined,
         )
 
     def _undefined(self, measure: Measure, relation: Relation) -> Bools:

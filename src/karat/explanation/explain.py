@@ -10,18 +10,18 @@ from karat.errors import OptionError, choose
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.explainer import Explainer, Explanation, Spoken
 from karat.judges.find import asked_at, find_judge
-from karat.match.judged import Judged
-from karat.match.matcher import Material
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
+from karat.relate.match.judged import Judged
+from karat.relate.match.matcher import MatchContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from karat.align import Missing
-    from karat.match import Matcher
+    from karat.core.normalisers import Normaliser
+    from karat.core.policy import Missing
     from karat.measures import Measure
-    from karat.normalisers import Normaliser
+    from karat.relate.match import Matcher
 
 MISSING = ("zero", "skip", "error")
 
@@ -85,7 +85,7 @@ def explain(
     explainer = Explainer(
         streams[0],
         known,
-        Material(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
         find_judge(judge, **options) if any(judged) else None,
         spoken,
     )

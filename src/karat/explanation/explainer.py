@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from karat.align import align
-from karat.data import Gold, Run, RunStream
-from karat.dialects import Dialect, speak
+from karat.align.align import align
+from karat.core.data import Gold, Run, RunStream
+from karat.dialects import Dialect, resolve_measures
 from karat.errors import InputError, nearest
 from karat.evaluation.assessment import assess, find_matchers
 from karat.explanation.accounts import Account, Accounts
@@ -19,16 +19,16 @@ from karat.explanation.judged import Said, SomeQueries, judged_units, verdicts_o
 from karat.explanation.marks import Item, views
 from karat.explanation.ranking import Ranking, Step, Unit, lay_out, units_of
 from karat.findings import Finding, merge_findings
-from karat.match.judged import Judged
+from karat.relate.match.judged import Judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from karat.explanation.marks import View
     from karat.judges.verdicts import Judge
-    from karat.match import Matcher
-    from karat.match.matcher import Material
     from karat.measures import Measure
+    from karat.relate.match import Matcher
+    from karat.relate.match.matcher import MatchContext
     from karat.results.result import Result
 
 Lists: TypeAlias = dict[str, dict[int, list[Unit]]]  # by relation and number of the query
@@ -88,7 +88,9 @@ class Spoken:
         cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
     ) -> Spoken:
         """Speak measures in a dialect."""
-        wanted = speak(measures, speaks, rel)  # one name, one measure, to stand side by side
+        wanted = resolve_measures(
+            measures, speaks, rel
+        )  # one name, one measure, to stand side by side
         return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
@@ -130,7 +132,7 @@ class Explainer:
 
     stream: RunStream
     gold: Gold
-    material: Material
+    context: MatchContext
     judge: Judge | None
     spoken: list[Spoken]
 
@@ -196,7 +198,7 @@ class Explainer:
             spoken.measures,
             replace(spoken.dialect, policy=kind),
             spoken.by,
-            self.material,
+            self.context,
             judge=judge,
             keep=EVERY if judge else 0,
         )
@@ -204,17 +206,17 @@ class Explainer:
 
     def _lists(self, spoken: Spoken, queries: list[str]) -> Lists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        material = replace(self.material, run_ids=spoken.dialect.run_ids)
+        context = replace(self.context, run_ids=spoken.dialect.run_ids)
         policy = replace(spoken.dialect.policy, blank="kept")
         found = {}
         for name, matcher in spoken.matchers.items():
             if isinstance(matcher, Judged):
                 continue
-            drawing = matcher.against(self.gold, material)
-            batches = (drawing.rows(batch)[0] for batch in self.stream.batches())
+            bound = matcher.bind(self.gold, context)
+            batches = (bound.rows(batch)[0] for batch in self.stream.batches())
             mine = pl.col("query").is_in(queries)
             rows = pl.concat([batch.filter(mine) for batch in batches], how="diagonal")
             run = Run(self.stream.name, rows, self.stream.order)
-            aligned = align(run, drawing.gold, policy, by_id=not drawing.blank_is_unit)
-            found[name] = units_of(aligned, drawing)
+            aligned = align(run, bound.gold, policy, by_id=not bound.blank_is_unit)
+            found[name] = units_of(aligned, bound)
         return found

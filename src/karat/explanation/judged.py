@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.engines.stream import TEXT
+from karat.engines.local import TEXT
 from karat.explanation.ranking import Unit
 from karat.judges.verdicts import Judged
-from karat.match.words import tidy
+from karat.texts.words import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.match import known_matchers
-from karat.relation import ANY_GAIN
+from karat.core.relation import ANY_GAIN
+from karat.relate.match import known_matchers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from karat.core.relation import Relation
     from karat.measures import Measure
-    from karat.relation import Relation
     from karat.results.result import Result
 
 # a chunk is what the best of its units is

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karat.align import Aligned
+    from karat.align.align import Aligned
     from karat.explanation.marks import Item, View
-    from karat.match.matcher import Drawing, Units
+    from karat.relate.match.matcher import BoundMatcher, Units
 
 SHOWN = 3  # scores of a unit that are shown
 
@@ -63,25 +63,25 @@ def lay_out(view: View, relation: str, query: str, units: list[Unit]) -> Ranking
     return Ranking(relation, view.relevant, tuple(steps), tuple(view.marks.items(at)))
 
 
-def units_of(aligned: Aligned, drawing: Drawing) -> dict[int, list[Unit]]:
+def units_of(aligned: Aligned, bound: BoundMatcher) -> dict[int, list[Unit]]:
     """Return the units that a rule compares with the gold, by the number of their query."""
-    units = drawing.units(aligned)
-    scores = _scores(drawing, units)
+    units = bound.units(aligned)
+    scores = _scores(bound, units)
     names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
     chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
-    first = drawing.gold.item_offset.tolist()
+    first = bound.gold.item_offset.tolist()
     found: dict[int, list[Unit]] = {}
     rows = zip(units.query.tolist(), names, units.text, chunk, strict=True)
     for at, (query, doc, text, part) in enumerate(rows):
         told = tuple((item - first[query] + 1, score) for item, score in scores.get(at, ()))
-        shown = text if drawing.blank_is_unit else None
+        shown = text if bound.blank_is_unit else None
         found.setdefault(query, []).append(Unit(doc, shown, part, told))
     return found
 
 
-def _scores(drawing: Drawing, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
+def _scores(bound: BoundMatcher, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return the items that each unit meets best, with the scores."""
-    found = drawing.scores(units)
+    found = bound.scores(units)
     if found is None:
         return {}
     best: dict[int, dict[int, float]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.comparison.contrasts import Statistics, slice_contrasts
 from karat.findings import EXAMPLES, Finding, merge_findings
-from karat.gates.facing import Facing
+from karat.gates.facing import RunAgainstBaseline
 from karat.gates.gate import LEVEL
 from karat.gates.requirements import parse_requirement
 from karat.gates.verdicts import FAIL
@@ -72,7 +72,7 @@ def succeed(result: Result, baseline: Result, slices: Iterable[str] = ()) -> Suc
     findings = list(_lost(grown, baseline))
     worse: list[Verdict] = []
     for run in grown.runs:
-        facing = Facing(scored, run, baseline, known)
+        facing = RunAgainstBaseline(scored, run, baseline, known)
         if facing.pairing is None or not known:
             continue
         findings += (found for found in facing.findings if found.kind in OTHERWISE)
@@ -108,7 +108,9 @@ def _lost_queries(pairing: Pairing, run: str) -> Iterator[Finding]:
     yield from _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
 
 
-def _worse_slices(facing: Facing, pairing: Pairing, slices: Iterable[str]) -> Iterator[Finding]:
+def _worse_slices(
+    facing: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
+) -> Iterator[Finding]:
     column = facing.result.cluster
     clusters = None if column is None else tuple(pairing.column(column))
     how = Statistics(facing.level, 1, 0, "permutation", clusters)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.aggregate import aggregate
 from karat.comparison.pairing import BETWEEN, Pairing, pair
 from karat.comparison.systems import System, same_dialect
 from karat.errors import OptionError
 from karat.gates.verdicts import PASS, Line, Verdict, of_difference, of_value
+from karat.measures.aggregate import aggregate
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 
@@ -27,7 +27,7 @@ COVERAGE = ("judged", "unjudged")
 NO_BASELINE = "there is no baseline yet"
 
 
-class Facing:
+class RunAgainstBaseline:
     """A run of a result that has a level, and perhaps a baseline to be compared with."""
 
     def __init__(

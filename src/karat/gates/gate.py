@@ -22,9 +22,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from karat.dialects import ask, meant, speak
+from karat.dialects import ask, meant, resolve_measures
 from karat.errors import OptionError, choose
-from karat.gates.facing import Facing, is_fact
+from karat.gates.facing import RunAgainstBaseline, is_fact
 from karat.gates.requirements import COUNTS, Requirement, parse_requirement
 from karat.gates.verdicts import FAIL, OPEN, PASS, Line, Verdict, of_difference
 from karat.results.loaded import load
@@ -113,7 +113,7 @@ def gate(
         if each.factor is not None and not isinstance(measure, str)
     )
     before = before if compared else None
-    facing = [Facing(scored, run, before, tuple(compared)) for run in result.runs]
+    facing = [RunAgainstBaseline(scored, run, before, tuple(compared)) for run in result.runs]
     verdicts = [run.verdict(each, measures[each], decide) for run in facing for each in asked]
     findings = {
         (each.run, each.kind, each.message): each for run in facing for each in run.findings
@@ -159,7 +159,9 @@ def no_regression(
 
 def _measure(result: Result, name: str) -> Measure:
     """Return the measure that a requirement means: at the relevance level of the result."""
-    return [*meant(name, result.measures, result.dialect), *speak(name, result.dialect)][0]
+    return [*meant(name, result.measures, result.dialect), *resolve_measures(name, result.dialect)][
+        0
+    ]
 
 
 def _refuse_without_baseline(asked: Iterable[Requirement]) -> None:

@@ -112,7 +112,7 @@ def _replay(path: str, **options: Any) -> Judge:  # noqa: ANN401
 
 
 def _openai(model: str, **options: Any) -> Judge:  # noqa: ANN401
-    from karat.judges.model.openai import openai_judge  # noqa: PLC0415
+    from karat.judges.llm.openai import openai_judge  # noqa: PLC0415
 
     known = inspect.signature(openai_judge).parameters
     for name in options:

@@ -19,7 +19,7 @@ from karat.errors import InputError
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Sample
 from karat.progress import Progress, Report
-from karat.results.store import write_text
+from karat.storage.files import write_text
 
 LAYOUT = 2
 WHOLE = 1  # the layout that knows lists only as a whole

@@ -2,7 +2,7 @@
 
 A judge says how relevant each chunk is, which chunks support which claim of the reference answer,
 which hold which of its entities, and which statements of the chunks are relevant. Relations are
-drawn from that, and measures read the relations; see `karat.judges.relations`.
+drawn from that, and measures read the relations; see `karat.relate.judged.relations`.
 """
 
 from __future__ import annotations

@@ -14,16 +14,16 @@ import polars as pl
 
 from karat.errors import choose
 from karat.findings import EXAMPLES, Finding
-from karat.match.place import place
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
-from karat.results.store import write_text
+from karat.spans.place import place
+from karat.storage.files import write_text
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from karat.data import Gold
+    from karat.core.data import Gold
 
 FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 PLACE = ("doc", "start", "end")
@@ -57,7 +57,7 @@ class Anchored:
     (what the gold called it), doc, start and end (in characters, the end not part of it), quote
     (what stands there), score, status and note. Without a place doc, start and end are null.
     After `drift` there is also the place before (old_doc, old_start, old_end) and, where chunks
-    were given, which of them hold the label (chunks, covered, cut; see `karat.match.place.cover`).
+    were given, which of them hold the label (chunks, covered, cut; see `karat.spans.place.cover`).
     """
 
     labels: pl.DataFrame
@@ -112,7 +112,7 @@ def anchor(
 
     Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the
     source, then in all documents: exact, normalised, or fuzzy with a score of `least` or more
-    (`karat.match.locate`). A label that stands in several places is left without one (`leave`),
+    (`karat.spans.locate`). A label that stands in several places is left without one (`leave`),
     gets the first (`first`), or all of them as alternatives (`all`).
 
     >>> documents = {"guide": "Charge it first. Then press the red button."}

@@ -9,9 +9,9 @@ import polars as pl
 from karat.errors import InputError, choose
 from karat.findings import EXAMPLES, Finding
 from karat.labels.anchors import AMBIGUOUS, LEAST, PLACE, Anchored, findings_of, labels_of, settle
-from karat.match.place import cover, place
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
+from karat.spans.place import cover, place
 
 CONTEXT = 1 << 14  # characters on either side of a label that tell its places apart
 BLANK = re.compile(r"\s*")
@@ -49,7 +49,7 @@ def drift(
     documents = load_corpus(corpus)
     found = place(labels, documents, least=least)
     if before is not None:
-        found = _tell_apart(found, labels, documents, load_corpus(before))
+        found = _tell_separate_calls(found, labels, documents, load_corpus(before))
     now = _compare(labels, settle(labels, labels, found, ambiguous))
     findings = findings_of(now, "status", ("lost", "ambiguous", "edited"))
     if chunks is not None:
@@ -90,7 +90,7 @@ def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(status=status).drop("old_text")
 
 
-def _tell_apart(
+def _tell_separate_calls(
     found: pl.DataFrame, labels: pl.DataFrame, now: pl.DataFrame, before: pl.DataFrame
 ) -> pl.DataFrame:
     """Choose among the places of an ambiguous label the one with the same text around it."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Ints
-    from karat.relation import Hits, Relation
+    from karat.core.data import Bools, Ints
+    from karat.core.relation import Hits, Relation
 
 
 def rejected(relation: Relation, rel: float) -> Ints:

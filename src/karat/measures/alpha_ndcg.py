@@ -18,8 +18,8 @@ from karat.measures.measure import (
 )
 
 if TYPE_CHECKING:
-    from karat.data import Ints
-    from karat.relation import Relation
+    from karat.core.data import Ints
+    from karat.core.relation import Relation
 
 
 @register

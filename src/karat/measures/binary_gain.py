@@ -10,7 +10,7 @@ import numpy as np
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

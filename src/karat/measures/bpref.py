@@ -11,7 +11,7 @@ from karat.measures.above import rejected_above
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

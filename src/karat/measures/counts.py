@@ -11,8 +11,8 @@ from karat.measures.above import rejected
 from karat.measures.measure import Aggregation, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 
 @register

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from karat.core.relation import ANY_GAIN
 from karat.measures.gain import check_gain, gains
 from karat.measures.measure import Measure, Terms, register
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.core.relation import ANY_GAIN
 from karat.measures.measure import Measure, Terms, register
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
-    from karat.relation import Relation
+    from karat.core.data import Floats, Ints
+    from karat.core.relation import Relation
 
 
 @register

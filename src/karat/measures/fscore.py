@@ -12,8 +12,8 @@ from karat.measures.precision import Precision
 from karat.measures.recall import Recall
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 
 @register

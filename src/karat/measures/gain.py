@@ -9,7 +9,7 @@ import numpy as np
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 
 def check_gain(gain: str) -> None:

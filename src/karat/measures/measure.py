@@ -14,8 +14,8 @@ from karat.spelling import spell, spell_parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from karat.data import Bools, Floats, Ints
-    from karat.relation import Relation
+    from karat.core.data import Bools, Floats, Ints
+    from karat.core.relation import Relation
 
 Aggregation: TypeAlias = Literal["mean", "sum", "geometric"]
 

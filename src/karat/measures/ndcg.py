@@ -10,7 +10,7 @@ from karat.measures.gain import gains
 from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, register
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

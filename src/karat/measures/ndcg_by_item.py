@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
 from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import ndcg_at
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Ints
-    from karat.relation import Relation
+    from karat.core.data import Ints
+    from karat.core.relation import Relation
 
 
 @register

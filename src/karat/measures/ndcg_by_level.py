@@ -13,8 +13,8 @@ from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
-    from karat.data import Ints
-    from karat.relation import Relation
+    from karat.core.data import Ints
+    from karat.core.relation import Relation
 
 
 @register

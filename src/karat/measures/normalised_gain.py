@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
 from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
 from karat.measures.running import running_sums
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.measures.measure import Divisor, Measure, Terms, register
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

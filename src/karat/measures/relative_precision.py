@@ -11,7 +11,7 @@ from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, register
 from karat.measures.precision import Precision
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 @register

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from karat.core.relation import ANY_GAIN
 from karat.measures.gain import gains
-from karat.relation import ANY_GAIN
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
-    from karat.relation import Relation
+    from karat.core.data import Floats, Ints
+    from karat.core.relation import Relation
 
 
 def running_sums(value: Floats, count: Ints) -> Floats:

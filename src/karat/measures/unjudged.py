@@ -10,8 +10,8 @@ import numpy as np
 from karat.measures.measure import Measure, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 
 @register

@@ -11,8 +11,8 @@ from karat.measures.counts import Relevant, RelevantRetrieved, Retrieved
 from karat.measures.measure import Measure, register
 
 if TYPE_CHECKING:
-    from karat.data import Floats
-    from karat.relation import Relation
+    from karat.core.data import Floats
+    from karat.core.relation import Relation
 
 
 @register

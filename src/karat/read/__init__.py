@@ -16,7 +16,7 @@ from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from karat.data import Gold, Run, RunStream
+from karat.core.data import Gold, Run, RunStream
 from karat.errors import InputError, choose
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
@@ -25,7 +25,7 @@ from karat.read.shapes import GIVE_GOLD, register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
-    from karat.data import NamedBy
+    from karat.core.data import NamedBy
     from karat.read.format import Samples
 
 

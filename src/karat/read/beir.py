@@ -13,7 +13,7 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
-    from karat.data import Gold
+    from karat.core.data import Gold
 
 QUERIES, QRELS = "queries.jsonl", "qrels"
 

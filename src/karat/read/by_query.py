@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from karat.data import Run, RunStream
+from karat.core.data import Run, RunStream
 from karat.read import records, table
 from karat.read.columnar import columnar_part
 from karat.read.columns import carried, known_columns, named_by, note_columns
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.data import Gold
+    from karat.core.data import Gold
     from karat.findings import Finding
     from karat.read.format import Samples
     from karat.read.reading import Reading

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.keys import blank_ids
+from karat.core.keys import blank_ids
+from karat.core.timing import TIMED
 from karat.read.parts import GOLD, RUN, TEXT, Part, note_rivals
 from karat.read.record import name_of, one_line
 from karat.read.shapes import ROLES
-from karat.timing import TIMED
 
 if TYPE_CHECKING:
     from karat.read.parts import State

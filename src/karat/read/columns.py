@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from karat.data import FACTS
+from karat.core.data import FACTS
 from karat.errors import InputError, nearest
 from karat.read.reading import Reading, two_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.data import NamedBy
+    from karat.core.data import NamedBy
 
 # what people call the columns, the one that counts before others
 COLUMNS = {

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
+from karat.core.keys import blank_ids
 from karat.errors import InputError, nearest
-from karat.keys import blank_ids
 from karat.read.columnar import COERCED
 from karat.read.ids import identifier
 from karat.read.json import read as read_json

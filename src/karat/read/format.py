@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.errors import InputError
 
 if TYPE_CHECKING:
-    from karat.data import Gold, RunStream
+    from karat.core.data import Gold, RunStream
     from karat.read.source import Source
 
 

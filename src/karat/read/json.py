@@ -11,7 +11,7 @@ from karat.read.objects import loads
 from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
-    from karat.data import Gold, RunStream
+    from karat.core.data import Gold, RunStream
     from karat.read.source import Source
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.data import Gold, RunStream
+from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.read import columnar, records
 from karat.read.format import Format, Look, Samples, register_format

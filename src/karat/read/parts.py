@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run
+from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run
+from karat.core.timing import TIMED
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Samples
 from karat.read.reading import two_names
 from karat.read.record import Entry, Parsed, Place, parse, twice
-from karat.timing import TIMED
 
 if TYPE_CHECKING:
     from karat.read.reading import Reading

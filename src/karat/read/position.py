@@ -15,7 +15,7 @@ from karat.read.record import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karat.data import Gold, NamedBy, RunStream
+    from karat.core.data import Gold, NamedBy, RunStream
 
 
 def join_queries(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.data import Gold, Run, RunStream
+from karat.core.data import Gold, Run, RunStream
+from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import Finding
-from karat.keys import blank_ids
 from karat.read import by_query, records, table
 from karat.read.ids import identifier
 from karat.read.objects import refuse_repeated

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karat.findings import EXAMPLES, Finding, merge_findings
 
 if TYPE_CHECKING:
-    from karat.data import NamedBy
+    from karat.core.data import NamedBy
     from karat.errors import InputError
 
 

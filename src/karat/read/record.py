@@ -16,7 +16,7 @@ from karat.read.shapes import ROLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.data import NamedBy
+    from karat.core.data import NamedBy
     from karat.read.reading import Reading
     from karat.read.shapes import Shape
 

@@ -23,7 +23,7 @@ from karat.read.record import Entry, entries, name_of
 from karat.read.shapes import GIVE_GOLD, NATIVE, Shape, shape_of, unknown_shape
 
 if TYPE_CHECKING:
-    from karat.data import Gold, Run, RunStream
+    from karat.core.data import Gold, Run, RunStream
     from karat.read.format import Samples
 
 FIRST = 10  # records by which it is told what the others are like

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.data import FACTS, Gold
+from karat.core.data import FACTS, Gold
+from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.keys import blank_ids
 from karat.read.columns import IDS, carried, find_columns, is_text, named_by, note_columns
 from karat.read.grades import UNDERSTOOD, grades
 from karat.read.reading import STRICT, Reading, text_as_id
 
 if TYPE_CHECKING:
-    from karat.data import Order
+    from karat.core.data import Order
 
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 TEXTS = (*IDS, "group", "text")

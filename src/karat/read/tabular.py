@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from karat.data import Gold, RunStream
+from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.read import by_query
 from karat.read import table as tables

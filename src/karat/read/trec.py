@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from karat.data import Gold, RunStream
+from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Format, Look, register_format

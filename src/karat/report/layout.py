@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.data import Floats
+    from karat.core.data import Floats
+    from karat.core.timing import Timing
     from karat.results.result import Result
-    from karat.timing import Timing
 
 DIGITS = 4
 BOUNDS = ("lower", "upper")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.dialects import meant, speak
+from karat.dialects import meant, resolve_measures
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def curve(
     [('recall', 1, 0.5), ('recall', 3, 1.0)]
     """
     rows = []
-    for base in speak(measures, result.dialect):
+    for base in resolve_measures(measures, result.dialect):
         cut = [at_cutoff(base, k) for k in cutoffs]
         table = result.score(cut).summary
         by_name = {str(measure): measure.k for measure in cut}
@@ -59,7 +59,7 @@ def smallest_k(
     (2, 4)
     """
     uncut = [replace(each, k=None) for each in result.measures]
-    base = [*meant(measure, uncut, result.dialect), *speak(measure, result.dialect)][0]
+    base = [*meant(measure, uncut, result.dialect), *resolve_measures(measure, result.dialect)][0]
     name = run or result.runs[0]
     deepest = int(result.relation(name, base).depth.max(initial=1)) or 1
 

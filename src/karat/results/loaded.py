@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.align import Policy
-from karat.dialects import speak
+from karat.core.policy import Policy
+from karat.dialects import resolve_measures
 from karat.findings import Finding
 from karat.results import store
 from karat.results.result import Result
 
 if TYPE_CHECKING:
-    from karat.relation import Relation
+    from karat.core.relation import Relation
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
@@ -24,7 +24,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
     return Result(
         relations=_relations(rows.filter(pl.col("lenient") == 0)),
         lenient=_relations(rows.filter(pl.col("lenient") == 1)),
-        measures=speak(manifest["measures"], manifest["dialect"]),
+        measures=resolve_measures(manifest["measures"], manifest["dialect"]),
         queries=tables["queries"],
         findings=tuple(
             Finding(**{**found, "examples": tuple(found["examples"])})

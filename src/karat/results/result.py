@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.aggregate import aggregate
-from karat.dialects import meant, speak
+from karat.core.timing import Timing, timing
+from karat.dialects import meant, resolve_measures
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
+from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spelling import spell_relation
-from karat.timing import Timing, timing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from polars._typing import PolarsDataType
 
-    from karat.align import Policy
-    from karat.data import Floats
+    from karat.core.data import Floats
+    from karat.core.policy import Policy
+    from karat.core.relation import Relation
     from karat.findings import Finding
     from karat.measures import Measure
-    from karat.relation import Relation
     from karat.results.store import Input
 
 
@@ -146,7 +146,7 @@ class Result:
                     {
                         "query": self.relation(run, measure).queries,
                         "value": values,
-                        "void": self.relation(run, measure).void,
+                        "undefined_reason": self.relation(run, measure).undefined_reason,
                         **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
                     }
                 ).select(
@@ -155,7 +155,7 @@ class Result:
                     pl.lit(str(measure)).alias("measure"),
                     pl.col("value").fill_nan(None),
                     pl.when(pl.col("value").is_nan())
-                    .then(pl.col("void").fill_null(measure.why_undefined))
+                    .then(pl.col("undefined_reason").fill_null(measure.why_undefined))
                     .alias("reason"),
                     *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
                 )
@@ -210,7 +210,7 @@ class Result:
 
     def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
         """Score again with other measures; the inputs are not needed for that."""
-        return replace(self, measures=speak(measures, self.dialect, rel))
+        return replace(self, measures=resolve_measures(measures, self.dialect, rel))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
@@ -257,7 +257,7 @@ class Result:
         if len(same) == 1:
             return same[0]
         known = [str(measure) for measure in self.measures]
-        (wanted,) = speak(name, self.dialect)
+        (wanted,) = resolve_measures(name, self.dialect)
         raise MeasureError(
             f"{wanted} was not measured",
             fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "
@@ -270,7 +270,9 @@ class Result:
         """Apply what the policies say about queries without a value."""
         if self.policy.no_relevant == "zero":
             values = np.where(measure.undefined(relation), 0.0, values)
-        if relation.void.null_count() == relation.n:
+        if relation.undefined_reason.null_count() == relation.n:
             return values
-        void = relation.void.is_not_null().to_numpy()
-        return np.where(void if failed else void & ~relation.failed, np.nan, values)
+        undefined_reason = relation.undefined_reason.is_not_null().to_numpy()
+        return np.where(
+            undefined_reason if failed else undefined_reason & ~relation.failed, np.nan, values
+        )

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError
-from karat.results.ownership import FILES, MANIFEST, SUMMARY
-from karat.results.swap import is_folder
+from karat.storage.folders import FILES, MANIFEST, SUMMARY, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

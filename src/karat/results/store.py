@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import platform
 import secrets
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +14,14 @@ import numpy as np
 import polars as pl
 
 import karat
+from karat.core.relation import Relation
 from karat.errors import SaveError
 from karat.read.source import Source
-from karat.relation import Relation
-from karat.results.ownership import SUMMARY, TABLES, real_path
 from karat.results.sealed import LAYOUT, opened, seal, write_json
-from karat.results.swap import replacing
+from karat.storage.folders import SUMMARY, TABLES, replacing
 
 if TYPE_CHECKING:
-    from karat.data import Ints
+    from karat.core.data import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,44 +83,6 @@ def read_folder(
         }
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file whole or not at all; letters that UTF-8 cannot write are escaped."""
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all; of a link it is the file that the link points to."""
-    target = real_path(path)
-    draft = target.with_name(f".karat-{secrets.token_hex(8)}")
-    try:
-        if _is_stream(path):
-            Path(path).write_bytes(content)
-            return
-        draft.write_bytes(content)
-        if target.exists():
-            if not os.access(target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            shutil.copymode(target, draft)
-        draft.replace(target)
-    except OSError as error:
-        raise SaveError(
-            f"the file could not be written: {error.strerror}",
-            where=os.fspath(path),
-            fix="nothing was written; free some space or name another file",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
-def _is_stream(path: str | os.PathLike[str]) -> bool:
-    """Tell whether this is a pipe, a device or the like, which must not be replaced by a file."""
-    place = Path(path)
-    if place.absolute().parts[1:2] in (("dev",), ("proc",)):  # /dev/stdout may lead to a file
-        return True
-    return place.exists() and not place.is_file() and not place.is_dir()
-
-
 def _origin() -> dict[str, Any]:
     """Return when and by what a result is written."""
     return {
@@ -159,7 +117,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_rank": _lists(pl.Series(relation.unit_rank), units),
             "unit_judged": _lists(pl.Series(relation.unit_judged), units),
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
-            "void": relation.void,
+            "undefined_reason": relation.undefined_reason,
             "needed": pl.repeat(relation.needed, relation.n, eager=True),
             "judged_to": pl.repeat(relation.judged_to, relation.n, dtype=pl.Int64, eager=True),
             **_chunk_lists(relation),
@@ -219,7 +177,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         unit_repeat=_flat(rows["unit_repeat"]).to_numpy(),
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
-        void=rows["void"],
+        undefined_reason=rows["undefined_reason"],
         needed=bool(rows["needed"].any()),
         item_times=_times_of(rows),
         judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.aggregate import aggregate
-from karat.bounds import bounds
+from karat.measures.aggregate import aggregate
+from karat.results.bounds import bounds
 from karat.statistics.intervals import Interval, intervals
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from polars._typing import PolarsDataType
 
-    from karat.data import Bools, Floats
+    from karat.core.data import Bools, Floats
     from karat.measures import Measure
     from karat.results.result import Result
 

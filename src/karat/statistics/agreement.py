@@ -15,7 +15,7 @@ from karat.statistics.limits import Estimates, of_values
 from karat.statistics.quantity import check_share
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 WEIGHTS = ("none", "linear", "quadratic")
 
@@ -87,7 +87,7 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     if len(table.labels) < 2:
         reason = ONE_LABEL if table.n else NO_LABEL
         return Kappa(None, None, None, level, weights, agreed, table, reason)
-    value, influence = kappa_of(counts, _apart(table.labels, weights))
+    value, influence = kappa_of(counts, _separate_calls(table.labels, weights))
     if 1 in {(counts.sum(axis=0) > 0).sum(), (counts.sum(axis=1) > 0).sum()}:
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
     items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
@@ -138,7 +138,7 @@ def _numeric(labels: set[Label] | tuple[Label, ...]) -> bool:
     return all(isinstance(label, Real) for label in labels)
 
 
-def _apart(labels: tuple[Label, ...], weights: str) -> Floats:
+def _separate_calls(labels: tuple[Label, ...], weights: str) -> Floats:
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
         return 1 - np.eye(len(labels))

@@ -12,7 +12,7 @@ from karat.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from karat.data import Bools, Floats
+    from karat.core.data import Bools, Floats
     from karat.statistics.limits import Estimates, Limits
     from karat.statistics.scale import Bounds, Statistic
 

@@ -22,7 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.statistics.clusters import Units
 
 CELLS = 1 << 18  # numbers that are worked on at once, so that they stay in the processor's cache

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from karat.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
     from karat.statistics.clusters import Units
     from karat.statistics.scale import Bounds, Statistic
 

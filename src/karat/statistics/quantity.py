@@ -13,7 +13,7 @@ from karat.errors import InputError, OptionError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 
 @dataclass(frozen=True, slots=True)

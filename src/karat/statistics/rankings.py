@@ -13,7 +13,7 @@ from karat.statistics.quantity import Quantity, as_columns, extra, same_shape
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 TOO_FEW = "there are fewer than two items to order"
 ALL_TIED = "all items are tied"

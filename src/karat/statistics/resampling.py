@@ -16,7 +16,7 @@ from karat.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 BLOCK = 256  # random draws that share a generator
 CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from karat.aggregate import GEOMETRIC_FLOOR
 from karat.errors import InputError, choose
+from karat.measures.aggregate import GEOMETRIC_FLOOR
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 STATISTICS = ("mean", "sum", "geometric")
 UNIT = (0.0, 1.0)  # between what most measures lie

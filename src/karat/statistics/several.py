@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.statistics.scale import Statistic
 
 CORRECTIONS = {"holm": "holm", "bh": "fdr_bh"}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from karat.data import Floats
+    from karat.core.data import Floats
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 PERMUTATIONS = 10_000

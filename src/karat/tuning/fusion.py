@@ -15,7 +15,7 @@ from karat.tuning.pool import Pool
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from karat.data import Floats, Run
+    from karat.core.data import Floats, Run
 
 RANKS = {
     "rank": "the place in the list",

@@ -10,7 +10,7 @@ import numpy as np
 from karat.errors import InputError, OptionError, choose
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
 
 NORMALISERS = {
     "mm": "(score − min) ÷ (max − min): the list's worst is 0, its best 1",

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.data import Run
+from karat.core.data import Run
+from karat.core.keys import query_index
 from karat.errors import InputError, OptionError
 from karat.findings import EXAMPLES, Finding, merge_findings
-from karat.keys import query_index
 from karat.read import load_run
 from karat.read.position import join_queries
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats, Gold, Ints, RunStream
+    from karat.core.data import Bools, Floats, Gold, Ints, RunStream
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from karat.tuning.fusion import reciprocal_rank_fusion, scaled_scores, weighted_
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Gold, Run
+    from karat.core.data import Floats, Gold, Run
     from karat.dialects import Dialect
     from karat.measures import Measure
     from karat.results.result import Result

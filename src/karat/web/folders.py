@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
-from karat.results.ownership import MANIFEST
+from karat.storage.folders import MANIFEST
 
 DEEPEST = 4  # folders below a root that are looked into
 MOST = 2_000  # results that are listed

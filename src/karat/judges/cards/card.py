@@ -20,7 +20,7 @@ from karat.statistics.agreement import Confusion, confusion
 from karat.statistics.quantity import check_share
 
 if TYPE_CHECKING:
-    from karat.data import Ints
+    from karat.core.data import Ints
     from karat.progress import Report
 
 LAYOUT = 1

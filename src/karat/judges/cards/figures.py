@@ -18,7 +18,7 @@ from karat.statistics.limits import estimate
 from karat.statistics.scale import UNIT
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
 
 GRADES = 4
 

@@ -12,7 +12,7 @@ from karat.judges.cards.labels import load_labels
 from karat.statistics.agreement import kappa_of
 
 if TYPE_CHECKING:
-    from karat.data import Bools, Floats
+    from karat.core.data import Bools, Floats
     from karat.judges.local import LocalJudge
     from karat.judges.verdicts import Aspect
 

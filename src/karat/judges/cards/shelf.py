@@ -13,8 +13,8 @@ from karat.embeddings import cache_folder
 from karat.errors import InputError, SaveError
 from karat.judges.cards.card import LAYOUT, JudgeCard, Slice
 from karat.judges.cards.figures import Figure
-from karat.results.store import write_text
 from karat.statistics.agreement import Confusion
+from karat.storage.files import write_text
 
 FOLDER = "judge-cards"
 

@@ -17,7 +17,7 @@ import numpy as np
 from karat.errors import OptionError, choose
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
 
 VERSION = 2  # of the weights and the signals: raised when a verdict may change
 

@@ -26,7 +26,7 @@ from karat.progress import Progress, Report
 from karat.spelling import spell
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.embeddings import Embedder
     from karat.findings import Finding
 

@@ -17,7 +17,7 @@ from karat.judges.local.signals import Signals, compare
 from karat.judges.verdicts import Aspect, Matrix, Sample, Verdict
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.embeddings import Embedder
 
 Pairs: TypeAlias = list[tuple[str, str]]

@@ -17,7 +17,7 @@ from karat.judges.local.terms import terms_of
 from karat.languages import ENGLISH, known, languages_of
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.judges.local.pieces import Pieces
 
 Codes: TypeAlias = NDArray[np.object_]  # of languages

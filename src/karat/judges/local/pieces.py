@@ -1,7 +1,7 @@
 """Chunks cut into pieces of about a sentence, and into windows that an embedding model can read.
 
 This cutting is quick and rough: it needs no library, and all it decides is which part of a chunk
-is looked at and quoted. What is counted as a statement is cut by `karat.match.sentences`.
+is looked at and quoted. What is counted as a statement is cut by `karat.texts.sentences`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from karat.judges.local.terms import column_of
 
 if TYPE_CHECKING:
-    from karat.data import Ints
+    from karat.core.data import Ints
 
 # a piece has 20 characters at least, so that abbreviations and headings stay with what follows
 PIECE = r"""(?s).{20,}?(?:[.!?]["'”’)\]]*\s+|[。！？…]["'”’」』）]*|\n\s*|$)|.+"""

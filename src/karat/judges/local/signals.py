@@ -13,7 +13,7 @@ from karat.judges.local.overlap import Overlap, overlap
 from karat.judges.local.pieces import Pieces, cut, windows
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.embeddings import Embedder
 
 MANY = 8  # windows; of a longer chunk the model reads only the one that shares most words

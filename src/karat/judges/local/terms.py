@@ -19,7 +19,7 @@ from itertools import groupby, pairwise
 import polars as pl
 
 from karat.languages import ENGLISH, known, without_accents
-from karat.match.words import UNSPACED, words
+from karat.texts.words import UNSPACED, words
 
 RARE = 100  # the weight of a word that is not common
 SHORT = 50  # of an unknown word of two or three letters: in most languages they mean little

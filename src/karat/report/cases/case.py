@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from karat.engines.stream import TEXT
+from karat.engines.local import TEXT
 from karat.errors import KaratError
 from karat.explanation.accounts import Accounts
 from karat.explanation.marks import reads_texts, views
-from karat.match.sentences import split
 from karat.report.account import PLAIN, sentence
 from karat.report.cases.matched import merged, places, sentences
 from karat.report.cases.shown import excerpt, in_utf16, shown
+from karat.texts.sentences import split
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from karat.errors import KaratError
-from karat.match.sentences import split
+from karat.texts.sentences import split
 
 LONGEST = 20_000  # letters of a text that are searched
 WORDS = 400  # of a passage that is looked for

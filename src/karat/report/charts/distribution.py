@@ -11,7 +11,7 @@ from karat.report.charts.svg import color, drawing, element, label, linear, tick
 from karat.report.layout import Grid, number
 
 if TYPE_CHECKING:
-    from karat.data import Floats
+    from karat.core.data import Floats
     from karat.measures import Measure
     from karat.report.charts.svg import Scale
     from karat.report.panel import Panel

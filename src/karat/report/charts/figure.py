@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import OptionError
 from karat.report.charts.palette import LIGHT, fixed_css
-from karat.results.store import write_bytes, write_text
+from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
     from karat.report.layout import Grid

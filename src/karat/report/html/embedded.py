@@ -12,7 +12,7 @@ from karat.progress import Progress, Report
 from karat.report.cases import Cases, gold_texts, tell_all
 
 if TYPE_CHECKING:
-    from karat.data import Ints
+    from karat.core.data import Ints
     from karat.report.panel import Panel
 
 BUDGET = 9_000_000  # letters of JSON for single queries

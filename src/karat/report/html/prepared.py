@@ -17,7 +17,7 @@ from karat.report.charts.palette import SYSTEMS
 from karat.report.html.embedded import Embedded, embed, order_of_interest
 
 if TYPE_CHECKING:
-    from karat.data import Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.progress import Report
     from karat.report.charts import Figure
     from karat.report.panel import Panel

@@ -1,0 +1,1 @@
+"""The one place that decides order, ties, duplicates, missing and extra queries."""

@@ -1,0 +1,263 @@
+"""Looks at run and gold as wholes: what stops an evaluation, and what is merely worth knowing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from karat.core.data import TEXT_ITEM
+from karat.core.normalisers import normaliser
+from karat.errors import AlignError, InputError
+from karat.findings import EXAMPLES, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import polars as pl
+
+    from karat.core.data import Bools, Gold, RunStream
+    from karat.core.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
+
+    A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
+    one side must have the ids `already`; where it is not, the ids of each side must stay `apart`.
+    """
+
+    why: str
+    ids: str = ""
+    undo: Callable[[pl.Series], pl.Series] | None = None
+    only_if: Literal["already", "separate_calls", ""] = ""
+
+    def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
+        """Count the ids of one side, each given once, that would meet some of the other anew."""
+        change = normaliser(self.ids) if self.undo is None else self.undo
+        if change is None:
+            return 0
+        before = ours.is_in(theirs.implode())
+        one, other = change(ours), change(theirs)
+        if self.only_if == "separate_calls" and (
+            one.n_unique() < len(one) or other.n_unique() < len(other)
+        ):
+            return 0
+        new = one.is_in(other.implode()) & ~before
+        if self.only_if == "already":
+            new &= one.is_in(theirs.implode()) | (one == ours)
+        return int(new.sum())
+
+
+def _without_zeros(ids: pl.Series) -> pl.Series:
+    return ids.str.replace(r"^(\D*)0+(\d)", "${1}${2}")
+
+
+SAME = (  # what differs only in how it is written
+    Hint("they differ in upper and lower case", "lower"),
+    Hint(
+        "they differ in how Unicode spells accents and the like: one side as one character (NFC), "
+        "the other as a letter and a mark (NFD)",
+        "nfc",
+    ),
+    Hint("one side has spaces around its ids", undo=lambda ids: ids.str.strip_chars()),
+    Hint("one side pads its numbers with zeros", undo=_without_zeros),
+    Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
+)
+NUMBER = Hint(
+    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="separate_calls"
+)
+MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
+QUERIES = (*SAME, NUMBER)
+DOCUMENTS = (
+    *SAME,
+    Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
+    Hint("one side names files with their folders or endings", "stem", only_if="separate_calls"),
+    *(
+        Hint("one side names chunks of documents", how, only_if="already")
+        for how in (
+            *(f"chunk-to-doc:{mark}" for mark in (*MARKS, "_chunk", "-chunk")),
+            *(rf"regex:^(.+){re.escape(mark)}\d+$" for mark in MARKS),  # the document has the mark
+        )
+    ),
+    NUMBER,
+)
+
+
+def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[Hint, int] | None:
+    """Return the first reason that makes ids meet which did not, and how many.
+
+    >>> import polars as pl
+    >>> found = hint(pl.Series(["d2#3", "d3#2"]), pl.Series(["d2", "d3"]), DOCUMENTS)
+    >>> found[0].ids, found[1]
+    ('chunk-to-doc:#', 2)
+    """
+    ours, theirs = (ids.drop_nulls().unique(maintain_order=True) for ids in (ours, theirs))
+    for each in known:
+        count = each.meet(ours, theirs)
+        if count:
+            return each, count
+    return None
+
+
+def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
+    """Look at the gold alone; `levels` holds the relevance level that each measure asks for."""
+    grade = gold.item_grade
+    if policy.grades == "integer" and (grade != np.round(grade)).any():
+        raise AlignError(
+            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
+            where="gold",
+            fix="trec_eval knows integer grades only; karat's own dialect takes any number",
+        )
+    if policy.blank == "error" and gold.flaws:
+        query, flaw = next(iter(gold.flaws.items()))
+        raise InputError(
+            f"in the gold of query {query!r} {flaw}",
+            where="gold",
+            fix="compare texts instead of ids: --by containment, rouge or exact, "
+            "or --by spans with a corpus"
+            if flaw == TEXT_ITEM
+            else "remove the empty entry, or list the documents that satisfy it",
+        )
+    twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
+    if policy.duplicates == "error" and twice is not None:
+        raise AlignError(
+            f"a document is judged twice for one query: {twice.examples[0]}",
+            where="gold",
+            fix="remove the repetition, or use karat's own dialect, which counts it once",
+        )
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
+    for name, level in levels.items():
+        if strict and not (grade >= level).any():
+            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {highest}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
+    empty = np.zeros(gold.queries.height, dtype=bool)
+    for level in set(levels.values()):
+        empty |= np.bincount(gold.item_query[grade >= level], minlength=len(empty)) == 0
+    if not empty.any():
+        return []
+    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    return [
+        Finding(
+            "no-relevant-item",
+            int(empty.sum()),
+            tuple(gold.queries["query"].filter(empty).head(EXAMPLES)),
+            f"query without a relevant item: {meaning}",
+            "judge more documents for it, or report unanswerable queries as a slice",
+        )
+    ]
+
+
+def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
+    """Look at the queries that the run answers with an empty list."""
+    if not asked.any():
+        return []
+    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
+    return [
+        Finding(
+            "retrieved-nothing",
+            int(asked.sum()),
+            tuple(gold.queries["query"].filter(asked).head(EXAMPLES)),
+            f"query for which the run retrieved nothing: {meaning}",
+            "find out why the retriever came back with nothing",
+        )
+    ]
+
+
+def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
+    """Look at the queries of the gold for which the run has no row."""
+    count = int(np.count_nonzero(~seen))
+    if not count:
+        return []
+    examples = tuple(gold.queries["query"].filter(~seen).head(EXAMPLES))
+    if policy.missing == "error":
+        raise AlignError(
+            f"{_count(count, 'query', 'queries')} of the gold "
+            f"{'is' if count == 1 else 'are'} missing, for example {examples[0]!r}",
+            where=f"run {run}",
+            fix="retrieve for every query, or choose what a missing one means: "
+            "--missing zero (trec_eval -c) or --missing skip",
+        )
+    meaning = "left out" if policy.missing == "skip" else "scores 0"
+    return [
+        Finding(
+            "missing-query",
+            count,
+            examples,
+            f"query of the gold for which the run has nothing: {meaning}",
+            "run the retriever on every query of the gold",
+        )
+    ]
+
+
+def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
+    """Return the error for a run and a gold without a common query, with a guess why."""
+    ours, theirs = run_queries, gold.queries["query"]
+    guess = hint(ours, theirs, QUERIES)
+    return AlignError(
+        f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
+        where=f"run {run}",
+        fix="check that both files are about the same queries, and that they are not swapped"
+        if guess is None
+        else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",
+    )
+
+
+def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
+    """Look at a run of which no document is in the gold: more often the ids than the retriever."""
+    if not len(gold.member_doc):
+        return []
+    guess = hint(run_docs, gold.member_doc, DOCUMENTS)
+    fix = "check that run and gold name documents in the same way; see --ids"
+    if guess is not None:
+        why, count = guess
+        safe = why.ids.replace("#", "")  # which a shell leaves alone inside a word
+        flag = why.ids if safe == shlex.quote(safe) else shlex.quote(why.ids)
+        use = f"use --ids {flag}" if why.ids else "make the ids equal"
+        fix = f"{why.why}: {use} (then {count} would match)"
+    return [
+        Finding(
+            "no-shared-document",
+            1,
+            (str(run_docs[0]), str(gold.member_doc[0])),
+            "no retrieved document is in the gold of its query; one id of each side is shown",
+            fix,
+        )
+    ]
+
+
+def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
+    """Look for texts or places on both sides where nobody said what to compare, so that ids are."""
+    found = []
+    for run in runs:
+        both = run.carries & gold.carries
+        if not both:
+            continue
+        what, flags = (
+            ("places", "--by spans")
+            if "places" in both
+            else ("texts", "--by containment, rouge or exact")
+        )
+        found.append(
+            Finding(
+                "only-ids",
+                gold.queries.height,
+                tuple(gold.queries["query"].head(EXAMPLES)),
+                f"query whose run and gold carry {what}, but only document ids are compared",
+                f"{flags} compares {what}; --by ids says that ids are meant",
+                run=run.name,
+            )
+        )
+    return found
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

@@ -1,0 +1,224 @@
+"""The nouns that come in: what was retrieved (Run) and what should be found (Gold).
+
+A `Run` is a table of retrieved documents. A `Gold` is a list of items for each query; an item is
+one thing that should be found, and any one of its documents is enough to find it. Both are
+frozen; nothing here decides about order, ties or duplicates in the run: that is `align`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.core.items import best_first, check_grades, drop_repeats, number_items
+from karat.core.keys import CACHED, query_index
+from karat.findings import Finding, merge_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    Order: TypeAlias = Literal["listed", "scored", "mapped"]
+    # what names a query: its id, or in a record without one its question, or else its position
+    NamedBy: TypeAlias = Literal["id", "question", "position"]
+
+    Ints: TypeAlias = NDArray[np.int64]
+    Floats: TypeAlias = NDArray[np.float64]
+    Bools: TypeAlias = NDArray[np.bool_]
+
+
+FACTS = ("text", "start", "end")  # what an entry may say beside its id
+EMPTY_ITEM = "an item names no document"
+TEXT_ITEM = "an item is a text, and names no document"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What one system retrieved: a row a document.
+
+    `rows` has the columns query and doc (strings) and, where there are scores, score (float64);
+    where texts were asked for, also text, start and end (its characters in the document).
+    `order` says what the order of the rows of a query means: `listed` is rank order (a list is
+    what the LLM saw); otherwise the score decides, and the rows are in the order of a file
+    (`scored`) or in none (`mapped`).
+    """
+
+    name: str
+    rows: pl.DataFrame
+    order: Order = "scored"
+    findings: tuple[Finding, ...] = ()
+    about: pl.DataFrame | None = None  # what its records say about their queries
+
+    def __repr__(self) -> str:
+        queries = self.rows["query"].n_unique()
+        return f"Run({self.name!r}, {queries} queries, {self.rows.height} documents)"
+
+    def stream(self) -> RunStream:
+        """Return the run in batches that fit the processor's cache."""
+        return RunStream(
+            self.name,
+            lambda: self.rows.iter_slices(CACHED),
+            self.order,
+            self.findings,
+            self.rows,
+            lambda: self.about,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunStream:
+    """A run that is read batch by batch, each a table like `Run.rows`, as often as needed."""
+
+    name: str
+    batches: Callable[[], Iterator[pl.DataFrame]]
+    order: Order = "scored"
+    findings: tuple[Finding, ...] = ()
+    whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
+    # what its records say about their queries, as far as they have been read
+    about: Callable[[], pl.DataFrame | None] = lambda: None
+    # what is odd about what has been read so far, beside `findings`
+    found: Callable[[], tuple[Finding, ...]] = tuple
+    named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
+
+    def collect(self) -> Run:
+        """Read it whole."""
+        rows = pl.concat(self.batches()) if self.whole is None else self.whole
+        findings = (*self.findings, *self.found())
+        return Run(self.name, rows, self.order, findings, self.about())
+
+
+@dataclass(frozen=True, eq=False)
+class Gold:
+    """What should be found: for each query its items, for each item its interchangeable docs.
+
+    The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first. `member_doc`
+    lists the documents, `member_item` the item that each of them satisfies.
+    """
+
+    queries: pl.DataFrame  # query, then any column that slices the queries
+    item_offset: Ints
+    item_grade: Floats
+    member_item: Ints
+    member_doc: pl.Series
+    findings: tuple[Finding, ...] = ()
+    flaws: Mapping[str, str] = field(default_factory=dict)  # queries with blank or empty entries
+    member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
+    named_by: NamedBy = "id"
+    carries: frozenset[str] = frozenset()  # as of a run; read or not
+    item_times: Ints | None = None  # how often each was listed, where any was listed again
+
+    def __repr__(self) -> str:
+        return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
+
+    @cached_property
+    def query_numbers(self) -> dict[str, int]:
+        """Where each query stands."""
+        return {name: number for number, name in enumerate(self.queries["query"])}
+
+    def find(self, queries: pl.Series) -> Ints:
+        """Return the number of each query, or -1 where there is none.
+
+        Queries in the order of the gold, as in records that hold both, are not looked up one by
+        one.
+        """
+        runs = queries.rle()
+        names = runs.struct.field("value")
+        first = self.queries["query"].index_of(names[0]) if len(names) else None
+        if first is None or not names.equals(self.queries["query"].slice(first, len(names))):
+            return query_index(queries, self.query_numbers)
+        index = np.arange(first, first + len(names))
+        return np.repeat(index, runs.struct.field("len").to_numpy())
+
+    @property
+    def member_query(self) -> Ints:
+        """The query of each member."""
+        return self.item_query[self.member_item]
+
+    @property
+    def item_query(self) -> Ints:
+        """The query of each item."""
+        return np.repeat(np.arange(len(self.item_offset) - 1), np.diff(self.item_offset))
+
+    def rows(self) -> pl.DataFrame:
+        """Return a row a member: query, doc, grade, group where it has alternatives, facts.
+
+        Where anything was listed again, times says how often.
+        """
+        sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
+        alone = pl.Series(sizes[self.member_item] == 1)
+        rows = pl.DataFrame(
+            {
+                "query": self.queries["query"].gather(self.member_query),
+                "doc": self.member_doc,
+                "grade": self.item_grade[self.member_item],
+                "group": pl.Series(self.member_item).set(alone, None),
+            }
+        )
+        if self.item_times is not None:
+            rows = rows.with_columns(times=self.item_times[self.member_item])
+        return rows if self.member_facts is None else rows.hstack(self.member_facts)
+
+    @classmethod
+    def build(
+        cls,
+        rows: pl.DataFrame,
+        *,
+        queries: pl.DataFrame | None = None,
+        findings: Iterable[Finding] = (),
+        flaws: Mapping[str, str] | None = None,
+    ) -> Gold:
+        """Make the gold of rows with the columns query, doc, grade and, for groups, group.
+
+        Rows with the same query and the same non-null group are one item: any of their documents
+        satisfies it. A document that is listed again counts once, and a column times tells how
+        often rows were listed before. `queries` adds queries without rows and columns to slice
+        by; without it the queries come in the order of their first row.
+        """
+        check_grades(rows)
+        if queries is None:
+            names = rows["query"].rle().struct.field("value").unique(maintain_order=True)
+            queries = pl.DataFrame({"query": names})
+        empty = np.zeros(0, dtype=np.int64)
+        unfilled = cls(queries, empty, empty.astype(np.float64), empty, rows["doc"])
+        index = unfilled.find(rows["query"])
+        rows, index, repeats = drop_repeats(rows, index)
+        item, mixed = number_items(rows, index)
+        grade = rows["grade"].to_numpy()
+        if item is None:  # every document is an item of its own
+            order = best_first(index, grade)
+            item_query, item_grade = index, grade
+            member_item, member_order = np.arange(len(order)), order
+        else:
+            item_query = np.zeros(int(item.max()) + 1, dtype=np.int64)
+            item_query[item] = index
+            item_grade = np.full(len(item_query), -np.inf)
+            np.maximum.at(item_grade, item, grade)
+            order = best_first(item_query, item_grade)
+            place = np.empty(len(order), dtype=np.int64)
+            place[order] = np.arange(len(order))
+            member_order = np.argsort(place[item], kind="stable")
+            member_item = place[item][member_order]
+        counts = np.bincount(item_query, minlength=queries.height)
+        rows = rows.rechunk()
+        facts = [name for name in FACTS if name in rows.columns]
+        times = None
+        if "times" in rows.columns:  # a group was listed once, whatever is listed in it
+            times = np.ones(len(order), dtype=np.int64)
+            times[member_item] = rows["times"].gather(member_order).to_numpy()
+        return cls(
+            queries=queries,
+            item_offset=np.concatenate(([0], np.cumsum(counts))),
+            item_grade=item_grade[order],
+            member_item=member_item,
+            member_doc=rows["doc"].gather(member_order),
+            findings=merge_findings((*findings, *repeats, *mixed)),
+            flaws=flaws or {},
+            member_facts=rows.select(facts)[member_order] if facts else None,
+            item_times=times,
+        )

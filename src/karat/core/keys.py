@@ -1,0 +1,72 @@
+"""Ids and rows in bulk: where queries stand, whether documents differ, what is sorted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karat.core.data import Ints
+
+CACHED = 1 << 18  # rows whose keys fit the processor's cache
+
+
+def query_index(values: pl.Series, numbers: Mapping[str, int]) -> Ints:
+    """Return the number of each query, or -1 where it has none.
+
+    Equal neighbours are looked up once, which is all it takes when a file keeps the rows of a
+    query together.
+
+    >>> query_index(pl.Series(["b", "b", "x"]), {"a": 0, "b": 1}).tolist()
+    [1, 1, -1]
+    """
+    runs = values.rle()
+    names = runs.struct.field("value").to_list()
+    index = np.fromiter((numbers.get(name, -1) for name in names), np.int64, len(names))
+    return np.repeat(index, runs.struct.field("len").to_numpy())
+
+
+def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
+    """Return a 64-bit key of each (query, document): equal pairs have equal keys."""
+    mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return pl.Series(doc.hash().to_numpy() + mixed)
+
+
+def all_different(query: Ints, doc: pl.Series) -> bool:
+    """Tell whether certainly no document occurs twice in a query; if in doubt, say no."""
+    keys = document_keys(query, doc)
+    if not (query[1:] >= query[:-1]).all():
+        return keys.n_unique() == len(keys)
+    # cut between queries into pieces that fit the processor's cache
+    cuts = np.searchsorted(query, query[CACHED::CACHED])
+    pieces = zip([0, *cuts], [*cuts, len(keys)], strict=True)
+    return all(keys[first:last].n_unique() == last - first for first, last in pieces)
+
+
+def blank_ids(ids: pl.Series) -> pl.Series:
+    """Tell which ids are empty or nothing but whitespace."""
+    # stripping is slow, and what is blank sorts before or behind the ASCII letters and digits
+    unusual = (ids < "!") | (ids > "~")
+    if not unusual.any():
+        return unusual
+    return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
+
+
+def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
+    """Sort columns by the first few of them, the first deciding first."""
+    if _is_sorted(*columns[:keys]):
+        return columns
+    order = np.lexsort(columns[:keys][::-1])
+    return tuple(column[order] for column in columns)
+
+
+def _is_sorted(*columns: Ints) -> bool:
+    """Tell whether the rows stand in ascending order, the first column deciding first."""
+    after = np.ones(max(len(columns[0]) - 1, 0), dtype=bool)
+    for column in reversed(columns):
+        after = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & after)
+    return bool(after.all())

@@ -1,0 +1,315 @@
+"""The waist: which retrieved unit covers which gold item, for all queries at once.
+
+Matchers and judges draw a `Relation`, measures read it. Only the edges are stored, so a measure
+costs what was hit, not what was retrieved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from karat.core.keys import sort_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from karat.core.data import Bools, Floats, Gold, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Edges to relevant items, by query and rank."""
+
+    query: Ints
+    rank: Ints
+    item: Ints
+    nth: Ints  # how many relevant units stand at or above this rank
+
+    def take(self, at: Ints) -> Hits:
+        """Keep these rows."""
+        return Hits(self.query.take(at), self.rank.take(at), self.item.take(at), self.nth.take(at))
+
+
+T = TypeVar("T")
+FAILED = "failed: "  # how the reason begins of a query without a value because a judge failed
+ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """Retrieved units × gold items, columnar.
+
+    The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
+    is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
+    query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
+    listed: those that carry a judgement and those that stand higher up already.
+
+    Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
+    counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
+    of query `q` are `chunk_offset[q]:chunk_offset[q+1]`.
+    """
+
+    queries: pl.Series  # n     query ids, in the order of the gold
+    depth: Ints  # n     how many units were retrieved
+    item_offset: Ints  # n+1
+    item_grade: Floats  # m
+    edge_query: Ints  # e
+    edge_rank: Ints  # e
+    edge_item: Ints  # e     index into the items of all queries
+    unit_query: Ints  # u     the notable units, sorted
+    unit_rank: Ints  # u
+    unit_judged: Bools  # u
+    unit_repeat: Ints  # u     0 new, 1 the same after normalising its id, 2 the very same id
+    member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
+    member_doc: pl.Series  # d
+    undefined_reason: pl.Series  # n     why a query has no value at all; null where it has
+    chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
+    chunk_end: Ints | None = None  # c
+    needed: bool = False  # every query needs something, even where no item is relevant: then 0
+    item_times: Ints | None = None  # m   how often the gold lists each item; None: all once
+    # a judge was asked down to this rank only, and lists are longer: what follows is not in here
+    judged_to: int | None = None
+    # what was worked out so far; never handed on, so that `replace` begins anew
+    _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        gold: Gold,
+        *,
+        depth: Ints,
+        edges: tuple[Ints, Ints, Ints],
+        units: tuple[Ints, Ints, Bools, Ints],
+        undefined_reason: pl.Series,
+        chunks: tuple[Ints, Ints] | None = None,
+    ) -> Relation:
+        """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
+        edge_query, edge_rank, edge_item = sort_rows(edges, 3)
+        unit_query, unit_rank, unit_judged, unit_repeat = sort_rows(units, 2)
+        return cls(
+            queries=gold.queries["query"],
+            depth=depth,
+            item_offset=gold.item_offset,
+            item_grade=gold.item_grade,
+            edge_query=edge_query,
+            edge_rank=edge_rank,
+            edge_item=edge_item,
+            unit_query=unit_query,
+            unit_rank=unit_rank,
+            unit_judged=unit_judged,
+            unit_repeat=unit_repeat,
+            member_item=gold.member_item,
+            member_doc=gold.member_doc,
+            undefined_reason=undefined_reason,
+            chunk_offset=chunks[0] if chunks else None,
+            chunk_end=chunks[1] if chunks else None,
+            item_times=gold.item_times,
+        )
+
+    @property
+    def n(self) -> int:
+        """How many queries."""
+        return len(self.depth)
+
+    @property
+    def failed(self) -> Bools:
+        """Which queries have no value because a judge failed."""
+        return self.undefined_reason.str.starts_with(FAILED).fill_null(value=False).to_numpy()
+
+    @property
+    def item_query(self) -> Ints:
+        """The query of each item."""
+        return self._once(
+            "item_query", lambda: np.repeat(np.arange(self.n), np.diff(self.item_offset))
+        )
+
+    def relevant(self, rel: float) -> Ints:
+        """Count the items of each query with at least this grade."""
+        mask, level = self._level(rel)
+        return self._once(("relevant", level), lambda: self._count_items(mask))
+
+    def _level(self, rel: float) -> tuple[Bools, int]:
+        """Return which items reach a level, and their number: the same number, the same items."""
+        mask = self._once(("level", rel), lambda: self.item_grade >= rel)
+        return mask, self._once(("reach", rel), lambda: int(np.count_nonzero(mask)))
+
+    def _count_items(self, mask: Bools) -> Ints:
+        upto = np.concatenate(([0], np.cumsum(mask)))
+        return np.diff(upto.take(self.item_offset))
+
+    def count(self, query: Ints) -> Ints:
+        """Count how often each query occurs."""
+        return np.bincount(query, minlength=self.n)
+
+    def total(self, query: Ints, value: Floats) -> Floats:
+        """Add up values by query, in the order given."""
+        sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
+        return sums
+
+    def shown(self, k: int | None = None) -> Ints:
+        """Count the units of each query down to the k-th that was retrieved."""
+        if k is None:
+            return self.depth
+        if self.chunk_end is None or self.chunk_offset is None:
+            return np.minimum(self.depth, k)
+        last = np.minimum(self.chunk_offset[:-1] + k, self.chunk_offset[1:])
+        ends = np.concatenate(([0], self.chunk_end))
+        return np.where(last > self.chunk_offset[:-1], ends[last], 0)
+
+    def within(self, query: Ints, rank: Ints, k: int | None) -> Bools:
+        """Tell which of these units stand among the first k that were retrieved."""
+        if k is None:
+            return np.ones(len(rank), dtype=bool)
+        return rank <= (k if self.chunk_end is None else self.shown(k)[query])
+
+    def judged(self, k: int | None = None) -> tuple[Ints, Ints]:
+        """Return query and rank of the units among the first k that carry a judgement."""
+        at = self.unit_judged & self.within(self.unit_query, self.unit_rank, k)
+        return self.unit_query[at], self.unit_rank[at]
+
+    def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
+        """Count the units among the first k of each query that stand higher up already."""
+        at = self.unit_repeat > (1 if exact else 0)
+        at &= self.within(self.unit_query, self.unit_rank, k)
+        return self.count(self.unit_query[at])
+
+    def units(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
+        """Return the relevant units among the first k, each with one of its items.
+
+        A repetition of a unit is noise, unless `repeats` says that it counts again.
+        """
+        return self._hits("units", rel, k, repeats=repeats)
+
+    def credits(self, rel: float, k: int | None = None) -> Hits:
+        """Return the relevant items among the first k, each once, at its first rank."""
+        return self._hits("credits", rel, k)
+
+    def covers(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
+        """Return all edges to relevant items among the first k."""
+        return self._hits("covers", rel, k, repeats=repeats)
+
+    def _hits(self, kind: str, rel: float, k: int | None, *, repeats: bool = False) -> Hits:
+        """Return one of the three views, cut at k; in a plain relation they are the same."""
+        mask, level = self._level(rel)
+        key = ("views", level, repeats)
+        hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
+        if k is None or (self.chunk_end is None and k >= len(self.discount) - 2):
+            return hits
+        within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
+        return self._once(
+            within, lambda: hits.take(np.flatnonzero(self.within(hits.query, hits.rank, k)))
+        )
+
+    def _draw(self, relevant: Bools, *, repeats: bool) -> dict[str, Hits]:
+        mask = relevant[self.edge_item]
+        at = np.flatnonzero(mask if repeats else mask & self.edge_counts)
+        query, rank, item = (
+            column.take(at) for column in (self.edge_query, self.edge_rank, self.edge_item)
+        )
+        new_unit = np.ones(len(at), dtype=bool)
+        new_unit[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
+        rich = not new_unit.all()  # some unit covers several items
+        units = self.count(query[new_unit] if rich else query)
+        before = np.cumsum(units) - units  # relevant units of the queries before
+        nth = np.cumsum(new_unit) - before.take(query)
+        covers = Hits(query, rank, item, nth)
+        edges = np.arange(len(at))
+        first_edge = np.zeros(len(relevant), dtype=np.int64)
+        first_edge[item[::-1]] = edges[::-1]  # the last assignment wins: the earliest edge
+        credited = first_edge.take(item) == edges
+        return {
+            "covers": covers,
+            "units": covers.take(np.flatnonzero(new_unit)) if rich else covers,
+            "credits": covers if credited.all() else covers.take(np.flatnonzero(credited)),
+        }
+
+    @property
+    def edge_counts(self) -> Bools:
+        """Which edges count: those of a unit that does not stand higher up already."""
+
+        def table() -> Bools:
+            again = self.unit_repeat > 0
+            if not again.any():
+                return np.ones(len(self.edge_query), dtype=bool)
+            repeated = self.unit_key(self.unit_query[again], self.unit_rank[again])
+            return ~np.isin(self.unit_key(self.edge_query, self.edge_rank), repeated)
+
+        return self._once("edge_counts", table)
+
+    @property
+    def discount(self) -> Floats:
+        """log2(rank + 1) by rank, long enough for every retrieved unit and every item."""
+
+        def table() -> Floats:
+            deepest = max(self.depth.max(initial=0), np.diff(self.item_offset).max(initial=0))
+            return np.log2(np.arange(1, deepest + 3))
+
+        return self._once("discount", table)
+
+    def _once(self, key: object, compute: Callable[[], T]) -> T:
+        """Compute a view the first time it is asked for."""
+        if key not in self._views:
+            self._views[key] = compute()
+        return self._views[key]  # type: ignore[no-any-return]
+
+    def unit_key(self, query: Ints, rank: Ints | int) -> Ints:
+        """Return a number for each unit, in the order of query and rank."""
+        return query * (int(self.depth.max(initial=0)) + 1) + rank
+
+    def unit_of(self, key: Ints) -> tuple[Ints, Ints]:
+        """Return the query and the rank that a number of `unit_key` stands for."""
+        return np.divmod(key, int(self.depth.max(initial=0)) + 1)
+
+    def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
+        """Return query, rank and item of the list that shows one item a rank, best grade first.
+
+        Where a chunk holds several units, k chunks could hold any number: the list is not cut.
+        """
+        if k is None or self.chunk_end is not None:
+            k = int(np.diff(self.item_offset).max(initial=0))
+        shown = np.minimum(np.diff(self.item_offset), k)
+        query = np.repeat(np.arange(self.n), shown)
+        start = np.cumsum(shown) - shown
+        place = np.arange(len(query)) - start.take(query)
+        return query, place + 1, self.item_offset.take(query) + place
+
+    def select(self, keep: Bools) -> Relation:
+        """Return the relation of the queries of the mask, numbered anew."""
+        if keep.all():
+            return self
+        items = keep[self.item_query]
+        edges, units = keep[self.edge_query], keep[self.unit_query]
+        members = items[self.member_item]
+        new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
+        return Relation(
+            queries=self.queries.filter(keep),
+            depth=self.depth[keep],
+            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
+            item_grade=self.item_grade[items],
+            edge_query=new_query[self.edge_query[edges]],
+            edge_rank=self.edge_rank[edges],
+            edge_item=new_item[self.edge_item[edges]],
+            unit_query=new_query[self.unit_query[units]],
+            unit_rank=self.unit_rank[units],
+            unit_judged=self.unit_judged[units],
+            unit_repeat=self.unit_repeat[units],
+            member_item=new_item[self.member_item[members]],
+            member_doc=self.member_doc.filter(members),
+            undefined_reason=self.undefined_reason.filter(keep),
+            needed=self.needed,
+            item_times=None if self.item_times is None else self.item_times[items],
+            judged_to=self.judged_to,
+            **self._chunks_of(keep),
+        )
+
+    def _chunks_of(self, keep: Bools) -> dict[str, Ints]:
+        if self.chunk_offset is None or self.chunk_end is None:
+            return {}
+        sizes = np.diff(self.chunk_offset)
+        offset = np.concatenate(([0], np.cumsum(sizes[keep])))
+        return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}

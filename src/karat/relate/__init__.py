@@ -1,0 +1,1 @@
+"""Draws the relation: which retrieved unit covers which gold item."""

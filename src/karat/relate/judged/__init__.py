@@ -1,0 +1,1 @@
+"""Relations that are drawn from the verdicts of a judge."""

@@ -1,0 +1,59 @@
+"""Rule-drawn relations: which unit covers which item, by ids, texts, spans or embeddings.
+
+One file a matcher, each registers itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from karat.errors import OptionError, choose
+from karat.relate.match.matcher import MATCHERS, Matcher
+from karat.spelling import read_parameters, split_parameters
+
+
+def find_matcher(
+    spec: str | Matcher, choices: Mapping[str, Mapping[str, Any]] | None = None
+) -> Matcher:
+    """Return the matcher that a name spells; `choices` are a dialect's own parameters by name.
+
+    >>> str(find_matcher("rouge(threshold=0.80)")), str(find_matcher("exact"))
+    ('rouge(threshold=0.8)', 'exact')
+    >>> find_matcher("rouge(treshold=0.8)")
+    Traceback (most recent call last):
+    karat.errors.OptionError: rouge has no parameter 'treshold'
+      fix: did you mean threshold? (it takes: threshold, text, form)
+    """
+    if isinstance(spec, Matcher):
+        return spec
+    parts = re.fullmatch(r"\s*([^()\s]+)\s*(?:\(([^()]*)\))?\s*", spec)
+    if parts is None:
+        raise OptionError(
+            f"{spec!r} is not the name of a relation", fix="for example rouge(threshold=0.8)"
+        )
+    known = known_matchers()
+    name = choose("relation", parts[1].lower(), known)
+    cls = known[name]
+    texts = dict(split_parameters(parts[2] or "", spec, OptionError))
+    given = read_parameters(name, texts, cls.parameters(), OptionError)
+    return cls(**{**(choices or {}).get(name, {}), **given})
+
+
+def known_matchers() -> dict[str, type[Matcher]]:
+    """Return all matchers by name, ids first."""
+    _load()
+    return dict(sorted(MATCHERS.items(), key=lambda entry: (entry[0] != "ids", entry[0])))
+
+
+@functools.cache
+def _load() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+
+
+__all__ = ["Matcher", "find_matcher", "known_matchers"]

@@ -1,0 +1,157 @@
+"""What could change values: unjudged units, were they relevant or not, and the order of ties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.core.keys import sort_rows
+from karat.core.relation import Relation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from karat.align.align import Ties
+    from karat.core.data import Floats
+    from karat.measures import Measure
+
+UNITS = 4_000_000  # retrieved units handled at once, so that memory stays bounded
+
+
+def bounds(relation: Relation, measures: Sequence[Measure]) -> list[tuple[Floats, Floats]]:
+    """Return the lower and upper bound of every value, a pair of arrays for each measure.
+
+    The measure is taken three times: as it is, with every unjudged unit judged not relevant, and
+    with every unjudged unit as relevant as the best item of the gold. The bounds are the least
+    and the greatest of the three.
+    """
+    top = max(relation.item_grade.max(initial=1.0), 1.0)
+    block_of = np.cumsum(relation.depth) // UNITS
+    found = []
+    for number in np.unique(block_of):
+        block = relation.select(block_of == number)
+        scenarios = (block, with_unjudged(block, 0.0), with_unjudged(block, top))
+        found.append([[measure.values(each) for each in scenarios] for measure in measures])
+    return [
+        (
+            np.concatenate([_where_defined(block[at], np.fmin) for block in found]),
+            np.concatenate([_where_defined(block[at], np.fmax) for block in found]),
+        )
+        for at in range(len(measures))
+    ]
+
+
+def _where_defined(scenarios: list[Floats], choose: np.ufunc) -> Floats:
+    """Choose among the scenarios; what has no value has no bounds."""
+    return np.where(np.isnan(scenarios[0]), np.nan, choose.reduce(scenarios))
+
+
+def with_unjudged(relation: Relation, grade: float) -> Relation:
+    """Return the relation in which every unjudged unit satisfies an item of this grade.
+
+    With grade 0 they are all judged not relevant, with a high grade all relevant. Repetitions
+    stay noise.
+    """
+    every = np.repeat(np.arange(relation.n), relation.depth)
+    start = np.cumsum(relation.depth) - relation.depth
+    every_rank = np.arange(len(every)) - start[every] + 1
+    repeat = np.zeros(len(every), dtype=np.int64)
+    listed = start[relation.unit_query] + relation.unit_rank - 1
+    repeat[listed] = relation.unit_repeat
+    unjudged = repeat == 0
+    unjudged[listed[relation.unit_judged]] = False
+    query, rank = every[unjudged], every_rank[unjudged]
+
+    old, new = len(relation.item_grade), len(query)
+    item_query = np.concatenate((relation.item_query, query))
+    item_grade = np.concatenate((relation.item_grade, np.full(new, grade)))
+    order = np.lexsort((-item_grade, item_query))
+    place = np.empty(old + new, dtype=np.int64)
+    place[order] = np.arange(old + new)
+    edges = (
+        np.concatenate((relation.edge_query, query)),
+        np.concatenate((relation.edge_rank, rank)),
+        place[np.concatenate((relation.edge_item, np.arange(old, old + new)))],
+    )
+    edge_query, edge_rank, edge_item = sort_rows(edges, 3)
+    times = relation.item_times
+    if times is not None:
+        times = np.concatenate((times, np.ones(new, dtype=np.int64)))[order]
+    member_item = np.concatenate((place[relation.member_item], place[old:]))
+    member_order = np.argsort(member_item, kind="stable")
+    names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
+    return Relation(
+        queries=relation.queries,
+        depth=relation.depth,
+        item_offset=np.concatenate(([0], np.cumsum(relation.count(item_query)))),
+        item_grade=item_grade[order],
+        edge_query=edge_query,
+        edge_rank=edge_rank,
+        edge_item=edge_item,
+        unit_query=every,
+        unit_rank=every_rank,
+        unit_judged=np.ones(len(every), dtype=bool),
+        unit_repeat=repeat,
+        member_item=member_item[member_order],
+        member_doc=pl.concat([relation.member_doc, names]).gather(member_order),
+        undefined_reason=relation.undefined_reason,
+        chunk_offset=relation.chunk_offset,
+        chunk_end=relation.chunk_end,
+        needed=relation.needed,
+        item_times=times,
+        judged_to=relation.judged_to,
+    )
+
+
+def tie_bounds(
+    relation: Relation, ties: Ties, measures: Sequence[Measure]
+) -> list[tuple[Floats, Floats]]:
+    """Return the least and the greatest value of every query, for each measure, over its ties.
+
+    Units with equal scores could stand in any order. Two orders are looked at: within every tie
+    the best grades first, and the best grades last. Repetitions are taken for noise.
+    """
+    scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))
+    every = [[measure.values(each) for each in scenarios] for measure in measures]
+    return [(_where_defined(each, np.fmin), _where_defined(each, np.fmax)) for each in every]
+
+
+def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relation:
+    """Return the relation in which the best units of every tie come first in it, or last."""
+    key = np.unique(
+        np.concatenate(
+            (
+                relation.unit_key(relation.edge_query, relation.edge_rank),
+                relation.unit_key(relation.unit_query, relation.unit_rank),
+            )
+        )
+    )
+    query, rank = np.divmod(key, relation.unit_key(np.ones(1, dtype=np.int64), 0)[0])
+    grade = np.full(len(key), -np.inf)
+    of_edge = np.searchsorted(key, relation.unit_key(relation.edge_query, relation.edge_rank))
+    np.maximum.at(grade, of_edge, relation.item_grade[relation.edge_item])
+    of_unit = np.searchsorted(key, relation.unit_key(relation.unit_query, relation.unit_rank))
+    grade[of_unit[relation.unit_repeat > 0]] = -np.inf
+    tie = ties.around(query, rank)
+    units = np.flatnonzero(tie >= 0)
+    order = units[np.lexsort((rank[units], -grade[units], tie[units]))]
+    nth = np.arange(len(order)) - np.searchsorted(tie[order], tie[order])
+    moved = rank.copy()
+    moved[order] = ties.first[tie[order]] + nth if first else ties.last[tie[order]] - nth
+    edges = sort_rows((relation.edge_query, moved[of_edge], relation.edge_item), 3)
+    unit_query, unit_rank, judged, repeat = sort_rows(
+        (relation.unit_query, moved[of_unit], relation.unit_judged, relation.unit_repeat), 2
+    )
+    return replace(
+        relation,
+        edge_query=edges[0],
+        edge_rank=edges[1],
+        edge_item=edges[2],
+        unit_query=unit_query,
+        unit_rank=unit_rank,
+        unit_judged=judged,
+        unit_repeat=repeat,
+    )

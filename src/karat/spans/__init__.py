@@ -1,0 +1,1 @@
+"""Where a quoted text stands in a document, although copies of it differ."""

@@ -1,0 +1,51 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from karat.errors import SaveError
+from karat.storage.folders import real_path
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file whole or not at all; letters that UTF-8 cannot write are escaped."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all; of a link it is the file that the link points to."""
+    target = real_path(path)
+    draft = target.with_name(f".karat-{secrets.token_hex(8)}")
+    try:
+        if _is_stream(path):
+            Path(path).write_bytes(content)
+            return
+        draft.write_bytes(content)
+        if target.exists():
+            if not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    except OSError as error:
+        raise SaveError(
+            f"the file could not be written: {error.strerror}",
+            where=os.fspath(path),
+            fix="nothing was written; free some space or name another file",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _is_stream(path: str | os.PathLike[str]) -> bool:
+    """Tell whether this is a pipe, a device or the like, which must not be replaced by a file."""
+    place = Path(path)
+    if place.absolute().parts[1:2] in (("dev",), ("proc",)):  # /dev/stdout may lead to a file
+        return True
+    return place.exists() and not place.is_file() and not place.is_dir()
