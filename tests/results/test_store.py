@@ -366,8 +366,8 @@ class TestOrigin:
         first = karat.load(karat.evaluate({"q": ["a"]}, gold, "RR").save(folder))
         gold.write_text('{"q": ["b"]}')
         again = karat.load(first.score("P@1").save(folder))
-        assert again.inputs == first.inputs
-        assert again.inputs[1].as_dict() == first.inputs[1].as_dict()
+        assert again.provenance.inputs == first.provenance.inputs
+        assert again.provenance.inputs[1].as_dict() == first.provenance.inputs[1].as_dict()
 
     def test_an_input_that_nobody_hashed_stays_unknown(self, save: Save) -> None:
         gold = save("gold.json", '{"q": ["a"]}')
@@ -375,12 +375,12 @@ class TestOrigin:
         gold.unlink()
         loaded = karat.load(result.save(gold.parent / "r"))
         gold.write_text("another")
-        assert loaded.inputs[1].as_dict()["sha256"] is None
+        assert loaded.provenance.inputs[1].as_dict()["sha256"] is None
 
     def test_a_report_tells_about_the_result_it_read(self, old: Path) -> None:
         panel = lay_side_by_side([old])
         made = provenance(panel)
-        assert karat.load(old).origin["created"] in made
+        assert karat.load(old).provenance.saved["created"] in made
         (old / "manifest.json").write_text('{"created": "later", "versions": {}, "inputs": []}')
         assert provenance(panel) == made
 
@@ -388,7 +388,7 @@ class TestOrigin:
         gold = tmp_path / os.fsdecode(b"g\xff.json")
         gold.write_text('{"q": ["a"]}')
         folder = karat.evaluate({"q": ["a"]}, gold, "RR").save(tmp_path / "r")
-        assert karat.load(folder).inputs[1].path == str(gold)
+        assert karat.load(folder).provenance.inputs[1].path == str(gold)
 
 
 class TestFiles:

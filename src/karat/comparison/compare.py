@@ -191,7 +191,7 @@ def compare(
     order = _baseline_first(gathered, baseline)
     result = order[0].result
     table = pair(order)
-    column = cluster or result.cluster
+    column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
     how = Statistics(level, permutations, seed, test, clusters)
     pairs = _pairs(len(order), every=all_pairs)

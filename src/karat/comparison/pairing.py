@@ -222,7 +222,11 @@ def _items(relation: Relation) -> pl.DataFrame:
 def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
     """Return what was decided otherwise than for the baseline."""
     mine, theirs = (
-        {**each.policy.as_dict(), "ids": each.ids, "judge": each.judge.get("name", "none")}
+        {
+            **each.provenance.policy.as_dict(),
+            "ids": each.provenance.ids,
+            "judge": each.judge.get("name", "none"),
+        }
         for each in (base, other)
     )
     differ = [
@@ -237,9 +241,10 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         if before != after
     ]
     differ += [
-        f"{name}: {dict(other.settings[name])} instead of {dict(base.settings[name])}"
-        for name in base.settings.keys() & other.settings.keys()
-        if dict(base.settings[name]) != dict(other.settings[name])
+        f"{name}: {dict(theirs[name])} instead of {dict(mine[name])}"
+        for mine, theirs in [(base.provenance.settings, other.provenance.settings)]
+        for name in mine.keys() & theirs.keys()
+        if dict(mine[name]) != dict(theirs[name])
     ]
     differ += [
         f"{name} of the judge"

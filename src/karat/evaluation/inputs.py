@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.core.data import Gold, Run, RunStream
-from karat.engines.prefetch import Prefetch
+from karat.engines.prefetch import begin
 from karat.errors import InputError
 from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
@@ -21,6 +21,8 @@ from karat.read.source import Source
 from karat.results.store import Input
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from karat.core.data import NamedBy
 
 
@@ -29,20 +31,22 @@ def load_inputs(
     gold: object,
     run_format: str | None,
     gold_format: str | None,
+    reading: ExitStack,
     *,
     skip_bad: bool,
     texts: bool,
     unlabelled: bool = False,
-) -> tuple[list[RunStream], Gold, list[Input], Prefetch | None]:
+) -> tuple[list[RunStream], Gold, list[Input]]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
-    With `unlabelled` the records need no gold; what they say about the queries is kept.
+    `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
+    the queries is kept.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
     named = _named(run)
     if gold is None:
         streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
-        return streams, loaded, [Input.of("samples", data) for _, data in named], None
+        return streams, loaded, [Input.of("samples", data) for _, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
@@ -50,21 +54,16 @@ def load_inputs(
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
-    reading = Prefetch(streams[0].batches())
-    try:
-        loaded = load_gold(gold, format=gold_format, **how)
-    except BaseException:
-        reading.close()
-        raise
+    begun = reading.enter_context(begin(streams[0]))
+    loaded = load_gold(gold, format=gold_format, **how)
     joined = [
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
     ]
     inputs.append(Input.of("gold", gold))
-    if joined[0] is not streams[0]:  # what is being read carries other ids
-        reading.close()
-        return _unique_names(joined), loaded, inputs, None
-    return _unique_names(joined), loaded, inputs, reading
+    if joined[0] is streams[0]:  # otherwise what is being read carries other ids
+        joined[0] = begun
+    return _unique_names(joined), loaded, inputs
 
 
 def _kept(data: object) -> object:

@@ -68,7 +68,7 @@ def succeed(result: Result, baseline: Result, slices: Iterable[str] = ()) -> Suc
     )
     grown = replace(result, measures=(*result.measures, *added))
     known = tuple(measure for measure in grown.measures if _has(baseline, measure))
-    scored = replace(grown, level=grown.level or LEVEL)
+    scored = grown.with_options(level=grown.level or LEVEL)
     findings = list(_lost(grown, baseline))
     worse: list[Verdict] = []
     for run in grown.runs:
@@ -89,7 +89,7 @@ def succeed(result: Result, baseline: Result, slices: Iterable[str] = ()) -> Suc
 
 
 def _has(result: Result, measure: Measure) -> bool:
-    name = measure.relation or result.drawn_by
+    name = measure.relation or result.provenance.drawn_by
     return all((run, name) in result.relations for run in result.runs)
 
 
@@ -111,7 +111,7 @@ def _lost_queries(pairing: Pairing, run: str) -> Iterator[Finding]:
 def _worse_slices(
     facing: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
 ) -> Iterator[Finding]:
-    column = facing.result.cluster
+    column = facing.result.options.cluster
     clusters = None if column is None else tuple(pairing.column(column))
     how = Statistics(facing.level, 1, 0, "permutation", clusters)
     higher = {str(measure): measure.higher_is_better for measure in pairing.measures}

@@ -99,7 +99,7 @@ class RunAgainstBaseline:
         at = pairing.measures.index(measure)
         before, after = pairing.values[:, 0, at], pairing.values[:, 1, at]
         both = ~(np.isnan(before) | np.isnan(after))
-        column = self.result.cluster
+        column = self.result.options.cluster
         (found,) = paired(
             before,
             after,

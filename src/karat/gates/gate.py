@@ -103,7 +103,7 @@ def gate(
     every = tuple(dict.fromkeys([*result.measures, *named]))
     scored = result
     if every != result.measures or result.level is None:
-        scored = replace(result, measures=every, level=result.level or LEVEL)
+        scored = replace(result, measures=every).with_options(level=result.level or LEVEL)
     before = baseline if baseline is None or isinstance(baseline, Result) else load(baseline)
     if before is None and not first_time:
         _refuse_without_baseline(asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,7 +12,7 @@ from karat.core.policy import Policy
 from karat.dialects import resolve_measures
 from karat.findings import Finding
 from karat.results import store
-from karat.results.result import Result
+from karat.results.result import Kept, Provenance, Result, SummaryOptions
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
@@ -21,32 +22,38 @@ def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then measures anew without the inputs."""
     manifest, tables = store.read_folder(folder)
     rows = tables["relation"]
+    lenient = _relations(rows.filter(pl.col("lenient") == 1))
     return Result(
-        relations=_relations(rows.filter(pl.col("lenient") == 0)),
-        lenient=_relations(rows.filter(pl.col("lenient") == 1)),
+        relations={
+            key: replace(each, lenient=lenient.get(key))
+            for key, each in _relations(rows.filter(pl.col("lenient") == 0)).items()
+        },
         measures=resolve_measures(manifest["measures"], manifest["dialect"]),
         queries=tables["queries"],
         findings=tuple(
             Finding(**{**found, "examples": tuple(found["examples"])})
             for found in manifest["findings"]
         ),
-        dialect=manifest["dialect"],
-        policy=Policy(**manifest["policies"]),
-        drawn_by=manifest["relation"],
-        settings=manifest["relations"],
-        bounds=manifest["bounds"],
-        level=manifest["interval"]["level"],
-        cluster=manifest["interval"]["cluster"],
-        judge=manifest["judge"],
-        ids=manifest["ids"],
-        inputs=tuple(
-            store.Input(**{**entry, "sha256": entry["sha256"] or ""})
-            for entry in manifest["inputs"]
+        provenance=Provenance(
+            dialect=manifest["dialect"],
+            policy=Policy(**manifest["policies"]),
+            drawn_by=manifest["relation"],
+            settings=manifest["relations"],
+            ids=manifest["ids"],
+            inputs=tuple(
+                store.Input(**{**entry, "sha256": entry["sha256"] or ""})
+                for entry in manifest["inputs"]
+            ),
+            judge=manifest["judge"],
+            saved={name: manifest[name] for name in ("created", "versions")},
         ),
-        origin={name: manifest[name] for name in ("created", "versions")},
+        options=SummaryOptions(
+            level=manifest["interval"]["level"],
+            cluster=manifest["interval"]["cluster"],
+            bounds=manifest["bounds"],
+        ),
         about=_by_run(tables.get("about")),
-        listed=_by_run(tables.get("listed")),
-        verdicts=tables.get("verdicts"),
+        kept=Kept(_by_run(tables.get("listed")), tables.get("verdicts")),
     )
 
 

@@ -25,8 +25,9 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
                 store.relation_rows(run, relation).with_columns(
                     relation=pl.lit(name), lenient=pl.lit(lenient)
                 )
-                for lenient, relations in enumerate((result.relations, result.lenient))
-                for (run, name), relation in relations.items()
+                for (run, name), drawn in result.relations.items()
+                for lenient, relation in enumerate((drawn, drawn.lenient))
+                if relation is not None
             ],
             how="diagonal",
         ),
@@ -34,26 +35,27 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     about = [table.with_columns(run=pl.lit(run)) for run, table in result.about.items()]
     if about:
         tables["about"] = pl.concat(about, how="diagonal_relaxed")
-    listed = [table.with_columns(run=pl.lit(run)) for run, table in result.listed.items()]
+    listed = [table.with_columns(run=pl.lit(run)) for run, table in result.kept.listed.items()]
     if listed:
         tables["listed"] = pl.concat(listed, how="diagonal_relaxed")
-    if result.verdicts is not None:
-        tables["verdicts"] = result.verdicts
+    if result.kept.verdicts is not None:
+        tables["verdicts"] = result.kept.verdicts
     return store.write_folder(folder, _manifest(result), result.summary.to_dicts(), tables)
 
 
 def _manifest(result: Result) -> dict[str, Any]:
+    made = result.provenance
     return {
         "runs": result.runs,
         "measures": [str(measure) for measure in result.measures],
-        "relation": result.drawn_by,
-        "relations": result.settings,
-        "ids": result.ids,
-        "dialect": result.dialect,
-        "policies": result.policy.as_dict(),
-        "bounds": result.bounds,
+        "relation": made.drawn_by,
+        "relations": made.settings,
+        "ids": made.ids,
+        "dialect": made.dialect,
+        "policies": made.policy.as_dict(),
+        "bounds": result.options.bounds,
         "interval": result.interval,
-        "judge": dict(result.judge),
-        "inputs": [entry.as_dict() for entry in result.inputs],
+        "judge": dict(made.judge),
+        "inputs": [entry.as_dict() for entry in made.inputs],
         "findings": [finding.as_dict() for finding in result.findings],
     }

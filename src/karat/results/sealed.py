@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-LAYOUT = 3  # raised when the files change so that other versions cannot read them
+LAYOUT = 4  # raised when the files change so that other versions cannot read them
 TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are opened; seconds
 
 

@@ -118,6 +118,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_judged": _lists(pl.Series(relation.unit_judged), units),
             "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
             "undefined_reason": relation.undefined_reason,
+            "failed": relation.failed,
             "needed": pl.repeat(relation.needed, relation.n, eager=True),
             "judged_to": pl.repeat(relation.judged_to, relation.n, dtype=pl.Int64, eager=True),
             **_chunk_lists(relation),
@@ -178,6 +179,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         member_item=np.repeat(np.arange(len(docs)), members),
         member_doc=_flat(docs),
         undefined_reason=rows["undefined_reason"],
+        failed_verdicts=rows["failed"].to_numpy() if rows["failed"].any() else None,
         needed=bool(rows["needed"].any()),
         item_times=_times_of(rows),
         judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]
