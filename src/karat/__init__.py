@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
     from karat.results.cutoffs import curve, smallest_k
-    from karat.results.loaded import load
     from karat.results.result import Result
+    from karat.results.saving import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
@@ -48,7 +48,7 @@ _HOME = {
     "explain": "karat.explanation.explain",
     "judge": "karat.evaluation.judging",
     "known_measures": "karat.measures",
-    "load": "karat.results.loaded",
+    "load": "karat.results.saving",
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.results.sealed import LAYOUT
+from karat.results.store import LAYOUT
 
 RECORDS = [
     {"query": "q1", "retrieved": ["a", "x"], "gold": ["a", ["b", "c"]], "topic": "one", "n": 1},
@@ -256,3 +256,33 @@ def test_lists_are_remembered_where_asked_for(tmp_path: Path) -> None:
     assert again.kept.listed["run"].equals(kept.kept.listed["run"])
     found = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR", keep=5, corpus={"a": "A!"})
     assert found.kept.listed["run"]["text"].to_list() == ["A!"]
+
+
+TWO = {"a": {"q1": ["x", "y"], "q2": ["y"]}, "b": {"q1": ["y"], "q2": ["x"]}}
+ASKED = [{"query": "q1", "gold": ["x"], "topic": "tea"}, {"query": "q2", "gold": ["x"]}]
+
+
+def test_one_run_of_several() -> None:
+    result = karat.evaluate(TWO, ASKED, ["RR"], keep=2)
+    alone = karat.evaluate(TWO["b"], ASKED, ["RR"], keep=2)
+    only = result.only("b")
+    assert only.runs == list(only.kept.listed) == ["b"]
+    assert only.values == alone.values == {"RR": 0.5}
+    with pytest.raises(karat.KaratError, match="unknown run 'c'"):
+        result.only("c")
+
+
+def test_the_queries_of_a_slice() -> None:
+    result = karat.evaluate(TWO, ASKED, ["RR"], keep=2)
+    tea, rest = result.where("topic", "tea"), result.where("topic", "(none)")
+    assert tea.values == {"a: RR": 1.0, "b: RR": 0.0}
+    assert rest.values == {"a: RR": 0.0, "b: RR": 1.0}
+    assert tea.kept.listed["a"]["query"].unique().to_list() == ["q1"]
+    for each, label in ((tea, "tea"), (rest, None)):
+        assert each.summary["value"].to_list() == (
+            result.by("topic").filter(pl.col("slice").eq_missing(label))["value"].to_list()
+        )
+    with pytest.raises(karat.KaratError, match="unknown value of topic 'ink'"):
+        result.where("topic", "ink")
+    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+        result.where("tpic", "tea")

@@ -23,7 +23,7 @@ from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
 from karat.report.html.sections import provenance
 from karat.report.panel import lay_side_by_side
-from karat.results import sealed
+from karat.results import store
 from karat.storage import files, folders
 from karat.storage.folders import FILES, is_folder, replacing
 from tests import saving
@@ -294,7 +294,7 @@ class TestReading:
         self, times: int, old: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         left = iter(range(times))
-        checked = sealed._checked
+        checked = store._checked
 
         def slow(folder: Path, content: bytes) -> dict[str, Any]:
             for number in left:
@@ -302,14 +302,14 @@ class TestReading:
                 break
             return checked(folder, content)
 
-        monkeypatch.setattr(sealed, "_checked", slow)
+        monkeypatch.setattr(store, "_checked", slow)
         assert found(old) == NEW + times - 1
 
     def test_replaced_while_it_is_read(self, old: Path) -> None:
-        with sealed.opened(old) as (manifest, files):
+        with store.opened(old) as (manifest, files):
             saving.sample(NEW).save(old)
             assert all(
-                sealed._hash(name, file) == manifest["files"][name] for name, file in files.items()
+                store._hash(name, file) == manifest["files"][name] for name, file in files.items()
             )
 
     @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "relation.parquet"])

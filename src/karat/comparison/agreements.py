@@ -17,8 +17,8 @@ from karat.errors import AlignError, OptionError, choose
 from karat.findings import EXAMPLES, Finding
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
-from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.saving import load
 from karat.statistics.agreement import WEIGHTS, kappa
 from karat.statistics.rankings import in_common, kendall_tau, rbo, tau_ap_symmetric
 

@@ -16,8 +16,8 @@ from karat.evaluation.evaluate import evaluate
 from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
-from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.saving import load
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:

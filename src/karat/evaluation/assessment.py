@@ -9,12 +9,12 @@ import polars as pl
 
 from karat.align.preflight import check_gold
 from karat.engines.local import LocalEngine
-from karat.evaluation.ties import tied_scores
 from karat.findings import Finding, merge_findings
 from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.texts import TEXT_AS_ID
 from karat.relate.pipeline import TEXT
+from karat.results.bounds import tied_scores
 from karat.results.result import Kept, Provenance, Result
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from karat.errors import OptionError, choose
 from karat.gates.facing import RunAgainstBaseline, is_fact
 from karat.gates.requirements import COUNTS, Requirement, parse_requirement
 from karat.gates.verdicts import FAIL, OPEN, PASS, Line, Verdict, of_difference
-from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.saving import load
 from karat.statistics.intervals import Interval
 
 if TYPE_CHECKING:

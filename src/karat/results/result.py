@@ -17,7 +17,6 @@ from karat.dialects import meant, resolve_measures
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
-from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spelling import spell_relation
 
@@ -301,6 +300,8 @@ class Result:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
+        from karat.results.saving import save  # noqa: PLC0415 - it reads results, too
+
         return save(self, folder)
 
     def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions, repeated
-from karat.core.data import EMPTY_ITEM, Gold
-from karat.core.items import times_listed
+from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
 from karat.relate.match.matcher import BoundByRule, Units
