@@ -19,8 +19,7 @@ from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.loaded import load
 from karat.results.result import Result
-from karat.statistics.agreement import WEIGHTS, kappa
-from karat.statistics.rankings import in_common, kendall_tau, rbo, tau_ap_symmetric
+from karat.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap_symmetric
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType

@@ -12,7 +12,6 @@ import numpy as np
 from karat.comparison.pairing import pair
 from karat.comparison.systems import gather
 from karat.errors import OptionError
-from karat.statistics.intervals import binary
 from karat.statistics.power import (
     PowerPoint,
     curve,
@@ -23,7 +22,7 @@ from karat.statistics.power import (
     sd_of_difference,
     spread,
 )
-from karat.statistics.quantity import Quantity, check_share
+from karat.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
@@ -220,7 +219,7 @@ def _of_one(asked: _Asked, measure: str, table: Pairing, number: int, correlatio
         return _unknown(asked, measure, basis, len(values), found.reason)
     sd = sd_of_difference(found.sd, correlation)
     changed = None
-    if binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
+    if is_binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
         changed = min(1.0, sd**2 + (asked.difference or 0.0) ** 2)
     return asked.plan(measure, basis, sd, changed, len(values))
 

@@ -10,7 +10,7 @@ from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from karat.comparison.planning import Plan
-    from karat.statistics.quantity import Quantity
+    from karat.statistics.values import Quantity
 
 
 def render(plans: tuple[Plan, ...], how: str) -> str:

@@ -17,7 +17,7 @@ from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.find import find_judge
 from karat.judges.verdicts import Aspect, Judge, Judged, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion
-from karat.statistics.quantity import check_share
+from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     from karat.core.data import Ints

@@ -1,6 +1,6 @@
 """How far a judge agrees with people: κ, rates and bias, with intervals.
 
-Pairs of one question are not independent, so that a question is a unit (`karat.statistics.limits`).
+Pairs of one question are not independent, so that a question is a unit (`karat.statistics`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.statistics.agreement import kappa_limits, kappa_of
-from karat.statistics.clusters import as_units, cluster_codes
-from karat.statistics.intervals import interval
-from karat.statistics.limits import estimate
-from karat.statistics.scale import UNIT
+from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
+from karat.statistics.values import UNIT
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
