@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison, compare
+    from karat.comparison.gates import GateReport, gate
     from karat.core.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
@@ -34,6 +35,7 @@ _HOME = {
     "Comparison": "karat.comparison.compare",
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
+    "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
@@ -46,6 +48,7 @@ _HOME = {
     "drift": "karat.labels.drifts",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
+    "gate": "karat.comparison.gates",
     "judge": "karat.evaluation.judging",
     "known_measures": "karat.measures",
     "load": "karat.results.loaded",
@@ -60,6 +63,7 @@ __all__ = [
     "Comparison",
     "Explanation",
     "Finding",
+    "GateReport",
     "Gold",
     "KaratError",
     "Measure",
@@ -72,6 +76,7 @@ __all__ = [
     "drift",
     "evaluate",
     "explain",
+    "gate",
     "judge",
     "known_measures",
     "load",

@@ -207,7 +207,7 @@ def _fair_coin(heads: int, tosses: int) -> float:
         last = exp(ways - tosses * log(2))
     fewer = np.arange(heads, 0, -1)
     ratios = np.cumprod(fewer / (tosses - fewer + 1))
-    return last * (1 + float(ratios.sum()))
+    return float(last * (1 + ratios.sum()))
 
 
 def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[float | None, ...]:
