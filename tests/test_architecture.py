@@ -96,6 +96,7 @@ def test_the_rooms_of_judges_are_separate_calls() -> None:
 
 def test_the_public_names_are_pinned() -> None:
     assert karat.__all__ == [
+        "Agreement",
         "Comparison",
         "Explanation",
         "Finding",
@@ -103,8 +104,10 @@ def test_the_public_names_are_pinned() -> None:
         "Gold",
         "KaratError",
         "Measure",
+        "PowerAnalysis",
         "Result",
         "Run",
+        "agree",
         "anchor",
         "check",
         "compare",
@@ -119,6 +122,7 @@ def test_the_public_names_are_pinned() -> None:
         "load_gold",
         "load_run",
         "parse",
+        "power",
         "register",
         "smallest_k",
     ]

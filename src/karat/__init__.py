@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from karat.comparison.agree import Agreement, agree
     from karat.comparison.compare import Comparison, compare
     from karat.comparison.gates import GateReport, gate
+    from karat.comparison.power import PowerAnalysis, power
     from karat.core.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
+    "Agreement": "karat.comparison.agree",
     "Comparison": "karat.comparison.compare",
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
@@ -39,8 +42,10 @@ _HOME = {
     "Gold": "karat.core.data",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
+    "PowerAnalysis": "karat.comparison.power",
     "Result": "karat.results.result",
     "Run": "karat.core.data",
+    "agree": "karat.comparison.agree",
     "anchor": "karat.labels.anchors",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
@@ -55,11 +60,13 @@ _HOME = {
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",
+    "power": "karat.comparison.power",
     "register": "karat.measures",
     "smallest_k": "karat.results.cutoffs",
 }
 
 __all__ = [
+    "Agreement",
     "Comparison",
     "Explanation",
     "Finding",
@@ -67,8 +74,10 @@ __all__ = [
     "Gold",
     "KaratError",
     "Measure",
+    "PowerAnalysis",
     "Result",
     "Run",
+    "agree",
     "anchor",
     "check",
     "compare",
@@ -83,6 +92,7 @@ __all__ = [
     "load_gold",
     "load_run",
     "parse",
+    "power",
     "register",
     "smallest_k",
 ]
