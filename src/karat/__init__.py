@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from karat.evaluation.judging import judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
+    from karat.judges.cards.card import JudgeCard, judge_card
     from karat.labels.anchors import anchor
     from karat.labels.drifts import drift
     from karat.measures import Measure, known_measures, parse, register
@@ -40,6 +41,7 @@ _HOME = {
     "Finding": "karat.findings",
     "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
+    "JudgeCard": "karat.judges.cards.card",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
     "PowerAnalysis": "karat.comparison.power",
@@ -55,6 +57,7 @@ _HOME = {
     "explain": "karat.explanation.explain",
     "gate": "karat.comparison.gates",
     "judge": "karat.evaluation.judging",
+    "judge_card": "karat.judges.cards.card",
     "known_measures": "karat.measures",
     "load": "karat.results.loaded",
     "load_gold": "karat.read",
@@ -72,6 +75,7 @@ __all__ = [
     "Finding",
     "GateReport",
     "Gold",
+    "JudgeCard",
     "KaratError",
     "Measure",
     "PowerAnalysis",
@@ -87,6 +91,7 @@ __all__ = [
     "explain",
     "gate",
     "judge",
+    "judge_card",
     "known_measures",
     "load",
     "load_gold",

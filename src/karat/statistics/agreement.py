@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
@@ -92,7 +92,7 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     if len(table.labels) < 2:
         reason = ONE_LABEL if table.n else NO_LABEL
         return Kappa(None, None, None, level, weights, agreed, table, reason)
-    value, influence = kappa_of(counts, _disagreement(table.labels, weights))
+    value, influence = kappa_of(counts, disagreement(table.labels, weights))
     if 1 in {(counts.sum(axis=0) > 0).sum(), (counts.sum(axis=1) > 0).sum()}:
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
     items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
@@ -139,11 +139,12 @@ def _ordered(labels: set[Label]) -> tuple[Label, ...]:
     )
 
 
-def _numeric(labels: set[Label] | tuple[Label, ...]) -> bool:
+def _numeric(labels: Collection[Label]) -> bool:
     return all(isinstance(label, Real) for label in labels)
 
 
-def _disagreement(labels: tuple[Label, ...], weights: str) -> Floats:
+def disagreement(labels: Sequence[Label], weights: str) -> Floats:
+    """Return how grave it is to give one label (row) for another (column)."""
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
         return 1 - np.eye(len(labels))
