@@ -27,7 +27,7 @@ from karat.comparison.systems import System, gather
 from karat.dialects import meant
 from karat.errors import MeasureError, OptionError, choose, nearest
 from karat.measures.aggregate import aggregate
-from karat.statistics.quantity import check_draws, check_share
+from karat.statistics.values import check_draws, check_share
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType

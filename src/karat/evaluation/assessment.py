@@ -180,7 +180,7 @@ def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFra
 
 def _card(judge: str) -> dict[str, str]:
     """Return how far a judge agrees with people, where somebody has measured it."""
-    from karat.judges.cards.shelf import find_card  # noqa: PLC0415 - few evaluations have a judge
+    from karat.judges.cards.card import find_card  # noqa: PLC0415 - few evaluations have a judge
 
     card = find_card(judge)
     return {} if card is None else {"card": card.cite()}
