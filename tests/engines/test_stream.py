@@ -13,7 +13,7 @@ import pytest
 
 import karat
 from karat.core.data import RunStream
-from karat.read import source, table
+from karat.read import source, tables
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure, random_scored
@@ -77,7 +77,7 @@ def test_many_batches_are_as_good_as_one(
     path = _write(kind, ORDERS[order](rows), save)
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 100)
-    monkeypatch.setattr(table, "ROWS", 5)
+    monkeypatch.setattr(tables, "ROWS", 5)
     assert sum(1 for _ in karat.load_run(path).batches()) > 10
     values, counts = _outcome(path, gold)
     assert values == whole[0]

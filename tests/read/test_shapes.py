@@ -14,8 +14,7 @@ import pytest
 import karat
 from karat.errors import AlignError, InputError
 from karat.read import load_gold, load_run, load_samples
-from karat.read.shapes import SHAPES, shape_of
-from karat.read.shapes.tools import or_groups
+from karat.read.shapes import SHAPES, or_groups, shape_of
 from tests.dialects.golden import cases
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure

@@ -15,8 +15,7 @@ from karat.engines.prefetch import Prefetch
 from karat.errors import InputError
 from karat.evaluation.shared_gold import share_gold
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.position import join_queries
-from karat.read.queries import load_queries
+from karat.read.queries import join_queries, load_queries
 from karat.read.source import Source
 from karat.results.store import Input
 

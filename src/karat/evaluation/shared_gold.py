@@ -12,7 +12,7 @@ from karat.core.data import FACTS, Gold
 from karat.core.timing import TIMED
 from karat.errors import AlignError
 from karat.findings import merge_findings
-from karat.read.parts import join_about
+from karat.read.records import join_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from karat.errors import InputError, nearest
-from karat.read.grades import grade
-from karat.read.ids import doc_id, identifier
-from karat.read.objects import refuse_repeated, repeated
 from karat.read.shapes import ROLES
+from karat.read.values import doc_id, grade, identifier, refuse_repeated, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from karat.core.keys import query_index
 from karat.errors import InputError, OptionError
 from karat.findings import EXAMPLES, Finding, merge_findings
 from karat.read import load_run
-from karat.read.position import join_queries
+from karat.read.queries import join_queries
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Gold, Ints, RunStream
