@@ -1,5 +1,6 @@
 """A third party adds a measure with a decorator, or with an entry point of its package."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env={"PYTHONPATH": str(folder)},
+        env={"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         check=False,

@@ -27,7 +27,7 @@ from karat.engines.prefetch import Prefetch
 from karat.errors import SaveError
 from karat.findings import Finding, merge_findings
 from karat.progress import Progress, Report
-from karat.relate.match.placing import require_places
+from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
 from karat.relate.pipeline import join_parts
 
