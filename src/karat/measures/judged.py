@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Judged(Measure):
+class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other

@@ -25,7 +25,7 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Samples
 from karat.read.reading import Reading, text_as_id, two_names
-from karat.read.record import Entry, Parsed, Place, name_of, parse, twice
+from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
 from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
 FIRST = 10  # records by which it is decided what the others are like
@@ -181,7 +181,7 @@ def _part(records: list[Parsed], state: State) -> Part:
     run: list[tuple[Any, ...]] = []
     gold: list[tuple[Any, ...]] = []
     flaws: dict[str, str] = {}
-    nothing = (None,) * len(Place._fields)
+    nothing = (None,) * len(DocEntry._fields)
     for record in records:
         run.extend((record.query, *unit) for unit in record.units)
         if not record.units:  # an empty list is a row without a document
