@@ -35,7 +35,7 @@ class Depth(karat.Measure):
 
 
 def test_decorator() -> None:
-    @karat.register
+    @karat.register_measure
     @dataclass(frozen=True, kw_only=True)
     class Twice(karat.Measure):
         name: ClassVar[str] = "twice"
@@ -52,7 +52,7 @@ def test_a_name_cannot_be_taken_over() -> None:
         name: ClassVar[str] = "AP"
 
     with pytest.raises(karat.KaratError, match="taken"):
-        karat.register(Other)
+        karat.register_measure(Other)
 
 
 def install(folder: Path, target: str) -> None:

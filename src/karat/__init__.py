@@ -16,6 +16,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from karat.comparison.compare import Comparison, compare
     from karat.core.data import Gold, Run
+    from karat.core.policy import Policy
+    from karat.core.relation import Relation
+    from karat.dialects import known_dialects
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
     from karat.evaluation.judging import judge
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.labels.anchors import anchor
     from karat.labels.drifts import drift
-    from karat.measures import Measure, known_measures, parse, register
-    from karat.read import load_gold, load_run
+    from karat.measures import Measure, known_measures, parse_measure, register_measure
+    from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
+    from karat.read.corpus import load_corpus
+    from karat.relate.match import find_matcher
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.loaded import load
     from karat.results.result import Result
@@ -35,10 +40,15 @@ _HOME = {
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
     "Gold": "karat.core.data",
+    "GoldLike": "karat.read",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
+    "Policy": "karat.core.policy",
+    "Relation": "karat.core.relation",
     "Result": "karat.results.result",
     "Run": "karat.core.data",
+    "RunLike": "karat.read",
+    "Shape": "karat.read",
     "anchor": "karat.labels.anchors",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
@@ -46,13 +56,17 @@ _HOME = {
     "drift": "karat.labels.drifts",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
+    "find_matcher": "karat.relate.match",
     "judge": "karat.evaluation.judging",
+    "known_dialects": "karat.dialects",
     "known_measures": "karat.measures",
     "load": "karat.results.loaded",
+    "load_corpus": "karat.read.corpus",
     "load_gold": "karat.read",
     "load_run": "karat.read",
-    "parse": "karat.measures",
-    "register": "karat.measures",
+    "parse_measure": "karat.measures",
+    "register_measure": "karat.measures",
+    "register_shape": "karat.read",
     "smallest_k": "karat.results.cutoffs",
 }
 
@@ -61,10 +75,15 @@ __all__ = [
     "Explanation",
     "Finding",
     "Gold",
+    "GoldLike",
     "KaratError",
     "Measure",
+    "Policy",
+    "Relation",
     "Result",
     "Run",
+    "RunLike",
+    "Shape",
     "anchor",
     "check",
     "compare",
@@ -72,13 +91,17 @@ __all__ = [
     "drift",
     "evaluate",
     "explain",
+    "find_matcher",
     "judge",
+    "known_dialects",
     "known_measures",
     "load",
+    "load_corpus",
     "load_gold",
     "load_run",
-    "parse",
-    "register",
+    "parse_measure",
+    "register_measure",
+    "register_shape",
     "smallest_k",
 ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from karat.errors import OptionError
 from karat.relate.match import rouge
 from karat.relate.match.rouge import rouge_l_recall, union_lcs_recall
-from karat.texts.words import tokens
+from karat.texts.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +78,10 @@ def common(x: Sequence[str], y: Sequence[str]) -> int:
     return row[-1]
 
 
-remembered = lru_cache(tokens)
+@lru_cache
+def remembered(text: str, policy: str) -> list[str]:
+    found: list[str] = words(pl.Series([text], dtype=pl.String), policy).item().to_list()
+    return found
 
 
 def by_table(unit: str, item: str, policy: str = "plain") -> float:

@@ -15,7 +15,7 @@ from karat.core.data import Gold
 from karat.core.policy import Policy
 from karat.errors import AlignError, OptionError, choose
 from karat.findings import EXAMPLES, Finding
-from karat.read import load_gold, load_run
+from karat.read import GoldLike, RunLike, load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.loaded import load
 from karat.results.result import Result
@@ -70,7 +70,7 @@ class Agreement:
 
 
 def agree_on_rankings(
-    first: object, second: object, *, p: float = 0.9, k: int | None = None
+    first: RunLike, second: RunLike, *, p: float = 0.9, k: int | None = None
 ) -> Agreement:
     """Compare two runs query by query: RBO of the lists, τ and τ-AP of the documents in both.
 
@@ -134,7 +134,7 @@ def agree_on_systems(
 
 
 def agree_on_labels(
-    first: object, second: object, *, column: str | None = None, level: float = 0.95
+    first: GoldLike, second: GoldLike, *, column: str | None = None, level: float = 0.95
 ) -> Agreement:
     """Compare two sets of labels: Cohen's κ, plain and weighted, with intervals.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def load_inputs(
     run: object,
-    gold: object,
+    gold: Any,  # noqa: ANN401
     run_format: str | None,
     gold_format: str | None,
     *,
@@ -45,7 +45,7 @@ def load_inputs(
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
-    def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
+    def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
@@ -73,7 +73,7 @@ def _kept(data: object) -> object:
     return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
-def _named(run: object) -> list[tuple[str, object]]:
+def _named(run: object) -> list[tuple[str, Any]]:
     """Return each of several runs with its name, or the one that it is."""
     if is_several(run) and isinstance(run, Mapping):
         return [(str(name), data) for name, data in run.items()]
@@ -83,7 +83,7 @@ def _named(run: object) -> list[tuple[str, object]]:
 
 
 def _load_both(
-    named: list[tuple[str, object]],
+    named: list[tuple[str, Any]],
     run_format: str | None,
     how: dict[str, Any],
     *,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from karat.errors import OptionError
-from karat.measures import expand, parse
+from karat.measures import expand, parse_measure
 
 COUNTS = ("failed", "undefined")  # queries without a value, and why
 FORM = "for example recall@5>=0.8, P@5>=baseline-0.02, judged@10>=0.9, undefined<=5%"
@@ -78,7 +78,7 @@ def _subject(name: str, text: str) -> str:
         return name.lower()
     if len(expand(name)) > 1:
         raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")
-    parse(name)  # a name that is none is refused here, before anything is measured
+    parse_measure(name)  # a name that is none is refused here, before anything is measured
     return name
 
 

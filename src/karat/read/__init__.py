@@ -20,17 +20,19 @@ from karat.errors import InputError, choose
 from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
+from karat.read.python import GoldLike, RunLike
 from karat.read.reading import Reading
-from karat.read.shapes import GIVE_GOLD, register_shape, shape_of
+from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
     from karat.read.format import Samples
+    from karat.read.python import PathLike, Records, TableLike
 
 
 def load_run(
-    data: object,
+    data: RunLike | Source,
     *,
     name: str = "",
     format: str | None = None,  # noqa: A002
@@ -65,7 +67,7 @@ def load_run(
 
 
 def load_gold(
-    data: object,
+    data: GoldLike,
     *,
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
@@ -92,7 +94,7 @@ def load_gold(
 
 
 def load_samples(
-    data: object,
+    data: PathLike | TableLike | Records,
     *,
     name: str = "",
     format: str | None = None,  # noqa: A002
@@ -199,6 +201,9 @@ def _load() -> None:
 
 
 __all__ = [
+    "GoldLike",
+    "RunLike",
+    "Shape",
     "is_several",
     "known_formats",
     "load_gold",

@@ -1,10 +1,11 @@
-"""Plain Python objects: dicts by query, lists of records, and data frames."""
+"""Python objects: dicts by query, lists of records and data frames; and the types of all inputs."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,31 @@ if TYPE_CHECKING:
 
     from karat.read.format import Samples
 
+
+class DataFrameLike(Protocol):
+    """A data frame of any library: polars, pandas, and others with named columns."""
+
+    @property
+    def columns(self) -> Any:  # noqa: ANN401
+        """The names of the columns."""
+
+
+class ArrowTableLike(Protocol):
+    """A table of any library that exports Arrow, such as pyarrow's or DuckDB's."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+# What `karat.load_run` and `karat.load_gold` take. A dict maps queries to documents; a list holds
+# one record per query.
+PathLike: TypeAlias = str | os.PathLike[str]
+TableLike: TypeAlias = DataFrameLike | ArrowTableLike
+ByQuery: TypeAlias = Mapping[Any, Mapping[Any, Any] | Iterable[Any]]
 Record: TypeAlias = Mapping[str, Any]
+Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlike dicts as objects
+RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
+GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
+
 LLAMA_INDEX = {"queries", "relevant_docs"}
 
 

@@ -73,7 +73,7 @@ def load_labels(data: object, *, corpus: object = None, questions: object = None
     return _from_records(str(name), _records(data))
 
 
-def _from_gold(name: str, data: object, corpus: object, questions: object) -> Labels:
+def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Labels:  # noqa: ANN401
     gold = load_gold(data)
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)
