@@ -75,7 +75,7 @@ def test_every_difference_has_a_cause(other: str, query: str) -> None:
     measures = ["P@4", "recall", "RR", "AP@5", "nDCG@4"]
     (told,) = karat.explain(run, GOLD, measures, query=query, dialects=["karat", other])
     value = {(account.measure, account.dialect): account.value for account in told.accounts}
-    for measure in map(str, map(karat.parse, measures)):
+    for measure in map(str, map(karat.parse_measure, measures)):
         differs = value[measure, "karat"] != value[measure, other]
         told_why = any(line.startswith(f"{measure}:") for line in told.differences)
         assert differs == told_why, (measure, told.differences)

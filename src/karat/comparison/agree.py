@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.core.data import Run, RunStream
     from karat.core.normalisers import Normaliser
     from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
 
 Row: TypeAlias = dict[str, Any]
 Labels: TypeAlias = dict[tuple[str, ...], Any]
@@ -77,8 +78,8 @@ class Agreement:
 
 
 def agree(
-    first: object,
-    second: object,
+    first: RunLike | GoldLike | Result,
+    second: RunLike | GoldLike | Result,
     *,
     kind: str | None = None,
     measures: Iterable[str | Measure] | str | None = None,
@@ -114,12 +115,14 @@ def agree(
     """
     if kind is not None:
         choose("kind of agreement", kind, KINDS)
-    sides = [list(data) if isinstance(data, Iterator) else data for data in (first, second)]
+    sides: list[Any] = [
+        list(data) if isinstance(data, Iterator) else data for data in (first, second)
+    ]
     read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
     read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
     if chosen == "systems":
-        results = [each if isinstance(each, Result) else load(each) for each in sides]  # type: ignore[arg-type]
+        results = [each if isinstance(each, Result) else load(each) for each in sides]
         return _on_systems(results[0], results[1], measures)
     change = normaliser(ids)
     if chosen == "rankings":

@@ -196,8 +196,8 @@ def views(result: Result, run: str, measures: Iterable[Measure]) -> list[View]:
 def level_of(measure: Measure) -> float | None:
     """Return the grade from which a measure counts an item; None if it asks for none.
 
-    >>> from karat.measures import parse
-    >>> [level_of(parse(name)) for name in ("P(rel=2)@5", "judged@5")]
+    >>> from karat.measures import parse_measure
+    >>> [level_of(parse_measure(name)) for name in ("P(rel=2)@5", "judged@5")]
     [2.0, None]
     """
     asks = measure.needs_relevant or "rel" in measure.parameters()

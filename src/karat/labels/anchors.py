@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from karat.core.data import Gold
+    from karat.read import GoldLike
 
 FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 PLACE = ("doc", "start", "end")
@@ -96,7 +97,7 @@ class Anchored:
 
 
 def anchor(
-    gold: object,
+    gold: GoldLike,
     corpus: object,
     chunks: object = None,
     *,

@@ -9,7 +9,7 @@ import polars as pl
 from karat.errors import InputError, choose
 from karat.findings import EXAMPLES, Finding
 from karat.labels.anchors import AMBIGUOUS, LEAST, PLACE, Anchored, findings_of, labels_of, settle
-from karat.read import load_gold
+from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import cover, place
 
@@ -19,7 +19,7 @@ CLEARLY = 16  # so many more of them must agree at one place than at all others
 
 
 def drift(
-    gold: object,
+    gold: GoldLike | Anchored,
     corpus: object,
     *,
     chunks: object = None,
