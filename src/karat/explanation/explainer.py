@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from karat import display
 from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, resolve_measures
@@ -70,8 +70,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Return the explanation as notebooks show it."""
-        # reports stand behind explanations on the path, so nothing here may know them before
-        return str(importlib.import_module("karat.report.notebook").explanation_html(self))
+        return display.render(self, "html")
 
 
 @dataclass(frozen=True, slots=True)
