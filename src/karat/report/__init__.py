@@ -11,15 +11,17 @@ if TYPE_CHECKING:
 def render(shown: object, how: Format) -> str:
     """Return what `karat.display` was given in a format: notebooks, papers and terminals ask."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
-    from karat.explanation.explainer import Explanation  # noqa: PLC0415
-    from karat.report import account, comparison, latex, notebook, text  # noqa: PLC0415
+    from karat.explanation.explain import Explanation  # noqa: PLC0415
+    from karat.report import comparison, explanation, latex, notebook, text  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
 
     if isinstance(shown, Result):
         return notebook.result_html(shown) if how == "html" else text.render(shown, TEXT[how])
     if isinstance(shown, Explanation) and how in ("html", "text", "markdown"):
         return (
-            notebook.explanation_html(shown) if how == "html" else account.render(shown, TEXT[how])
+            notebook.explanation_html(shown)
+            if how == "html"
+            else explanation.render(shown, TEXT[how])
         )
     if isinstance(shown, Comparison):
         if how == "html":

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class Judged(Matcher):
     """Base of the relations that a judge draws."""
 
+    judged: ClassVar[bool] = True
+
     def bind(self, gold: Gold, context: MatchContext) -> BoundMatcher:
         """Refuse: a judge sees samples, not pairs."""
         del gold, context
