@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from karat import display
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -134,3 +136,12 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _render(shown: object, how: display.Format) -> str:
+    from karat.report import render  # noqa: PLC0415 - only what is shown needs it
+
+    return render(shown, how)
+
+
+display.register_renderer(_render)

@@ -317,16 +317,16 @@ def test_every_measure_is_explained() -> None:
     gold = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
     for name, cls in karat.known_measures().items():
         (told,) = karat.explain(run, gold, [cls()], dialects="trec_eval")
-        (account,) = [each for each in told.accounts if each.measure == str(cls())]
-        assert account.value is not None
-        if account.divisor is not None and name not in ("all_found", "success"):
-            assert account.total / account.divisor == pytest.approx(account.value), name
+        (calculation,) = [each for each in told.calculations if each.measure == str(cls())]
+        assert calculation.value is not None
+        if calculation.divisor is not None and name not in ("all_found", "success"):
+            assert calculation.total / calculation.divisor == pytest.approx(calculation.value), name
 
 
 def test_why_two_versions_differ() -> None:
     run, gold = {"q": ["a", "x"]}, {"q": ["a", "b", "c", "d"]}
     (told,) = karat.explain(run, gold, ["IPrec@0.3"], dialects=["trec_eval-9", "trec_eval"])
-    assert [account.value for account in told.accounts] == [0.0, 1.0]
+    assert [calculation.value for calculation in told.calculations] == [0.0, 1.0]
     assert told.differences[0] == (
         "IPrec@0.3: trec_eval takes the best precision from the item on whose number is "
         "recall · R, rounded; trec_eval-9 takes the best precision from the item on whose number "

@@ -72,12 +72,14 @@ class ListF(FScore):
 class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
+    adds: ClassVar[str] = "Add up 1 ÷ rank of the first hit of each group"
+
     def counts_items(self) -> bool:
         """Tell that all groups count."""
         return True
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ rank of the first hit of each group."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank, 1 / hits.rank)
 
@@ -90,12 +92,16 @@ class GroupReciprocalRank(ReciprocalRank):
 class GroupAveragePrecision(AveragePrecision):
     """The mean over the groups of their own average precision over what was retrieved of them."""
 
+    adds: ClassVar[str] = (
+        "Add up, hit by hit, the precision of its group ÷ the group's hits retrieved"
+    )
+
     def counts_items(self) -> bool:
         """Tell that all groups count."""
         return True
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up, hit by hit, the precision of its group ÷ the group's hits retrieved."""
+        """Return what `adds` says."""
         hits = relation.covers(self.rel, self.k, repeats=True)
         nth, size = _within_group(hits.item)
         return Terms(hits.query, hits.rank, nth / hits.rank / size)
@@ -110,9 +116,10 @@ class FlatNDCG(NDCG):
     """nDCG over the documents of all groups together, repetitions credited again."""
 
     limit: ClassVar[Limit | None] = None  # repetitions may lift it over 1
+    adds: ClassVar[str] = "Gain 1 for every unit of any group, discounted"
 
     def terms(self, relation: Relation) -> Terms:
-        """Gain 1 for every unit of any group, discounted."""
+        """Return what `adds` says."""
         hits = relation.units(ANY_GAIN, self.k, repeats=True)
         return Terms(hits.query, hits.rank, 1 / relation.discount.take(hits.rank))
 

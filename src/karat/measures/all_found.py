@@ -35,9 +35,10 @@ class AllFound(Measure):
     name: ClassVar[str] = "all_found"
     aliases: ClassVar = {"complete_recall": {}}
     limit: ClassVar[Limit | None] = Limit("all or nothing", np.floor)
+    adds: ClassVar[str] = "Count the items covered"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the items covered."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

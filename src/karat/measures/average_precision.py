@@ -45,6 +45,7 @@ class AveragePrecision(Measure):
         "contextual_precision": {"over": "retrieved", "relation": "relevance"},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit with several items: more hits than k
+    adds: ClassVar[str] = "Add up the precision at the first rank of each relevant item"
 
     def __post_init__(self) -> None:
         """Check the divisor's name."""
@@ -58,7 +59,7 @@ class AveragePrecision(Measure):
         return self.over != "retrieved"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the precision at the first rank of each relevant item."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank, hits.nth / hits.rank)
 

@@ -34,9 +34,12 @@ class BinaryGain(Measure):
     name: ClassVar[str] = "binG"
     aliases: ClassVar = {"binary_gain": {}}
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = (
+        "Add up 1 ÷ log2(2 + units above that are not relevant) of each item found"
+    )
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ log2(2 + units above that are not relevant) of each item found."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel)
         return Terms(hits.query, hits.rank, 1 / np.log2(2 + hits.rank - hits.nth))
 

@@ -35,9 +35,10 @@ class Bpref(Measure):
 
     name: ClassVar[str] = "bpref"
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Add up how far each relevant item found is preferred"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up how far each relevant item found is preferred."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel)
         relevant = relation.relevant(self.rel)
         rejected = relation.relevant(0) - relevant

@@ -104,13 +104,14 @@ class RelevantRetrieved(Measure):
     aggregation: ClassVar[Aggregation] = "sum"
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
+    adds: ClassVar[str] = "Count the items that the first k units cover"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the items that the first k units cover."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 
@@ -134,9 +135,10 @@ class RejectedRetrieved(Measure):
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
+    adds: ClassVar[str] = "Count the units that were judged and are not relevant"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the units that were judged and are not relevant."""
+        """Return what `adds` says."""
         query, rank = relation.unit_of(rejected(relation, self.rel))
         within = relation.within(query, rank, self.k)
         return Terms(query[within], rank[within])

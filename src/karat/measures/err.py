@@ -39,6 +39,7 @@ class ExpectedReciprocalRank(Measure):
 
     name: ClassVar[str] = "ERR"
     aliases: ClassVar = {"expected_reciprocal_rank": {}}
+    adds: ClassVar[str] = "Add up 1 ÷ rank, weighed by the probability of stopping there"
 
     def __post_init__(self) -> None:
         """Check the highest grade."""
@@ -54,7 +55,7 @@ class ExpectedReciprocalRank(Measure):
         return not self.max
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ rank, weighed by the probability of stopping there."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN, self.k)
         best = np.ones(len(hits.query), dtype=bool)  # a unit's first item has its highest grade
         best[1:] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])

@@ -37,9 +37,10 @@ class InferredAveragePrecision(Measure):
 
     name: ClassVar[str] = "infAP"
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Add up the expected precision at each relevant item found"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the expected precision at each relevant item found."""
+        """Return what `adds` says."""
         epsilon = 0.00001
         hits = relation.credits(self.rel)
         r = hits.nth - 1

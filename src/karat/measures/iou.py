@@ -34,9 +34,10 @@ class IntersectionOverUnion(Measure):
 
     name: ClassVar[str] = "IoU"
     aliases: ClassVar = {"jaccard": {}}
+    adds: ClassVar[str] = "Count the items covered"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the items covered."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

@@ -30,13 +30,14 @@ class JudgedShare(Measure):
 
     name: ClassVar[str] = "judged"
     needs_relevant: ClassVar[bool] = False
+    adds: ClassVar[str] = "Count the judged units"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the judged units."""
+        """Return what `adds` says."""
         return Terms(*relation.judged(self.k))
 
     def divisor(self, relation: Relation) -> Divisor:

@@ -68,10 +68,10 @@ AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`,
-    `divisor` and `limit` (or as `compute`, if it is no sum) and a docstring that defines it. `k`
-    cuts the list (None: all of it), `relation` names the relation it reads (None: the one the
-    evaluation was asked for).
+    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
+    (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
+    that defines it. `k` cuts the list (None: all of it), `relation` names the relation it reads
+    (None: the one the evaluation was asked for).
     """
 
     k: int | None = None
@@ -86,6 +86,7 @@ class Measure:
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
     why_undefined: ClassVar[str] = "no relevant item"
+    adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
     limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
 
     def terms(self, relation: Relation) -> Terms:

@@ -42,9 +42,12 @@ class NDCGByItem(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
+    adds: ClassVar[str] = (
+        "Add up nDCG at the rank of each item found, and at the end for each item missed"
+    )
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up nDCG at the rank of each item found, and at the end for each item missed."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN)
         worth = np.flatnonzero(gains(self.gain, relation.item_grade.take(hits.item)) > 0)
         found = ndcg_at(relation, self.gain, hits.query[worth], hits.rank[worth])

@@ -43,13 +43,16 @@ class NDCGByLevel(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
+    adds: ClassVar[str] = (
+        "Add up nDCG at the ranks where the ideal list changes its gain, and at the end"
+    )
 
     def level(self) -> float:
         """Return the grade that a query needs an item of."""
         return self.rel
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up nDCG at the ranks where the ideal list changes its gain, and at the end."""
+        """Return what `adds` says."""
         query, rank = self._places(relation)
         listed = relation.depth[query] > 0
         query, rank = query[listed], rank[listed]

@@ -42,9 +42,10 @@ class NormalisedGain(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a perfect list over it
+    adds: ClassVar[str] = "Add up the gains of the items, each ÷ log2(2 + the gain lost so far)"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the gains of the items, each ÷ log2(2 + the gain lost so far)."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN)
         gained = gains(self.gain, relation.item_grade.take(hits.item))
         so_far = running_sums(gained, relation.count(hits.query))

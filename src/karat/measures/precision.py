@@ -41,13 +41,14 @@ class Precision(Measure):
         "context_relevance": {"relation": "statements"},
         "contextual_relevancy": {"relation": "statements"},
     }
+    adds: ClassVar[str] = "Count the relevant units"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

@@ -30,9 +30,10 @@ class RPrecision(Measure):
     name: ClassVar[str] = "Rprec"
     aliases: ClassVar = {"r_precision": {}}
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Count the relevant units among the first R"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units among the first R."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel)
         inside = hits.rank <= relation.relevant(self.rel)[hits.query]
         return Terms(hits.query[inside], hits.rank[inside])

@@ -37,6 +37,7 @@ class RPrecisionMultiple(Measure):
     name: ClassVar[str] = "Rprec_mult"
     aliases: ClassVar = {"Rprec_mult_{multiple}": {}}
     at: ClassVar[str | None] = "multiple"
+    adds: ClassVar[str] = "Count the relevant units down to the multiple of R"
 
     def __post_init__(self) -> None:
         """Check the multiple."""
@@ -44,7 +45,7 @@ class RPrecisionMultiple(Measure):
         self.require(0 < self.multiple < float("inf"), "multiple", "is a number above 0")
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units down to the multiple of R."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel)
         inside = hits.rank <= self._rank(relation)[hits.query]
         return Terms(hits.query[inside], hits.rank[inside])

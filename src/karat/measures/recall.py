@@ -46,9 +46,10 @@ class Recall(Measure):
         "subtopic_recall": {},
         "recall_multi_hit": {},
     }
+    adds: ClassVar[str] = "Count the items covered"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the items covered."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

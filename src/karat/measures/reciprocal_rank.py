@@ -33,13 +33,14 @@ class ReciprocalRank(Measure):
         "reciprocal_rank": {},
         "mean_reciprocal_rank": {},
     }
+    adds: ClassVar[str] = "Add up 1 ÷ rank of the first relevant unit"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ rank of the first relevant unit."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         first = hits.nth == 1
         return Terms(hits.query[first], hits.rank[first], 1 / hits.rank[first])

@@ -37,12 +37,13 @@ class Success(Measure):
         "recall_single_hit": {},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE
+    adds: ClassVar[str] = "Count the relevant units"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank)
