@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
-    from karat.labels.anchors import anchor
-    from karat.labels.drifts import drift
+    from karat.labels.anchor import anchor
+    from karat.labels.drift import drift
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
     from karat.results.cutoffs import curve, smallest_k
@@ -48,11 +48,11 @@ _HOME = {
     "Result": "karat.results.result",
     "Run": "karat.core.data",
     "agree": "karat.comparison.agree",
-    "anchor": "karat.labels.anchors",
+    "anchor": "karat.labels.anchor",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
     "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drifts",
+    "drift": "karat.labels.drift",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
     "gate": "karat.comparison.gates",
