@@ -134,6 +134,18 @@ def test_the_public_names_are_pinned() -> None:
         karat.nothing  # noqa: B018
 
 
+def test_no_module_takes_the_place_of_a_public_function() -> None:
+    """Importing a submodule sets an attribute of the package, which would hide the function."""
+    code = (
+        "import importlib, pkgutil, karat\n"
+        "for found in pkgutil.walk_packages(karat.__path__, 'karat.'):\n"
+        "    if not found.name.endswith('__main__'): importlib.import_module(found.name)\n"
+        "print([name for name in karat.__all__ if not callable(getattr(karat, name))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
 def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
     code = (
