@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.cli.agree import _kind
 from karat.cli.report import _require_folder
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
@@ -245,7 +244,7 @@ class TestKilled:
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: _kind(path, path), "systems"),
+            (lambda: karat.agree(path, path).kind, "systems"),
             (lambda: _require_folder(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
