@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
-    from karat.labels.anchors import anchor
-    from karat.labels.drifts import drift
+    from karat.labels.anchor import anchor
+    from karat.labels.drift import drift
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -60,11 +60,11 @@ _HOME = {
     "RunLike": "karat.read",
     "Shape": "karat.read",
     "agree": "karat.comparison.agree",
-    "anchor": "karat.labels.anchors",
+    "anchor": "karat.labels.anchor",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
     "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drifts",
+    "drift": "karat.labels.drift",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
     "find_matcher": "karat.relate.match",

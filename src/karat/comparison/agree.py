@@ -21,7 +21,14 @@ from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
 from karat.results.saving import load
-from karat.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap_symmetric
+from karat.statistics.agreement import (
+    WEIGHTS,
+    in_common,
+    kappa,
+    kendall_tau,
+    rbo,
+    tau_ap,
+)
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
@@ -186,7 +193,7 @@ def _on_rankings(
     for query in queries:
         one, other = first[query], second[query]
         shared = in_common(one, other)
-        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap_symmetric(*shared))
+        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap(*shared))
         values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
         rows.append({"query": query, **values, "in_both": len(shared[0])})
     schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
@@ -209,7 +216,7 @@ def _on_systems(
         sides = [[each[run, str(measure)] for run in runs] for each in (one, other)]
         better = 1.0 if measure.higher_is_better else -1.0
         scores = [[np.nan if value is None else better * value for value in side] for side in sides]
-        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap_symmetric(*scores))):
+        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
             told = {"statistic": f"{name} {measure}", "value": found.value, "reason": found.reason}
             defined = int((~np.isnan(scores).any(axis=0)).sum())
             summary.append({**told, "n": defined, "undefined": len(runs) - defined})
