@@ -101,6 +101,7 @@ def test_the_public_names_are_pinned() -> None:
         "Explanation",
         "Finding",
         "Gold",
+        "Judge",
         "KaratError",
         "Measure",
         "Result",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karat.evaluation.judging import judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
+    from karat.judges.settings import Judge
     from karat.labels.anchors import anchor
     from karat.labels.drifts import drift
     from karat.measures import Measure, known_measures, parse, register
@@ -35,6 +36,7 @@ _HOME = {
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
     "Gold": "karat.core.data",
+    "Judge": "karat.judges.settings",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
     "Result": "karat.results.result",
@@ -61,6 +63,7 @@ __all__ = [
     "Explanation",
     "Finding",
     "Gold",
+    "Judge",
     "KaratError",
     "Measure",
     "Result",

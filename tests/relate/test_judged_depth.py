@@ -20,11 +20,12 @@ from karat.evaluation.inputs import load_inputs
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import ASPECTS, Aspect, Sample
+from karat.judges.verdicts import JudgeReason, Sample
 from karat.relate.judged.assess import depth_read, judge_run
 from karat.relate.match import find_matcher
 from karat.report.cases.case import Cases
 from tests.client.server import Server, serve
+from tests.judges.building import FOUR
 from tests.judges.model import well
 from tests.measures.test_registry import ALL
 from tests.strategies import quick
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from tests.conftest import Karat, Save
 
-MATCHERS = {str(name): find_matcher(name) for name in ASPECTS}
+MATCHERS = {str(name): find_matcher(name) for name in FOUR}
 AT = {"relevance": "context_precision", "claims": "context_recall"}
 AT |= {"entities": "context_entities_recall", "statements": "context_relevancy"}
 
@@ -53,7 +54,8 @@ def judge_alone(sample: Sample) -> dict[str, Any]:
     return {
         "relevance": [chance("r", chunk) % 4 for chunk in sample.chunks],
         "claims": [
-            [chance("c", each, chunk) % 2 for chunk in sample.chunks] for each in sample.claims
+            [chance("c", each, chunk) % 2 for chunk in sample.chunks]
+            for each in sample.items["claims"]
         ],
         "entity_texts": entities,
         "entities": [
@@ -61,7 +63,7 @@ def judge_alone(sample: Sample) -> dict[str, Any]:
         ],
         "statements": [
             [chance("s", each, chunk) % 2 for each in row]
-            for chunk, row in zip(sample.chunks, sample.statements, strict=False)
+            for chunk, row in zip(sample.chunks, sample.parts["statements"], strict=False)
         ],
     }
 
@@ -101,8 +103,8 @@ def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[
     how = (run, gold, FunctionJudge(judge_alone), MATCHERS, Policy(blank="kept"), None, None)
     whole = judge_run(*how).relations
     for depth in (1, 3):
-        cut = judge_run(*how, dict.fromkeys(ASPECTS, depth)).relations
-        for name in ASPECTS:
+        cut = judge_run(*how, dict.fromkeys(FOUR, depth)).relations
+        for name in FOUR:
             one, other = whole[name].strict, cut[name].strict
             cutting = [
                 measure
@@ -173,13 +175,13 @@ def down_to(depth: int, queries: int = 2) -> set[str]:
     return {f"{number}.{rank}" for number in range(queries) for rank in range(1, depth + 1)}
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
+@pytest.mark.parametrize("aspect", sorted(FOUR))
 @pytest.mark.parametrize("decompose", [False, True])
 def test_a_model_is_shown_what_is_read_and_no_more(
-    aspect: Aspect, decompose: bool, server: Server
+    aspect: str, decompose: bool, server: Server
 ) -> None:
-    options = {"base_url": server.url, "cache": "off", "decompose": decompose}
-    ask: dict[str, Any] = {"judge": "openai:m", "judge_options": options}
+    judge = karat.Judge("openai:m", base_url=server.url, cache="off", decompose=decompose)
+    ask: dict[str, Any] = {"judge": judge}
     at_five = f"{AT[aspect]}@5"
     cut = karat.evaluate(long_lists(), measures=[at_five], **ask)
     assert asked(server) == down_to(5)
@@ -307,8 +309,8 @@ def test_a_panel_is_asked_no_deeper_either() -> None:
 # ---- afterwards
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_a_saved_result_knows_what_it_lacks(aspect: Aspect, tmp_path: Path) -> None:
+@pytest.mark.parametrize("aspect", sorted(FOUR))
+def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None:
     at_five = f"{AT[aspect]}@5"
     fresh = karat.evaluate(long_lists((20, 3)), measures=[at_five], judge=judge_alone, keep=20)
     fresh.save(tmp_path / "saved")
@@ -334,8 +336,8 @@ def test_lists_that_are_shorter_lack_nothing() -> None:
     assert result.score(["context_precision@9", "nDCG/relevance"]).values
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_a_report_says_nothing_about_what_was_not_judged(aspect: Aspect) -> None:
+@pytest.mark.parametrize("aspect", sorted(FOUR))
+def test_a_report_says_nothing_about_what_was_not_judged(aspect: str) -> None:
     result = karat.evaluate(long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20)
     (system,) = gather([result])
     told = Cases(system).tell("q0")
@@ -349,7 +351,7 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
     run, gold = read(long_lists())
     how = (FunctionJudge(judge_alone), MATCHERS, Policy(blank="kept"), None, None)
     for depth, name in ((None, "all"), (5, "five")):
-        said = judge_run(run, gold, *how, dict.fromkeys(ASPECTS, depth)).said["statements"]
+        said = judge_run(run, gold, *how, dict.fromkeys(FOUR, depth)).said["statements"]
         record([one for one, _ in said], [judged for _, judged in said], tmp_path / name)
     measures = [f"{each}@5" for each in AT.values()]
     expected = karat.evaluate(long_lists(), measures=measures, judge=judge_alone).values
@@ -361,7 +363,9 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
         long_lists(), measures=["context_recall@6"], judge=ReplayJudge(tmp_path / "five")
     )
     assert deeper.values == {"context_recall@6": None}
-    assert "only the first 5 chunks have recorded verdicts" in str(deeper.per_query["reason"][0])
+    assert "not recorded: only the first 5 chunks have verdicts" in str(
+        deeper.per_query["reason"][0]
+    )
 
 
 def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
@@ -373,7 +377,7 @@ def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("\n".join(map(json.dumps, lines)))
     judge = ReplayJudge(tmp_path / "old")
     (judged,) = judge.judge([sample], frozenset({"relevance"}))
-    assert [verdict.value for verdict in judged.relevance] == [1, 0]
+    assert [verdict.value for verdict in judged["relevance"].row] == [1, 0]
     shorter = Sample("q", "Why?", ("one",), "Because.")
     (judged,) = judge.judge([shorter], frozenset({"relevance"}))
-    assert "other texts" in judged.failures["relevance"]
+    assert judged.failures["relevance"].reason is JudgeReason.OTHER_TEXTS

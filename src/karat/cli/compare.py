@@ -93,7 +93,7 @@ def command(
     chosen = options.given(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        if asking.rehearse(files, named, chosen, how, output):
+        if asking.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
     gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())

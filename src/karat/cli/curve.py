@@ -62,7 +62,7 @@ def command(
         needed += map(at_cutoff, resolve_measures(named, choices["dialect"], choices["rel"]))
     with options.progress("measuring") as progress:
         result = evaluate(files, gold, needed, progress=progress, **choices)
-        if asking.rehearsed(choices, how, output):
+        if asking.write_dry_run(choices, how, output):
             return 0
         table = curve(result, bases, cutoffs)
         enough = _enough(result, targets)

@@ -60,7 +60,7 @@ def command(
     path = file if isinstance(file, str) else file[0]
     choices |= asking.take(choices)
     told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
-    if asking.rehearsed(choices, how, output):
+    if asking.write_dry_run(choices, how, output):
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}

@@ -71,12 +71,12 @@ def command(
         raise click.UsageError("--save and --no-save exclude each other")
     texts = {name: choices.pop(name) for name in ("corpus", "questions")}
     chosen = asking.take(choices)
-    asked = find_judge(chosen["judge"], **chosen.get("judge_options", {}))
+    asked = find_judge(chosen["judge"])
     again = None
     given = load_labels(options.paths((labels,), None)[0], **texts)
-    if isinstance(asked, asking.Rehearsal):
+    if isinstance(asked, asking.DryRunJudge):
         verdicts(asked, given, choices["aspect"])
-        asking.rehearsed(chosen, how, output)
+        asking.write_dry_run(chosen, how, output)
         return
     with options.progress("judging") as tell:
         card = judge_card(asked, given, progress=tell, **choices)

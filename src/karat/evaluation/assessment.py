@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.dialects import Dialect
     from karat.engines.prefetch import Prefetch
-    from karat.judges.verdicts import Judge
+    from karat.judges.verdicts import JudgeProtocol
     from karat.measures import Measure
     from karat.progress import Report
     from karat.relate.match.matcher import MatchContext
@@ -37,7 +37,7 @@ def assess(  # noqa: PLR0917
     by: str | Matcher,
     context: MatchContext,
     *,
-    judge: Judge | None = None,
+    judge: JudgeProtocol | None = None,
     reading: Prefetch | None = None,
     progress: Report | None = None,
     keep: int = 0,
@@ -128,7 +128,7 @@ class _Drawn:
 
     def by_judge(
         self,
-        judge: Judge,
+        judge: JudgeProtocol,
         matchers: Mapping[str, Matcher],
         stream: RunStream,
         context: MatchContext,

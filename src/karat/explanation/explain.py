@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from karat.dialects import Dialect, dialect
 from karat.errors import OptionError, choose
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.explainer import Explainer, Explanation, Spoken
-from karat.judges.find import asked_at, find_judge
+from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
 from karat.relate.match.judged import Judged
 from karat.relate.match.matcher import MatchContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from karat.core.normalisers import Normaliser
     from karat.core.policy import Missing
@@ -41,7 +41,6 @@ def explain(
     corpus: object = None,
     embedder: object = None,
     judge: object = "local",
-    judge_options: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
@@ -81,12 +80,12 @@ def explain(
             f"{len(streams)} runs cannot be explained at once", fix="explain one run at a time"
         )
     table = None if corpus is None else load_corpus(corpus)
-    server, options = asked_at(base_url, judge, judge_options)
+    judge, server = on_server(judge, base_url)
     explainer = Explainer(
         streams[0],
         known,
         MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
-        find_judge(judge, **options) if any(judged) else None,
+        find_judge(judge) if any(judged) else None,
         spoken,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])

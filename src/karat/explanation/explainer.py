@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from karat.explanation.marks import View
-    from karat.judges.verdicts import Judge
+    from karat.judges.verdicts import JudgeProtocol
     from karat.measures import Measure
     from karat.relate.match import Matcher
     from karat.relate.match.matcher import MatchContext
@@ -133,7 +133,7 @@ class Explainer:
     stream: RunStream
     gold: Gold
     context: MatchContext
-    judge: Judge | None
+    judge: JudgeProtocol | None
     spoken: list[Spoken]
 
     def worst(self, count: int) -> list[str]:
@@ -188,7 +188,7 @@ class Explainer:
             findings=merge_findings((*self.stream.findings, *self.gold.findings)),
         )
 
-    def _result(self, spoken: Spoken, judge: Judge | None) -> Result:
+    def _result(self, spoken: Spoken, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is told of, not refused."""
         policy = spoken.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)

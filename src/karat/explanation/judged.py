@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from karat.explanation.marks import Marks
-    from karat.judges.verdicts import Aspect, Judge, Sample
+    from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.progress import Report
     from karat.results.result import Result
 
@@ -38,7 +38,7 @@ class Said:
 class SomeQueries:
     """A judge that is asked about some queries; about the others it says nothing."""
 
-    def __init__(self, judge: Judge, queries: Iterable[str]) -> None:
+    def __init__(self, judge: JudgeProtocol, queries: Iterable[str]) -> None:
         self._judge = judge
         self._queries = set(queries)
         self.name = judge.name
@@ -46,7 +46,7 @@ class SomeQueries:
         self.findings = getattr(judge, "findings", list)
 
     def judge(
-        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: Report | None = None
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Pass on the samples of the queries."""
         asked = [sample.query in self._queries for sample in samples]

@@ -15,7 +15,7 @@ from karat.errors import InputError, choose
 from karat.judges.cards.figures import Figure, figures
 from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.find import find_judge
-from karat.judges.verdicts import Aspect, Judge, Judged, Sample, Verdict
+from karat.judges.verdicts import Judged, JudgeProtocol, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion
 from karat.statistics.quantity import check_share
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karat.progress import Report
 
 LAYOUT = 1
-LABELLED: tuple[Aspect, ...] = ("relevance", "claims", "statements")
+LABELLED: tuple[str, ...] = ("relevance", "claims", "statements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def judge_card(
     judge: object,
     labels: object,
     *,
-    aspect: Aspect = "relevance",
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
     by: Iterable[str] = (),
@@ -153,9 +153,9 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 
 
 def verdicts(
-    judge: Judge,
+    judge: JudgeProtocol,
     labels: Labels,
-    aspect: Aspect,
+    aspect: str,
     progress: Report | None = None,
 ) -> list[int | None]:
     """Return what a judge says of each pair; all chunks of a question are judged together."""
@@ -175,24 +175,21 @@ def verdicts(
     ]
 
 
-def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: Aspect) -> Sample:
+def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> Sample:
     if aspect == "claims":
-        return Sample(query, "", chunks, reference=question, claims=(question,))
-    parts = tuple((chunk,) for chunk in chunks) if aspect == "statements" else ()
-    return Sample(query, question, chunks, statements=parts)
+        return Sample(query, "", chunks, reference=question, items={aspect: (question,)})
+    parts = {aspect: tuple((chunk,) for chunk in chunks)} if aspect == "statements" else {}
+    return Sample(query, question, chunks, parts=parts)
 
 
-def _value(judged: Judged, aspect: Aspect, place: int) -> int | None:
+def _value(judged: Judged, aspect: str, place: int) -> int | None:
     """Return the verdict about a chunk; None if it failed, or if the judge asked something else."""
     if aspect in judged.failures:
         return None
-    row: Sequence[Verdict]
-    if aspect == "relevance":
-        row = judged.relevance
-    elif aspect == "claims":
-        row = judged.claims[0] if len(judged.claims) == 1 else ()
-    else:
-        row = [each[0] for each in judged.statements if len(each) == 1]
+    rows = judged[aspect].rows
+    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
+    if aspect == "statements":
+        row = [each[0] for each in rows if len(each) == 1]
     return row[place].value if place < len(row) else None
 
 

@@ -14,7 +14,6 @@ from karat.statistics.agreement import kappa_of
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats
     from karat.judges.local import LocalJudge
-    from karat.judges.verdicts import Aspect
 
 FOLDS = 10
 STEPS = np.round(np.arange(0.02, 0.99, 0.01), 2)
@@ -43,7 +42,7 @@ def recalibrate(
     judge: LocalJudge,
     labels: object,
     *,
-    aspect: Aspect = "relevance",
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
     rel: int = 1,
