@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from karat.align.preflight import missing_queries, nothing_retrieved
 from karat.findings import EXAMPLES, Finding
-from karat.judges.aspects import LISTED, VERDICTS, all_verdicts, rows_of
-from karat.judges.verdicts import ASPECTS
+from karat.judges.aspects import VERDICTS, all_verdicts, find_aspect, known_aspects, rows_of
 from karat.progress import Progress
 from karat.relate.judged.relations import Drawn, draw_relation
 from karat.relate.judged.samples import sample_run
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.core.data import Gold, Run
     from karat.core.policy import Policy
-    from karat.judges.verdicts import Aspect, Judge, Judged, Sample
+    from karat.judges.verdicts import Judged, JudgeProtocol, Sample
     from karat.measures import Measure
     from karat.progress import Report
     from karat.relate.judged.samples import Sampled
@@ -37,14 +36,14 @@ class Assessed:
 
     relations: Mapping[str, Drawn]  # by the spelling of the relation
     aligned: Aligned
-    said: Mapping[Aspect, list[tuple[Sample, Judged]]]  # one a query, in the order of the gold
+    said: Mapping[str, list[tuple[Sample, Judged]]]  # one a query, in the order of the gold
     findings: list[Finding]
 
 
 def judge_run(  # noqa: PLR0917
     run: Run,
     gold: Gold,
-    judge: Judge,
+    judge: JudgeProtocol,
     matchers: Mapping[str, Matcher],
     policy: Policy,
     corpus: pl.DataFrame | None = None,
@@ -72,7 +71,7 @@ def judge_run(  # noqa: PLR0917
     keep = seen if policy.missing == "skip" else np.ones(len(seen), dtype=bool)
     relations = {}
     for name, matcher in matchers.items():
-        aspect = cast("Aspect", matcher.name)
+        aspect = matcher.name
         verdicts = [judged for _, judged in said[aspect]]
         drawn = draw_relation(sampling.by_aspect[aspect], verdicts, gold, aspect)
         relations[name] = drawn.select(keep)
@@ -81,42 +80,42 @@ def judge_run(  # noqa: PLR0917
 
 def depth_read(measures: Iterable[Measure], matcher: Matcher) -> int | None:
     """Return how many ranks of the lists measures read of a judged relation; None: all."""
-    depths = [measure.depth(listed=matcher.name in LISTED) for measure in measures]
+    depths = [measure.depth(listed=find_aspect(matcher.name).listed) for measure in measures]
     known = [depth for depth in depths if depth is not None]
     return max(known) if known and len(known) == len(depths) else None
 
 
 def _by_aspect(
     matchers: Mapping[str, Matcher], depths: Mapping[str, int | None]
-) -> dict[Aspect, int | None]:
+) -> dict[str, int | None]:
     """Return the depth of each aspect: the largest of its relations."""
-    found: dict[Aspect, int | None] = {}
+    found: dict[str, int | None] = {}
     for name, matcher in matchers.items():
-        aspect, depth = cast("Aspect", matcher.name), depths.get(name)
+        aspect, depth = matcher.name, depths.get(name)
         known = found.get(aspect, 0)
         found[aspect] = None if depth is None or known is None else max(depth, known)
     return found
 
 
 def _ask(
-    judge: Judge, by_aspect: Mapping[Aspect, Sampled], progress: Report | None
-) -> tuple[dict[Aspect, list[tuple[Sample, Judged]]], list[Finding]]:
+    judge: JudgeProtocol, by_aspect: Mapping[str, Sampled], progress: Report | None
+) -> tuple[dict[str, list[tuple[Sample, Judged]]], list[Finding]]:
     """Ask about every aspect of every sample: at once where the chunks are the same."""
-    together: dict[frozenset[Aspect], list[int]] = {}
+    together: dict[frozenset[str], list[int]] = {}
     count = len(next(iter(by_aspect.values())).samples)
     for number in range(count):
-        alike: dict[int, list[Aspect]] = {}
+        alike: dict[int, list[str]] = {}
         for aspect, sampled in by_aspect.items():
             alike.setdefault(len(sampled.samples[number].chunks), []).append(aspect)
         for shared in alike.values():
             together.setdefault(frozenset(shared), []).append(number)
-    said: dict[Aspect, dict[int, tuple[Sample, Judged]]] = {aspect: {} for aspect in by_aspect}
+    said: dict[str, dict[int, tuple[Sample, Judged]]] = {aspect: {} for aspect in by_aspect}
     findings: list[Finding] = []
     total, done = sum(map(len, together.values())), 0
     for aspects, numbers in together.items():
-        # only the samples of statements know them; otherwise all are the same
-        shown = by_aspect["statements" if "statements" in aspects else next(iter(aspects))]
-        samples = [shown.samples[number] for number in numbers]
+        samples = [
+            _united([by_aspect[aspect].samples[number] for aspect in aspects]) for number in numbers
+        ]
         tell = progress
         if progress is not None and len(together) > 1:
             tell = partial(_tell, progress, done, len(samples), total)
@@ -127,6 +126,12 @@ def _ask(
             said[aspect] |= zip(numbers, zip(samples, judged, strict=True), strict=True)
     ordered = {aspect: [found[n] for n in range(count)] for aspect, found in said.items()}
     return ordered, findings
+
+
+def _united(samples: list[Sample]) -> Sample:
+    """Return one sample of several that differ only in the parts that they know."""
+    parts = {name: rows for sample in samples for name, rows in sample.parts.items()}
+    return replace(samples[0], parts=parts)
 
 
 def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
@@ -140,12 +145,12 @@ def verdict_rows(assessed: Assessed) -> pl.DataFrame:
     rows: list[tuple[object, ...]] = []
     for pairs in zip(*assessed.said.values(), strict=True):
         of = dict(zip(assessed.said, pairs, strict=True))
-        for aspect in (aspect for aspect in ASPECTS if aspect in of):
+        for aspect in (aspect for aspect in known_aspects() if aspect in of):
             rows += rows_of(aspect, *of[aspect])
     return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
 
-def _findings(said: Mapping[Aspect, list[tuple[Sample, Judged]]]) -> list[Finding]:
+def _findings(said: Mapping[str, list[tuple[Sample, Judged]]]) -> list[Finding]:
     """Say which verdicts failed, and which rest on a quote that is not there."""
     failed: list[tuple[str, str]] = []
     unproven: list[str] = []
@@ -154,8 +159,8 @@ def _findings(said: Mapping[Aspect, list[tuple[Sample, Judged]]]) -> list[Findin
             if aspect in judged.failures:
                 failed.append((sample.query, f"{aspect}: {judged.failures[aspect]}"))
             for verdict in all_verdicts(judged, aspect):
-                if verdict.value is None:
-                    failed.append((sample.query, verdict.reason))
+                if verdict.failure is not None:
+                    failed.append((sample.query, str(verdict.failure)))
                 elif verdict.unproven:
                     unproven.append(sample.query)
     found = []

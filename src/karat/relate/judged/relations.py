@@ -15,14 +15,16 @@ import polars as pl
 from karat.align.align import positions
 from karat.core.data import Gold
 from karat.core.relation import FAILED
-from karat.judges.aspects import LISTED, all_verdicts, items_of
+from karat.judges.aspects import all_verdicts, find_aspect, items_of, parts_of
 from karat.relate.match.matcher import Edges
 from karat.relate.pipeline import join_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karat.core.data import Bools, Ints
     from karat.core.relation import Relation
-    from karat.judges.verdicts import Aspect, Judged
+    from karat.judges.verdicts import Judged
     from karat.relate.judged.samples import Sampled
 
 
@@ -39,7 +41,7 @@ class Drawn:
         return Drawn(self.strict.select(keep), lenient)
 
 
-def draw_relation(sampled: Sampled, judged: list[Judged], gold: Gold, aspect: Aspect) -> Drawn:
+def draw_relation(sampled: Sampled, judged: list[Judged], gold: Gold, aspect: str) -> Drawn:
     """Draw one relation of the verdicts about a run."""
     undefined_reason = _failures(judged, aspect)
     lenient = bool(undefined_reason.null_count() < len(undefined_reason))
@@ -53,7 +55,7 @@ def _draw(
     sampled: Sampled,
     judged: list[Judged],
     gold: Gold,
-    aspect: Aspect,
+    aspect: str,
     undefined_reason: pl.Series,
     *,
     failed: bool,
@@ -68,7 +70,7 @@ def _draw(
             met += ((query, chunk, part, number) for chunk, part in places)
     items, number_of = _gold_of(rows, gold)
     aligned, chunk = sampled.aligned, sampled.chunk
-    sizes = _sizes(sampled, judged) if aspect == "statements" else None
+    sizes = _sizes(sampled, [parts_of(each, aspect) for each in judged])
     place = _places(sampled, sizes)
     pairs = sorted(
         (unit, number_of[item])
@@ -95,7 +97,7 @@ def _draw(
     retrieved = np.bincount(aligned.query, minlength=gold.queries.height)
     chunks = [(aligned.query, aligned.rank)] if sizes is not None else []
     relation = join_parts(items, retrieved, [edges], chunks, undefined_reason)
-    return replace(relation, needed=aspect in LISTED, judged_to=sampled.judged_to)
+    return replace(relation, needed=find_aspect(aspect).listed, judged_to=sampled.judged_to)
 
 
 def _gold_of(rows: list[tuple[str, str, float, int]], gold: Gold) -> tuple[Gold, list[int]]:
@@ -115,15 +117,14 @@ def _gold_of(rows: list[tuple[str, str, float, int]], gold: Gold) -> tuple[Gold,
     return built, place.tolist()
 
 
-def _sizes(sampled: Sampled, judged: list[Judged]) -> Ints:
-    """Count the statements of each row."""
+def _sizes(sampled: Sampled, parts: Sequence[Sequence[Sequence[str]] | None]) -> Ints | None:
+    """Count the parts of each row; None where the units are chunks."""
+    if not parts or any(each is None for each in parts):
+        return None
     counts = [
-        0
-        if at < 0
-        else len(judged[query].statement_texts[at])
-        if judged[query].statement_texts
-        else 0
+        len(inside[at]) if at >= 0 and inside else 0
         for query, at in zip(sampled.aligned.query.tolist(), sampled.chunk.tolist(), strict=True)
+        for inside in [parts[query]]
     ]
     return np.array(counts, dtype=np.int64)
 
@@ -142,14 +143,14 @@ def _places(sampled: Sampled, sizes: Ints | None) -> dict[tuple[int, int, int], 
     return places
 
 
-def _failures(judged: list[Judged], aspect: Aspect) -> pl.Series:
+def _failures(judged: list[Judged], aspect: str) -> pl.Series:
     """Return why queries have no value because verdicts failed; null where none did."""
     reasons: list[str | None] = []
     for verdicts in judged:
-        reason = verdicts.failures.get(aspect)
+        reason: object = verdicts.failures.get(aspect)
         if reason is None:
             cells = all_verdicts(verdicts, aspect)
-            lost = [verdict.reason for verdict in cells if verdict.value is None]
+            lost = [verdict.failure for verdict in cells if verdict.failure is not None]
             reason = f"{len(lost)} of {len(cells)} verdicts: {lost[0]}" if lost else None
         reasons.append(None if reason is None else f"{FAILED}{reason}")
     return pl.Series(reasons, dtype=pl.String)

@@ -15,7 +15,7 @@ import polars as pl
 from karat.align.align import align
 from karat.core.data import Run
 from karat.errors import InputError
-from karat.judges.aspects import NEEDS
+from karat.judges.aspects import Shape, find_aspect
 from karat.judges.verdicts import Sample
 from karat.relate.match.texts import require_texts, with_texts
 from karat.texts.sentences import split
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from karat.core.data import Gold, Ints
     from karat.core.policy import Policy
     from karat.findings import Finding
-    from karat.judges.verdicts import Aspect
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +43,7 @@ class Sampled:
 class Sampling:
     """What a judge is to see of a run, by aspect."""
 
-    by_aspect: Mapping[Aspect, Sampled]
+    by_aspect: Mapping[str, Sampled]
     aligned: Aligned  # the whole run
     findings: list[Finding]
 
@@ -54,7 +53,7 @@ def sample_run(  # noqa: PLR0917
     gold: Gold,
     policy: Policy,
     corpus: pl.DataFrame | None,
-    depths: Mapping[Aspect, int | None],
+    depths: Mapping[str, int | None],
     splitters: Mapping[str, str],
 ) -> Sampling:
     """Make the samples of a run; the questions and references are columns of the gold's queries.
@@ -66,23 +65,28 @@ def sample_run(  # noqa: PLR0917
     findings = require_texts(lacking, run.rows["doc"].count(), run.name)
     aligned = align(Run(run.name, rows, run.order), gold, policy, by_id=False)
     chunks, chunk = _chunks(aligned, len(questions))
-    claims = _units(references, splitters.get("claims")) if "claims" in depths else []
+    split = [aspect for aspect in map(find_aspect, depths) if aspect.is_split]
+    items = {
+        aspect.name: _units(references, splitters.get(aspect.name))
+        for aspect in split
+        if aspect.shape is Shape.ITEMS
+    }
     whole = [
         Sample(
             query=query,
             question=questions[number],
             chunks=chunks[number],
             reference=references[number],
-            claims=claims[number] if claims else (),
+            items={name: texts[number] for name, texts in items.items()},
         )
         for number, query in enumerate(gold.queries["query"])
     ]
     cuts = {depth: _cut(whole, aligned, chunk, depth) for depth in set(depths.values())}
     by_aspect = {aspect: cuts[depth] for aspect, depth in depths.items()}
-    if "statements" in depths:
-        by_aspect["statements"] = _with_statements(
-            by_aspect["statements"], splitters.get("statements")
-        )
+    for aspect in split:
+        if aspect.shape is Shape.PARTS:
+            splitter = splitters.get(aspect.name)
+            by_aspect[aspect.name] = _with_parts(by_aspect[aspect.name], aspect.name, splitter)
     return Sampling(by_aspect, aligned, [*findings, *aligned.findings])
 
 
@@ -108,11 +112,11 @@ def _cut(samples: list[Sample], aligned: Aligned, chunk: Ints, depth: int | None
     return Sampled(cut, shorter, chunk[kept], depth)
 
 
-def _with_statements(sampled: Sampled, splitter: str | None) -> Sampled:
-    """Tell the statements of the chunks apart."""
+def _with_parts(sampled: Sampled, aspect: str, splitter: str | None) -> Sampled:
+    """Tell the parts of the chunks apart."""
     parts = iter(_units([text for sample in sampled.samples for text in sample.chunks], splitter))
     samples = [
-        replace(sample, statements=tuple(next(parts) for _ in sample.chunks))
+        replace(sample, parts={aspect: tuple(next(parts) for _ in sample.chunks)})
         for sample in sampled.samples
     ]
     return replace(sampled, samples=samples)
@@ -136,12 +140,12 @@ def _chunks(aligned: Aligned, queries: int) -> tuple[list[tuple[str, ...]], Ints
     return listed, chunk
 
 
-def _told(gold: Gold, aspects: frozenset[Aspect]) -> tuple[list[str], list[str]]:
+def _told(gold: Gold, aspects: frozenset[str]) -> tuple[list[str], list[str]]:
     """Return question and reference of each query; blank where there is none."""
     columns = []
     for name in ("question", "reference"):
         column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
-        wanted = sorted(aspect for aspect in aspects if NEEDS[aspect] == name)
+        wanted = sorted(aspect for aspect in aspects if find_aspect(aspect).needs == name)
         if wanted and not (column.cast(pl.String).fill_null("").str.strip_chars() != "").any():
             raise InputError(
                 f"no query has a {name}, which judging {' and '.join(wanted)} needs",
