@@ -14,33 +14,43 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from karat.comparison.agree import Agreement, agree
     from karat.comparison.compare import Comparison, compare
+    from karat.comparison.gates import GateReport, gate
+    from karat.comparison.power import PowerAnalysis, power
     from karat.core.data import Gold, Run
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
     from karat.evaluation.judging import judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
+    from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchors import anchor
     from karat.labels.drifts import drift
     from karat.measures import Measure, known_measures, parse, register
     from karat.read import load_gold, load_run
+    from karat.relate.match.judged import register_aspect
     from karat.results.cutoffs import curve, smallest_k
-    from karat.results.loaded import load
     from karat.results.result import Result
+    from karat.results.saving import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
+    "Agreement": "karat.comparison.agree",
     "Comparison": "karat.comparison.compare",
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
+    "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
     "Judge": "karat.judges.settings",
+    "JudgeCard": "karat.judges.cards.card",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
+    "PowerAnalysis": "karat.comparison.power",
     "Result": "karat.results.result",
     "Run": "karat.core.data",
+    "agree": "karat.comparison.agree",
     "anchor": "karat.labels.anchors",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
@@ -48,26 +58,35 @@ _HOME = {
     "drift": "karat.labels.drifts",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
+    "gate": "karat.comparison.gates",
     "judge": "karat.evaluation.judging",
+    "judge_card": "karat.judges.cards.card",
     "known_measures": "karat.measures",
-    "load": "karat.results.loaded",
+    "load": "karat.results.saving",
     "load_gold": "karat.read",
     "load_run": "karat.read",
     "parse": "karat.measures",
+    "power": "karat.comparison.power",
     "register": "karat.measures",
+    "register_aspect": "karat.relate.match.judged",
     "smallest_k": "karat.results.cutoffs",
 }
 
 __all__ = [
+    "Agreement",
     "Comparison",
     "Explanation",
     "Finding",
+    "GateReport",
     "Gold",
     "Judge",
+    "JudgeCard",
     "KaratError",
     "Measure",
+    "PowerAnalysis",
     "Result",
     "Run",
+    "agree",
     "anchor",
     "check",
     "compare",
@@ -75,13 +94,17 @@ __all__ = [
     "drift",
     "evaluate",
     "explain",
+    "gate",
     "judge",
+    "judge_card",
     "known_measures",
     "load",
     "load_gold",
     "load_run",
     "parse",
+    "power",
     "register",
+    "register_aspect",
     "smallest_k",
 ]
 

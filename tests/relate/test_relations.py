@@ -186,8 +186,8 @@ def test_several_relations_in_one_call_and_again_from_disk(tmp_path: Path) -> No
     assert loaded.per_query.equals(result.per_query)
     assert loaded.summary.equals(result.summary)
     assert loaded.by("topic").equals(result.by("topic"))
-    assert loaded.settings == result.settings
-    assert loaded.settings[lines]["splitter"] == "lines"
+    assert loaded.provenance.settings == result.provenance.settings
+    assert loaded.provenance.settings[lines]["splitter"] == "lines"
     more = [f"recall@1/{lines}", f"P@1,2/{lines}", "AP/rouge", "AP"]
     assert loaded.score(more).per_query.equals(karat.evaluate(
         RECORDS, measures=more, by="containment", bounds=True

@@ -221,7 +221,7 @@ def test_a_column_gets_the_same_in_any_company() -> None:
 def test_many_columns_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     table = RNG.random((50, 7))
     whole = intervals(table)
-    monkeypatch.setattr("karat.statistics.limits.CELLS", 120)
+    monkeypatch.setattr("karat.statistics.intervals.CELLS", 120)
     for one, other in zip(whole, intervals(table), strict=True):
         assert limits(one) == pytest.approx(limits(other))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from karat.errors import InputError, OptionError
-from karat.statistics.rankings import (
+from karat.statistics.agreement import (
     ALL_TIED,
     BOTH_EMPTY,
     TOO_FEW,
@@ -27,7 +27,7 @@ from karat.statistics.rankings import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.statistics.quantity import Quantity
+    from karat.statistics.values import Quantity
 
 # The test data of ircor, the R package of Urbano and Marrero: true and estimated scores,
 # without and with ties, and the correlations it gives.

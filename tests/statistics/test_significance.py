@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
+from statsmodels.stats.multitest import multipletests
 
 from karat.errors import InputError, OptionError
 from karat.statistics.resampling import BLOCK, CHUNK, all_sign_sums, sign_sums
@@ -23,6 +25,7 @@ from karat.statistics.significance import (
     NOT_BINARY,
     ONE_PAIR,
     SAME_DIFFERENCE,
+    adjust,
     mcnemar,
     paired_t,
     sign_flip,
@@ -221,6 +224,29 @@ def test_t_of_clusters_of_equal_size_is_t_of_their_means() -> None:
     assert (found.p, found.statistic) == pytest.approx((theirs.pvalue, theirs.statistic))
 
 
+@pytest.mark.parametrize(
+    ("lost", "won"),
+    [
+        (0, 1),
+        (1, 1),
+        (0, 40),
+        (3, 9),
+        (9, 3),
+        (400, 500),
+        (0, 1100),
+        (4_950, 5_050),
+        (50_000, 50_700),
+    ],
+)
+def test_mcnemar_is_that_of_statsmodels(lost: int, won: int) -> None:
+    before = np.repeat([1.0, 0.0, 1.0], [lost, won, 2])
+    after = np.repeat([0.0, 1.0, 1.0], [lost, won, 2])
+    (found,) = mcnemar(before, after)
+    theirs = statsmodels_mcnemar([[2, lost], [won, 0]], exact=True)
+    assert found.p == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-300)
+    assert found.statistic == theirs.statistic
+
+
 def test_mcnemar_on_a_published_table() -> None:
     # Agresti, Categorical Data Analysis, 10.1: approval of 1600 voters, asked twice
     before = np.repeat([1.0, 1.0, 0.0, 0.0], [794, 150, 86, 570])
@@ -271,3 +297,41 @@ def test_mistakes_are_explained() -> None:
         sign_flip([0.1], permutations=0)
     with pytest.raises(InputError, match="cannot be paired"):
         mcnemar([1.0], [1.0, 0.0])
+
+
+@given(
+    p_values=st.lists(st.none() | st.floats(0, 1), max_size=12),
+    method=st.sampled_from(["holm", "bh"]),
+)
+@settings(deadline=None, max_examples=60)
+def test_corrections(p_values: list[float | None], method: str) -> None:
+    found = adjust(p_values, method)
+    assert [p is None for p in found] == [p is None for p in p_values]
+    known = [p for p in p_values if p is not None]
+    if known:
+        theirs = multipletests(known, method={"holm": "holm", "bh": "fdr_bh"}[method])[1]
+        assert [p for p in found if p is not None] == pytest.approx(list(theirs))
+    assert all(
+        new is None or new >= (old or 0) - 1e-12 for old, new in zip(p_values, found, strict=True)
+    )
+
+
+def test_corrections_of_published_examples() -> None:
+    # Benjamini and Hochberg 1995, section 3.2: four of fifteen are discoveries at 5 %
+    thrombolysis = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
+        0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000,
+    ]  # fmt: skip
+    found = adjust(thrombolysis, "bh")
+    assert sum(p is not None and p <= 0.05 for p in found) == 4
+    assert found[3] == pytest.approx(0.0095 * 15 / 4)
+    assert sum(p is not None and p <= 0.05 for p in adjust(thrombolysis, "holm")) == 3
+
+
+def test_corrections_refuse_what_is_no_p() -> None:
+    assert adjust([]) == ()
+    assert adjust([None]) == (None,)
+    with pytest.raises(InputError, match="not between 0 and 1"):
+        adjust([1.2])
+    with pytest.raises(OptionError, match="unknown correction 'bonferoni'"):
+        adjust([0.1], "bonferoni")

@@ -78,14 +78,13 @@ def command(
     The first one is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
     """
+    from karat.comparison import gates  # noqa: PLC0415
     from karat.comparison.compare import compare  # noqa: PLC0415
-    from karat.gates.gate import Gate  # noqa: PLC0415
-    from karat.gates.gate import no_regression as hold  # noqa: PLC0415
     from karat.report.comparison import render, unmeasured  # noqa: PLC0415
 
-    telling = gating.Telling.take(choices)
+    gating_options = gating.GateOptions.take(choices)
     guarded = [name for text in no_regression for name in _split(text)]
-    if telling.junit is not None and not guarded:
+    if gating_options.junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
     files, gold = options.systems(runs, gold)
     judge = asking.for_all(asking.take(choices))
@@ -96,14 +95,16 @@ def command(
         if asking.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
-    gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())
+    asked = gates.no_regression(comparison, guarded, margin) if guarded else []
+    how_decided = {"decide": gating_options.decide, "undecided": gating_options.undecided}
+    gate = gates.gate(comparison, asked, **how_decided)
     text = render(comparison, how, moved=moved, color=options.use_color())
     options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
         options.tell(comparison.findings)
     lacking = options.tell_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
-    return telling.finish(gate, how, output, tables) or lacking
+    return gating_options.finish(gate, how, output, tables) or lacking
 
 
 def _split(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -12,7 +13,6 @@ from karat.explanation.explainer import Explainer, Explanation, Spoken
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
-from karat.relate.match.judged import Judged
 from karat.relate.match.matcher import MatchContext
 
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ def explain(
     listed: list[str | Measure] = [measures] if isinstance(measures, str) else list(measures)
     spoken = [Spoken.of(_with_missing(dialect(name), missing), listed, rel, by) for name in named]
     matchers = [matcher for each in spoken for matcher in each.matchers.values()]
-    judged = [isinstance(matcher, Judged) for matcher in matchers]
-    streams, known, _, reading = load_inputs(
-        run,
-        gold,
-        run_format,
-        gold_format,
-        skip_bad=skip_bad,
-        texts=any(matcher.reads_texts for matcher in matchers),
-        unlabelled=all(judged),
-    )
-    if reading is not None:
-        reading.close()
+    judged = [matcher.judged for matcher in matchers]
+    with ExitStack() as reading:
+        streams, known, _ = load_inputs(
+            run,
+            gold,
+            run_format,
+            gold_format,
+            reading,
+            skip_bad=skip_bad,
+            texts=any(matcher.reads_texts for matcher in matchers),
+            unlabelled=all(judged),
+        )
     if len(streams) > 1:
         raise OptionError(
             f"{len(streams)} runs cannot be explained at once", fix="explain one run at a time"

@@ -19,7 +19,7 @@ from karat.explanation.judged import Said, SomeQueries, judged_units, verdicts_o
 from karat.explanation.marks import Item, views
 from karat.explanation.ranking import Ranking, Step, Unit, lay_out, units_of
 from karat.findings import Finding, merge_findings
-from karat.relate.match.judged import Judged
+from karat.relate.match.matcher import BoundByRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -202,7 +202,7 @@ class Explainer:
             judge=judge,
             keep=EVERY if judge else 0,
         )
-        return replace(result, policy=policy)
+        return replace(result, provenance=replace(result.provenance, policy=policy))
 
     def _lists(self, spoken: Spoken, queries: list[str]) -> Lists:
         """Return the units of queries as rules compare them with the gold, by relation."""
@@ -210,9 +210,9 @@ class Explainer:
         policy = replace(spoken.dialect.policy, blank="kept")
         found = {}
         for name, matcher in spoken.matchers.items():
-            if isinstance(matcher, Judged):
+            bound = None if matcher.judged else matcher.bind(self.gold, context)
+            if not isinstance(bound, BoundByRule):
                 continue
-            bound = matcher.bind(self.gold, context)
             batches = (bound.rows(batch)[0] for batch in self.stream.batches())
             mine = pl.col("query").is_in(queries)
             rows = pl.concat([batch.filter(mine) for batch in batches], how="diagonal")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.engines.local import TEXT
 from karat.explanation.ranking import Unit
 from karat.judges.verdicts import Judged
+from karat.relate.pipeline import TEXT
 from karat.texts.words import tidy
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def verdicts_of(result: Result, query: str) -> tuple[Said, ...]:
             row["quote"],
             row["unproven"],
         )
-        for row in _rows(result.verdicts, query)
+        for row in _rows(result.kept.verdicts, query)
     )
 
 
@@ -79,7 +79,7 @@ def judged_units(result: Result, query: str, marks: Marks) -> list[Unit]:
     if ends is None:
         return [Unit(row["doc"], row.get("text")) for row in chunks]
     said: dict[str, list[str]] = {}
-    for row in _rows(result.verdicts, query):
+    for row in _rows(result.kept.verdicts, query):
         if row["aspect"] == "statements":
             said.setdefault(_key(row["chunk"]), []).append(row["item"])
     return [
@@ -95,7 +95,7 @@ def _key(text: str | None) -> str:
 
 
 def _chunks(result: Result, query: str) -> list[dict[str, Any]]:
-    return _rows(result.listed.get(result.runs[0]), query)
+    return _rows(result.kept.listed.get(result.runs[0]), query)
 
 
 def _rows(table: pl.DataFrame | None, query: str) -> list[dict[str, Any]]:

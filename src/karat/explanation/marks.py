@@ -177,7 +177,7 @@ def views(result: Result, run: str, measures: Iterable[Measure]) -> list[View]:
     readers: dict[tuple[str, int], list[Measure]] = {}
     relations = {name: each for (owner, name), each in result.relations.items() if owner == run}
     for measure in sorted(every, key=lambda each: level_of(each) is None):
-        name = measure.relation or result.drawn_by
+        name = measure.relation or result.provenance.drawn_by
         level = level_of(measure)
         known = [key for key in readers if key[0] == name]
         if level is None and known:  # it asks for no grade, and fits any view

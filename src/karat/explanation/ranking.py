@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.explanation.marks import Item, View
-    from karat.relate.match.matcher import BoundMatcher, Units
+    from karat.relate.match.matcher import BoundByRule, Units
 
 SHOWN = 3  # scores of a unit that are shown
 
@@ -63,7 +63,7 @@ def lay_out(view: View, relation: str, query: str, units: list[Unit]) -> Ranking
     return Ranking(relation, view.relevant, tuple(steps), tuple(view.marks.items(at)))
 
 
-def units_of(aligned: Aligned, bound: BoundMatcher) -> dict[int, list[Unit]]:
+def units_of(aligned: Aligned, bound: BoundByRule) -> dict[int, list[Unit]]:
     """Return the units that a rule compares with the gold, by the number of their query."""
     units = bound.units(aligned)
     scores = _scores(bound, units)
@@ -79,7 +79,7 @@ def units_of(aligned: Aligned, bound: BoundMatcher) -> dict[int, list[Unit]]:
     return found
 
 
-def _scores(bound: BoundMatcher, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
+def _scores(bound: BoundByRule, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return the items that each unit meets best, with the scores."""
     found = bound.scores(units)
     if found is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.errors import choose
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, FindingKind
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import place
@@ -131,7 +131,9 @@ def anchor(
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
     if elsewhere.height:
         findings.append(_finding("other-place", elsewhere, *OTHER_PLACE))
-    about = (each for each in given.findings if each.kind != "text-as-id")  # they are looked for
+    about = (
+        each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID
+    )  # they are looked for
     return Anchored(labels, given.queries, (*about, *findings))
 
 

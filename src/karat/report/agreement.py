@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.comparison.agreements import Agreement
+    from karat.comparison.agree import Agreement
 
 FORMATS = ("table", "json", "csv", "markdown")
 TITLES = {

@@ -11,20 +11,18 @@ from karat.report.text import markdown, terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from karat.judges.cards.card import JudgeCard
-    from karat.judges.cards.figures import Figure
+    from karat.judges.cards.card import CardFigure, JudgeCard
     from karat.judges.cards.recalibrate import Recalibration
 
 FORMATS = ("table", "json", "markdown")
 IN_SLICES = ("kappa", "precision", "recall", "bias")
 
 
-def render(card: JudgeCard, how: str, again: Recalibration | None = None) -> str:
-    """Return a card in one of FORMATS, perhaps with what a new threshold would bring."""
+def render(card: JudgeCard, how: str) -> str:
+    """Return a card in one of FORMATS."""
     if how == "json":
-        shown = card.as_dict() | ({} if again is None else {"recalibration": again.as_dict()})
-        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
-    grids = [*_grids(card), *([] if again is None else [_again(again)])]
+        return json.dumps(card.as_dict(), indent=1, ensure_ascii=False) + "\n"
+    grids = list(_grids(card))
     return "\n".join(map(markdown, grids)) if how == "markdown" else "".join(map(terminal, grids))
 
 
@@ -50,23 +48,25 @@ def _grids(card: JudgeCard) -> Iterator[Grid]:
         parts = [part for part in card.slices if part.column == column]
         lines = [[part.value, *_selected(part.figures), str(part.pairs)] for part in parts]
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *IN_SLICES[1:], "n"], lines)
+    if card.recalibration is not None:
+        yield _recalibration(card.recalibration)
 
 
-def _because(figure: Figure) -> str:
+def _because(figure: CardFigure) -> str:
     return f" ({figure.reason})" if figure.reason else ""
 
 
-def _limits(figure: Figure) -> list[str]:
+def _limits(figure: CardFigure) -> list[str]:
     return [number(figure.value), number(figure.low), number(figure.high)]
 
 
-def _selected(figures: Sequence[Figure]) -> list[str]:
+def _selected(figures: Sequence[CardFigure]) -> list[str]:
     found = {figure.statistic: figure for figure in figures}
     rest = [number(found[name].value) for name in IN_SLICES[1:]]
     return [*_limits(found["kappa"]), *rest]
 
 
-def _again(found: Recalibration) -> Grid:
+def _recalibration(found: Recalibration) -> Grid:
     rows = [
         ["as it is", number(found.before), number(found.kappa_before)],
         ["chosen on these labels", number(found.threshold), number(found.kappa)],

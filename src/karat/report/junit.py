@@ -1,4 +1,4 @@
-"""Gates as JUnit XML, which every CI server shows: a test case a requirement."""
+"""Gates as JUnit XML, which every CI server shows: one test case per requirement."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from karat.report.gate import sentence
 from karat.report.layout import printable
 
 if TYPE_CHECKING:
-    from karat.gates.gate import Gate
-    from karat.gates.verdicts import Verdict
+    from karat.comparison.gates import GateReport, RequirementVerdict
 
 # what printable leaves and XML 1.0 has no way to write
 _FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
-def junit(gate: Gate, undecided: str = "error") -> str:
+def junit(gate: GateReport) -> str:
     """Return the gate as a test suite; what is undecided counts as error, failure or pass."""
-    outcomes = [_outcome(verdict, undecided) for verdict in gate.verdicts]
+    outcomes = [_outcome(verdict, gate.undecided) for verdict in gate.verdicts]
     cases = "".join(
         _case(verdict, outcome) for verdict, outcome in zip(gate.verdicts, outcomes, strict=True)
     )
@@ -32,13 +31,13 @@ def junit(gate: Gate, undecided: str = "error") -> str:
     )
 
 
-def _outcome(verdict: Verdict, undecided: str) -> str:
+def _outcome(verdict: RequirementVerdict, undecided: str) -> str:
     if verdict.outcome == "undecided":
         return {"error": "error", "fail": "failure"}.get(undecided, "pass")
     return "failure" if verdict.outcome == "fail" else "pass"
 
 
-def _case(verdict: Verdict, outcome: str) -> str:
+def _case(verdict: RequirementVerdict, outcome: str) -> str:
     said = _text(sentence(verdict))
     name = f"classname={quoteattr(_text(f'karat.{verdict.run}'))}"
     name += f" name={quoteattr(_text(verdict.requirement))}"

@@ -16,13 +16,14 @@ from karat.judges.aspects.claims import CLAIMS
 from karat.judges.aspects.entities import ENTITIES
 from karat.judges.aspects.relevance import RELEVANCE
 from karat.judges.aspects.statements import STATEMENTS
+from karat.judges.aspects.sufficiency import SUFFICIENCY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from karat.judges.verdicts import Judged, Sample, Verdict
 
-ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS)}
+ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)}
 BUILT_IN = frozenset(ASPECTS)
 UNKNOWN = "(unknown: the judge did not list any)"
 VERDICTS = {

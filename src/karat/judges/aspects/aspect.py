@@ -60,7 +60,6 @@ class Aspect:
 
     def __post_init__(self) -> None:
         """Check what a user may have given."""
-        choose("shape of an aspect", self.shape, [*Shape])
         choose("need of an aspect", self.needs, ["question", "reference"])
         if not NAME.fullmatch(self.name):
             raise OptionError(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from karat.judges.aspects import Aspect, Shape, find_aspect
 from karat.judges.llm.parse import Unreadable, extract_object
-from karat.judges.llm.prompt_items import chunk_of
+from karat.judges.llm.prompt_items import ALL, chunk_of
 from karat.judges.quotes import is_quoted
 from karat.judges.verdicts import Verdict
 
@@ -81,6 +81,16 @@ def _entry(aspect: Aspect) -> dict[str, Json]:
             return {**own, aspect.value: value}
         case Shape.LIST:
             return {**own, "found": FOUND, "reason": TEXT, aspect.value: value}
+
+
+def example_entry(aspect: Aspect) -> dict[str, Json]:
+    """Return an entry as a prompt shows it."""
+    first = {Shape.CHUNKS: "c1", Shape.LIST: ALL, Shape.PARTS: f"c1.{aspect.prefix}1"}
+    found: Json = [{"chunk": "c1", "quote": "…"}]
+    value: Json = aspect.highest if aspect.is_graded else True
+    shown: dict[str, Json] = {"found": found, "quote": "…", "reason": "…", aspect.value: value}
+    shown[aspect.unit] = first.get(aspect.shape, f"{aspect.prefix}1")
+    return {name: shown[name] for name in _entry(aspect)}
 
 
 def object_of(properties: dict[str, Json]) -> dict[str, Json]:

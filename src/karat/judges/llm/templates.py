@@ -7,6 +7,7 @@ which stands between marks of its own (see `karat.judges.llm.prompt_items`).
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from typing import Any
 
 from karat.errors import InputError, nearest
 from karat.judges.aspects import ASPECTS, Aspect, Shape
+from karat.judges.llm.contract import example_entry
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
 OPTIONAL = frozenset({"grades"})
@@ -79,17 +81,42 @@ def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
     """Return the prompt of an aspect and, if a model lists its items or parts, that for listing."""
     grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
     fills = frozenset({"ids", "grades"} if aspect.is_graded else {"ids"})
-    blank = {aspect.name: (Prompt(aspect.name, fills=fills, grades=grades), aspect.prompt)}
+    blank = {aspect.name: (Prompt(aspect.name, fills=fills, grades=grades), _own_task(aspect))}
     if aspect.listing is not None:
         inside = frozenset({"ids"} if aspect.shape is Shape.PARTS else ())
         name = f"list-{aspect.name}"
-        blank[name] = (Prompt(name, fills=inside), aspect.list_prompt)
+        blank[name] = (Prompt(name, fills=inside), _own_listing(aspect))
     return {
         name: _packaged("karat.judges.aspects", prompt)
         if text is None
         else replace(prompt, version="own", text=text, sha256=_hash(text.encode()), own=True)
         for name, (prompt, text) in blank.items()
     }
+
+
+def _own_task(aspect: Aspect) -> str | None:
+    """Return the prompt of an aspect of a user's own, with the ids and the form of the answer."""
+    if aspect.prompt is None:
+        return None
+    example = json.dumps(example_entry(aspect), ensure_ascii=False)
+    task = f'"{aspect.name}": {_plain(aspect.prompt)} One entry for each of $ids:\n{example}'
+    return f"{task}\nGrades:\n$grades" if aspect.is_graded else task
+
+
+def _own_listing(aspect: Aspect) -> str | None:
+    """Return the prompt for the items of an aspect of a user's own, with the form of the answer."""
+    if aspect.list_prompt is None:
+        return None
+    example = json.dumps({aspect.name: ["…", "…"]}, ensure_ascii=False)
+    return (
+        f'"{aspect.name}": {_plain(aspect.list_prompt)} The entries are texts; [] if there are '
+        f"none: {example}"
+    )
+
+
+def _plain(text: str) -> str:
+    """Return words of a user's, of which nothing is filled in."""
+    return text.strip().replace("$", "$$")
 
 
 def _packaged(package: str, prompt: Prompt) -> Prompt:

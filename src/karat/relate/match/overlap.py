@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.core.data import Gold
 from karat.relate.match.ids import EqualKeys
-from karat.relate.match.matcher import Matcher, Units, register_matcher
+from karat.relate.match.matcher import BoundByRule, Matcher, Units, register_matcher
 from karat.relate.match.texts import first_alternatives, parts, text_gold, with_texts
 from karat.texts.words import TEXTS, words
 
@@ -41,7 +41,7 @@ class Words(Matcher):
         return BoundWords(gold, context, self.text)
 
 
-class BoundWords:
+class BoundWords(BoundByRule):
     """Draws an edge from a word to the same word of the gold."""
 
     blank_is_unit = True

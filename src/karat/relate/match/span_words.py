@@ -12,7 +12,7 @@ import polars as pl
 from karat.align.align import positions, repeated
 from karat.core.data import EMPTY_ITEM, Gold
 from karat.relate.match.ids import EqualKeys
-from karat.relate.match.matcher import Matcher, Units, register_matcher
+from karat.relate.match.matcher import BoundByRule, Matcher, Units, register_matcher
 from karat.relate.match.placing import placed
 from karat.relate.match.texts import TEXT_AS_ID, first_alternatives
 
@@ -44,7 +44,7 @@ class SpanWords(Matcher):
         return BoundSpanWords(gold, context)
 
 
-class BoundSpanWords:
+class BoundSpanWords(BoundByRule):
     """Draws an edge from a word to the gold word at the same place."""
 
     blank_is_unit = True

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from karat.relate.match.ids import edges_of
-from karat.relate.match.matcher import Matcher, Scores, Units, register_matcher
+from karat.relate.match.matcher import BoundByRule, Matcher, Scores, Units, register_matcher
 from karat.relate.match.pairs import distinct_pairs
 from karat.relate.match.placing import placed, span_gold
 
@@ -47,7 +47,7 @@ class Spans(Matcher):
         return BoundSpans(gold, context, self.threshold)
 
 
-class BoundSpans:
+class BoundSpans(BoundByRule):
     """Draws an edge from a chunk to the gold spans that it covers or completes."""
 
     blank_is_unit = True

@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions, repeated
-from karat.core.data import EMPTY_ITEM, Gold
-from karat.core.items import times_listed
+from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
-from karat.relate.match.matcher import Units
+from karat.relate.match.matcher import BoundByRule, Units
 from karat.texts.sentences import split
 from karat.texts.words import tidy
 
@@ -232,7 +231,7 @@ __all__ = [
 ]
 
 
-class BoundTexts:
+class BoundTexts(BoundByRule):
     """What all have in common that draw edges between texts: chunks or sentences as units."""
 
     blank_is_unit = True

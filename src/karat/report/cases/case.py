@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from karat.engines.local import TEXT
 from karat.errors import KaratError
 from karat.explanation.accounts import Accounts
 from karat.explanation.marks import reads_texts, views
+from karat.relate.pipeline import TEXT
 from karat.report.account import PLAIN, sentence
 from karat.report.cases.matched import merged, places, sentences
 from karat.report.cases.shown import excerpt, in_utf16, shown
@@ -67,8 +67,8 @@ class Cases:
         self._result = result
         self._accounts = Accounts(result, system.run)
         self._views = views(result, system.run, result.measures)
-        self._listed = _by_query(result.listed.get(system.run))
-        verdicts = result.verdicts
+        self._listed = _by_query(result.kept.listed.get(system.run))
+        verdicts = result.kept.verdicts
         if verdicts is not None:
             verdicts = verdicts.filter(pl.col("run") == system.run).drop("run")
         self._verdicts = _by_query(verdicts)
@@ -202,7 +202,7 @@ class Cases:
         return merged([*spans, *places(text, wanted)])
 
     def _parts(self, name: str, text: str, mark: Mark) -> list[tuple[int, int]]:
-        splitter = self._result.settings.get(name, {}).get("splitter", "sentencex")
+        splitter = self._result.provenance.settings.get(name, {}).get("splitter", "sentencex")
         try:
             pieces = split([text], splitter)[0]
         except KaratError:  # the splitter is not installed here
@@ -248,7 +248,7 @@ def gold_texts(panel: Panel) -> dict[str, str]:
     tables = [
         table.select("doc", "text")
         for system in panel.systems
-        for table in system.result.listed.values()
+        for table in system.result.kept.listed.values()
         if "text" in table.columns
     ]
     wanted = [

@@ -52,7 +52,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
     for base in _bases(panel):
         try:
             by_system = {
-                system.name: curve(replace(system.result, level=None), [base], cutoffs)["value"]
+                system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
                 for system in panel.systems[:most]
             }
         except KaratError:  # the dialect or the relation does not know it

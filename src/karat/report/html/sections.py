@@ -122,7 +122,11 @@ def _interval(panel: Panel) -> str:
     result = panel.systems[0].result
     if result.level is None:
         return "Means over the queries."
-    clustered = f", queries with the same {text(result.cluster)} together" if result.cluster else ""
+    clustered = (
+        f", queries with the same {text(result.options.cluster)} together"
+        if result.options.cluster
+        else ""
+    )
     return f"Means over the queries with {result.level:.0%} intervals{clustered}."
 
 
@@ -197,20 +201,25 @@ def provenance(panel: Panel) -> str:
 
 def _made(system: System) -> list[tuple[str, str]]:
     result = system.result
-    versions = result.origin.get("versions", {"karat": __version__})
+    versions = result.provenance.saved.get("versions", {"karat": __version__})
     pairs = [
         ("folder", system.given),
-        ("made", str(result.origin.get("created", ""))),
+        ("made", str(result.provenance.saved.get("created", ""))),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
         ("run", system.run),
         ("dialect", result.dialect),
-        ("matched by", "; ".join(_relations(result.settings))),
-        ("ids", result.ids),
-        ("policies", ", ".join(f"{name} {each}" for name, each in result.policy.as_dict().items())),
+        ("matched by", "; ".join(_relations(result.provenance.settings))),
+        ("ids", result.provenance.ids),
+        (
+            "policies",
+            ", ".join(
+                f"{name} {each}" for name, each in result.provenance.policy.as_dict().items()
+            ),
+        ),
         ("intervals", _methods(result.interval)),
     ]
     pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
-    for each in result.inputs:
+    for each in result.provenance.inputs:
         sha256 = each.as_dict()["sha256"]
         known = f" · sha256 {sha256[:16]}…" if sha256 else ""
         pairs.append((each.role, f"{each.path or each.kind}{known}"))

@@ -1,4 +1,4 @@
-"""Corrections against statsmodels, all pairs against enumeration, the sign test and SciPy."""
+"""All pairs of systems: against enumeration, the sign test and SciPy."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from karat.errors import InputError, OptionError
 from karat.statistics.resampling import normal_ranges, shuffled_ranges
-from karat.statistics.several import (
+from karat.statistics.significance import sign_flip
+from karat.statistics.tukey import (
     NO_QUERY,
     NONE_DIFFERS,
     ONE_SYSTEM,
     SHUFFLED,
-    adjust,
     tukey,
 )
-from karat.statistics.significance import sign_flip
 from tests.statistics.scores import columns
 
 RNG = np.random.default_rng(9)
@@ -166,41 +164,3 @@ def test_edges() -> None:
         tukey([0.1])
     with pytest.raises(OptionError, match="0 permutations"):
         tukey([[0.1, 0.2]], permutations=0)
-
-
-@given(
-    p_values=st.lists(st.none() | st.floats(0, 1), max_size=12),
-    method=st.sampled_from(["holm", "bh"]),
-)
-@settings(deadline=None, max_examples=60)
-def test_corrections(p_values: list[float | None], method: str) -> None:
-    found = adjust(p_values, method)
-    assert [p is None for p in found] == [p is None for p in p_values]
-    known = [p for p in p_values if p is not None]
-    if known:
-        theirs = multipletests(known, method={"holm": "holm", "bh": "fdr_bh"}[method])[1]
-        assert [p for p in found if p is not None] == pytest.approx(list(theirs))
-    assert all(
-        new is None or new >= (old or 0) - 1e-12 for old, new in zip(p_values, found, strict=True)
-    )
-
-
-def test_corrections_of_published_examples() -> None:
-    # Benjamini and Hochberg 1995, section 3.2: four of fifteen are discoveries at 5 %
-    thrombolysis = [
-        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
-        0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000,
-    ]  # fmt: skip
-    found = adjust(thrombolysis, "bh")
-    assert sum(p is not None and p <= 0.05 for p in found) == 4
-    assert found[3] == pytest.approx(0.0095 * 15 / 4)
-    assert sum(p is not None and p <= 0.05 for p in adjust(thrombolysis, "holm")) == 3
-
-
-def test_corrections_refuse_what_is_no_p() -> None:
-    assert adjust([]) == ()
-    assert adjust([None]) == (None,)
-    with pytest.raises(InputError, match="not between 0 and 1"):
-        adjust([1.2])
-    with pytest.raises(OptionError, match="unknown correction 'bonferoni'"):
-        adjust([0.1], "bonferoni")

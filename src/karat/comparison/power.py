@@ -1,4 +1,4 @@
-"""How many queries: what a comparison could see, from results or from assumed numbers."""
+"""How many queries a comparison needs, from results or from assumed numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from karat.comparison.pairing import pair
 from karat.comparison.systems import gather
-from karat.errors import OptionError
-from karat.statistics.intervals import binary
+from karat.errors import OptionError, choose
 from karat.statistics.power import (
     PowerPoint,
     curve,
@@ -23,7 +22,7 @@ from karat.statistics.power import (
     sd_of_difference,
     spread,
 )
-from karat.statistics.quantity import Quantity, check_share
+from karat.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
@@ -36,8 +35,8 @@ NOT_MEANS = "is no mean over queries"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What so many queries can tell; None where it was not asked for."""
+class PowerPlan:
+    """What a number of queries can show by one measure; None where it was not asked for."""
 
     measure: str
     basis: str  # where the standard deviation is from
@@ -54,14 +53,29 @@ class Plan:
     curve: tuple[PowerPoint, ...] = ()
     reason: str = ""
     relation: str = ""  # that the measure reads, with its parameters
-    findings: tuple[Finding, ...] = ()  # what is odd about the systems
+
+
+@dataclass(frozen=True, slots=True)
+class PowerAnalysis:
+    """One plan per measure and pair of systems, and problems in what the systems were read from."""
+
+    plans: tuple[PowerPlan, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def __getitem__(self, measure: str) -> PowerPlan:
+        """Return the plan by a measure; that from assumed numbers has no name: `found[""]`."""
+        by_name = {plan.measure: plan for plan in reversed(self.plans)}
+        return by_name[choose("measure", measure, by_name)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as the JSON output prints it."""
-        return asdict(self)
+        """Return the analysis as the JSON output prints it."""
+        return {
+            "plans": [asdict(plan) for plan in self.plans],
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
 
 
-def plan(
+def power(
     *systems: object,
     measures: Iterable[str | Measure] | str | None = None,
     gold: object = None,
@@ -75,18 +89,20 @@ def plan(
     alpha: float = 0.05,
     sizes: Sequence[int] | None = None,
     **options: Any,  # noqa: ANN401
-) -> tuple[Plan, ...]:
+) -> PowerAnalysis:
     """Say how many queries show a difference, and which difference the queries at hand show.
 
     All depends on how differences between two systems vary. Two systems (results, folders, runs
     with a gold) show that; of one only its own values are known, and `correlation` with the other
     is assumed. Without systems `sd` is the standard deviation of the differences; for a
-    hit-or-miss measure `changed`, the share of queries on which two systems differ, will do.
-    `queries` are at hand, by default those of the systems. `sizes` are the points of the curve.
-    Further options (`by`, `dialect`, `ids`, …) are those of `karat.evaluate`.
+    hit-or-miss measure `changed`, the share of queries on which two systems differ, is enough.
+    `queries` is how many are at hand, by default those of the systems. `power` is the chance to see
+    the difference, `alpha` the chance to see one where there is none, and `sizes` are numbers of
+    queries for the curve. Further options (`by`, `dialect`, `ids`, …) are those of
+    `karat.evaluate`.
 
-    >>> (found,) = plan(sd=0.3, difference=0.05)
-    >>> found.needed.value
+    >>> (plan,) = power(sd=0.3, difference=0.05).plans
+    >>> plan.needed.value
     285.0
     """
     check_share("power", power)
@@ -94,17 +110,18 @@ def plan(
     asked = _Asked(difference, queries, power, alpha, None if sizes is None else tuple(sizes))
     if not systems:
         _refuse_idle(gold=gold, measures=measures, rel=rel, **options)
-        return (_assumed(asked, sd, changed),)
+        return PowerAnalysis((_assumed(asked, sd, changed),))
     if sd is not None or changed is not None:
         raise OptionError(
             "the standard deviation is known from the systems", fix="leave out sd and changed"
         )
     gathered = gather(systems, gold, measures, rel=rel, options=options)
     matched_by, table = gathered[0].result.matched_by, pair(gathered)
-    return tuple(
-        replace(found, relation=matched_by[found.measure], findings=table.findings)
+    plans = (
+        replace(found, relation=matched_by[found.measure])
         for found in _observed(asked, table, correlation)
     )
+    return PowerAnalysis(tuple(plans), table.findings)
 
 
 def _refuse_idle(**options: object) -> None:
@@ -126,7 +143,7 @@ class _Asked:
 
     def plan(
         self, measure: str, basis: str, sd: float, changed: float | None, queries: int | None
-    ) -> Plan:
+    ) -> PowerPlan:
         """Work out what can be seen."""
         if changed is not None:
             # a larger difference than was ever seen needs as many changes
@@ -135,7 +152,7 @@ class _Asked:
         how: dict[str, Any] = {"power": self.power, "alpha": self.alpha, "changed": changed}
         known = at_hand is not None
         wanted = self.difference
-        return Plan(
+        return PowerPlan(
             measure=measure,
             basis=basis,
             sd=sd,
@@ -170,7 +187,7 @@ class _Asked:
         return tuple(PowerPoint(each.queries, None, each.detectable, each.width) for each in found)
 
 
-def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> Plan:
+def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> PowerPlan:
     if sd is None and changed is None:
         raise OptionError(
             "nothing is known about how differences vary",
@@ -188,7 +205,7 @@ def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> Plan:
     return asked.plan("", "assumed", sd, changed, None)
 
 
-def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Plan]:
+def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[PowerPlan]:
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
@@ -201,7 +218,7 @@ def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Pla
             yield _of_two(asked, str(measure), name, moved)
 
 
-def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> Plan:
+def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> PowerPlan:
     found = spread(moved)
     n = int((~np.isnan(moved)).sum())
     basis = f"the differences between {name} on {n} queries"
@@ -210,7 +227,9 @@ def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> Plan:
     return asked.plan(measure, basis, found.sd, found.changed, n)
 
 
-def _of_one(asked: _Asked, measure: str, table: Pairing, number: int, correlation: float) -> Plan:
+def _of_one(
+    asked: _Asked, measure: str, table: Pairing, number: int, correlation: float
+) -> PowerPlan:
     values = table.values[:, 0, number]
     values = values[~np.isnan(values)]
     basis = f"the values of {table.systems[0]} on {len(values)} queries, "
@@ -220,13 +239,13 @@ def _of_one(asked: _Asked, measure: str, table: Pairing, number: int, correlatio
         return _unknown(asked, measure, basis, len(values), found.reason)
     sd = sd_of_difference(found.sd, correlation)
     changed = None
-    if binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
+    if is_binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
         changed = min(1.0, sd**2 + (asked.difference or 0.0) ** 2)
     return asked.plan(measure, basis, sd, changed, len(values))
 
 
-def _unknown(asked: _Asked, measure: str, basis: str, queries: int, reason: str) -> Plan:
-    return Plan(
+def _unknown(asked: _Asked, measure: str, basis: str, queries: int, reason: str) -> PowerPlan:
+    return PowerPlan(
         measure=measure,
         basis=basis,
         sd=None,

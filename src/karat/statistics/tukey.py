@@ -1,4 +1,4 @@
-"""Several comparisons at once: corrected p-values, and all pairs of systems."""
+"""All pairs of systems at once: the randomised Tukey test."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import InputError, choose
-from karat.statistics.quantity import check_draws, extra, refuse_infinite
+from karat.errors import InputError
 from karat.statistics.resampling import normal_ranges, shuffled_ranges
-from karat.statistics.scale import each_statistic, from_scale, to_scale
 from karat.statistics.significance import PERMUTATIONS, ROUNDING
+from karat.statistics.values import (
+    check_draws,
+    each_statistic,
+    from_scale,
+    refuse_infinite,
+    to_scale,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,35 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.core.data import Floats
-    from karat.statistics.scale import Statistic
+    from karat.statistics.values import Statistic
 
-CORRECTIONS = {"holm": "holm", "bh": "fdr_bh"}
+
 SHUFFLED = 500  # queries that carry the spread, beyond which sums of shuffles are normal
-
 NO_QUERY = "no query has a value in every system"
 ONE_SYSTEM = "there is one system"
 NONE_DIFFERS = "no query differs between the systems"
-
-
-def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[float | None, ...]:
-    """Return p-values corrected for their number; None stays None and does not count.
-
-    `holm` keeps the chance of any false alarm below the level: for several systems against one
-    baseline. `bh` (Benjamini and Hochberg) keeps the share of false alarms among the alarms below
-    it: for many slices. By statsmodels.
-
-    >>> adjust([0.01, 0.04, None, 0.03])
-    (0.03, 0.06, None, 0.06)
-    """
-    choose("correction", method, CORRECTIONS)
-    known = [p for p in p_values if p is not None]
-    if any(not 0 <= p <= 1 for p in known):
-        raise InputError("a p-value is not between 0 and 1")
-    if not known:
-        return tuple(None for _ in p_values)
-    multitest = extra("statsmodels.stats.multitest")
-    adjusted = iter(multitest.multipletests(known, method=CORRECTIONS[method])[1])
-    return tuple(None if p is None else float(next(adjusted)) for p in p_values)
 
 
 @dataclass(frozen=True, slots=True)

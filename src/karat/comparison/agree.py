@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,24 +13,29 @@ import polars as pl
 
 from karat.align.align import align
 from karat.core.data import Gold
+from karat.core.normalisers import normaliser
 from karat.core.policy import Policy
-from karat.errors import AlignError, OptionError, choose
+from karat.errors import AlignError, KaratError, OptionError, choose
 from karat.findings import EXAMPLES, Finding
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
-from karat.results.loaded import load
 from karat.results.result import Result
-from karat.statistics.agreement import WEIGHTS, kappa
-from karat.statistics.rankings import in_common, kendall_tau, rbo, tau_ap_symmetric
+from karat.results.saving import load
+from karat.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap_symmetric
+from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from polars._typing import PolarsDataType
 
-    from karat.core.data import Run
+    from karat.core.data import Run, RunStream
+    from karat.core.normalisers import Normaliser
     from karat.measures import Measure
 
 Row: TypeAlias = dict[str, Any]
 Labels: TypeAlias = dict[tuple[str, ...], Any]
+Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
 
 SUMMARY: dict[str, PolarsDataType] = {
     "statistic": pl.String,
@@ -40,13 +46,14 @@ SUMMARY: dict[str, PolarsDataType] = {
     "undefined": pl.Int64,
     "reason": pl.String,
 }
+KINDS = ("rankings", "labels", "systems")
 RANKINGS = ("rbo", "tau", "tau_ap")
 KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quadratic)"}
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far two sides agree; `details` has a row a query, a system or a pair of labels."""
+    """How far two sides agree; `details` has one row per query, system or pair of labels."""
 
     kind: str  # rankings, systems, labels
     summary: pl.DataFrame
@@ -69,46 +76,125 @@ class Agreement:
         }
 
 
-def agree_on_rankings(
-    first: object, second: object, *, p: float = 0.9, k: int | None = None
+def agree(
+    first: object,
+    second: object,
+    *,
+    kind: str | None = None,
+    measures: Iterable[str | Measure] | str | None = None,
+    persistence: float = 0.9,
+    depth: int | None = None,
+    column: str | None = None,
+    level: float = 0.95,
+    ids: Normaliser = "identity",
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
 ) -> Agreement:
-    """Compare two runs query by query: RBO of the lists, τ and τ-AP of the documents in both.
+    """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
-    `p` is how persistent the reader of RBO is, `k` cuts the lists. The mean is over the queries
-    that both runs have and for which a statistic is defined.
+    - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
+      the means over the queries for which they are defined. `persistence` is the p of RBO, and
+      lists are cut at `depth`.
+    - `labels`, two golds: Cohen's κ of the grades of what both label, plain and weighted, with
+      intervals of this `level`. With `column` they are tables with a column `query`, perhaps one
+      `doc`, and this column of labels, which are numbers or words.
+    - `systems`, two results (or folders of saved ones) with the same runs, as when they are judged
+      by two golds or two judges: τ and τ-AP between the orders, for each of the `measures`.
 
-    >>> found = agree_on_rankings({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]})
+    Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
+    of documents; it, the formats and `skip_bad` are those of `karat.evaluate`.
+
+    >>> found = agree({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]}, kind="rankings")
     >>> round(found["tau"], 3), round(found["rbo"], 3)
     (0.333, 0.955)
+    >>> people = {"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}
+    >>> agree(*people, kind="labels")["kappa"]
+    0.5
     """
-    lists = [_ranked(load_run(data).collect(), k) for data in (first, second)]
-    queries = [query for query in lists[0] if query in lists[1]]
+    if kind is not None:
+        choose("kind of agreement", kind, KINDS)
+    sides = [list(data) if isinstance(data, Iterator) else data for data in (first, second)]
+    read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
+    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
+    chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
+    if chosen == "systems":
+        results = [each if isinstance(each, Result) else load(each) for each in sides]  # type: ignore[arg-type]
+        return _on_systems(results[0], results[1], measures)
+    change = normaliser(ids)
+    if chosen == "rankings":
+        runs = [read_run(each).collect() for each in sides]
+        found = _on_rankings(
+            *(_ranked(each, depth, change) for each in runs), persistence=persistence
+        )
+        return _with_findings(found, *(each.findings for each in runs))
+    if column is not None:
+        return _on_labels(*(_labels(each, column) for each in sides), level=level)
+    golds = [read_gold(each) for each in sides]
+    found = _on_labels(*(_grades(each, change) for each in golds), level=level)
+    return _with_findings(found, *(each.findings for each in golds))
+
+
+def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
+    """Add what was found while the two sides were read, each said to be of which."""
+    read = (
+        replace(each, run=each.run or name)
+        for name, findings in zip(("first", "second"), sides, strict=True)
+        for each in findings
+    )
+    return replace(found, findings=(*read, *found.findings))
+
+
+def _kind(
+    sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
+) -> str:
+    """Tell what the two sides are, from what the first one can be read as."""
+    if all(isinstance(each, Result) or _is_saved(each) for each in sides):
+        return "systems"
+    try:
+        next(read_run(sides[0]).batches(), None)
+    except KaratError as no_run:
+        try:
+            read_gold(sides[0])
+        except KaratError:
+            raise no_run from None
+        return "labels"
+    try:
+        read_gold(sides[0])
+    except KaratError:
+        return "rankings"
+    name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
+    raise OptionError(
+        f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
+    )
+
+
+def _is_saved(data: object) -> bool:
+    return isinstance(data, str | os.PathLike) and is_folder(data)
+
+
+def _on_rankings(
+    first: dict[str, list[str]], second: dict[str, list[str]], *, persistence: float
+) -> Agreement:
+    queries = [query for query in first if query in second]
     if not queries:
         raise AlignError("the two runs share no query", fix="rank the same queries")
     rows = []
     for query in queries:
-        one, other = lists[0][query], lists[1][query]
+        one, other = first[query], second[query]
         shared = in_common(one, other)
-        found = (rbo(one, other, p), kendall_tau(*shared), tau_ap_symmetric(*shared))
+        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap_symmetric(*shared))
         values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
         rows.append({"query": query, **values, "in_both": len(shared[0])})
     schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
     details = pl.DataFrame(rows, schema=schema)
-    lone = [query for query in (*lists[0], *lists[1]) if query not in queries]
+    lone = [query for query in (*first, *second) if query not in queries]
     return _agreement("rankings", [_mean(details[name]) for name in RANKINGS], details, lone)
 
 
-def agree_on_systems(
-    first: Result | str | os.PathLike[str],
-    second: Result | str | os.PathLike[str],
-    *,
-    measures: Iterable[str | Measure] | str | None = None,
+def _on_systems(
+    one: Result, other: Result, measures: Iterable[str | Measure] | str | None
 ) -> Agreement:
-    """Compare the order of the same runs in two results: τ and τ-AP for each measure.
-
-    As when the same systems are judged by two golds, two sets of queries or two judges.
-    """
-    one, other = (each if isinstance(each, Result) else load(each) for each in (first, second))
     one = one if measures is None else one.score(measures)
     other = other.score([str(measure) for measure in one.measures])
     runs = [run for run in one.runs if run in other.runs]
@@ -133,22 +219,7 @@ def agree_on_systems(
     return _agreement("systems", summary, pl.DataFrame(rows, schema=schema), lone)
 
 
-def agree_on_labels(
-    first: object, second: object, *, column: str | None = None, level: float = 0.95
-) -> Agreement:
-    """Compare two sets of labels: Cohen's κ, plain and weighted, with intervals.
-
-    Two golds are compared by the grades of the documents that both label. With `column` they are
-    tables with a column `query`, perhaps one `doc`, and this column of labels: numbers or words.
-
-    >>> labels = {"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}
-    >>> agree_on_labels(*labels)["kappa"]
-    0.5
-    """
-    one, other = (
-        _grades(load_gold(data)) if column is None else _labels(data, column)
-        for data in (first, second)
-    )
+def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
     if not one.keys() & other.keys():
         raise AlignError("nothing has a label in both", fix="use the same ids on both sides")
     keys = list(dict.fromkeys([*one, *other]))
@@ -191,14 +262,15 @@ def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str
     return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
 
 
-def _ranked(run: Run, k: int | None) -> dict[str, list[str]]:
+def _ranked(run: Run, depth: int | None, change: Change) -> dict[str, list[str]]:
     """Return the documents of each query in rank order, each once."""
     names = run.rows["query"].unique(maintain_order=True)
     nothing = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
     gold = Gold.build(nothing, queries=pl.DataFrame({"query": names}))
-    aligned = align(run, gold, Policy())
+    rows = run.rows if change is None else run.rows.with_columns(change(run.rows["doc"]))
+    aligned = align(replace(run, rows=rows), gold, Policy())
     keep = np.ones(len(aligned.rank), dtype=bool) if aligned.repeat is None else aligned.repeat == 0
-    keep &= aligned.rank <= (np.inf if k is None else k)
+    keep &= aligned.rank <= (np.inf if depth is None else depth)
     lists: dict[str, list[str]] = {name: [] for name in names}
     queries = names.gather(aligned.query[keep])
     for query, doc in zip(queries, aligned.doc.filter(pl.Series(keep)), strict=True):
@@ -206,8 +278,10 @@ def _ranked(run: Run, k: int | None) -> dict[str, list[str]]:
     return lists
 
 
-def _grades(gold: Gold) -> Labels:
-    rows = gold.rows().group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
+def _grades(gold: Gold, change: Change) -> Labels:
+    rows = gold.rows()
+    rows = rows if change is None else rows.with_columns(change(rows["doc"]))
+    rows = rows.group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
     return {(query, doc): grade for query, doc, grade in rows.rows()}
 
 

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.comparison.contrasts import Statistics, slice_contrasts
-from karat.findings import EXAMPLES, Finding, merge_findings
-from karat.gates.facing import RunAgainstBaseline
-from karat.gates.gate import LEVEL
-from karat.gates.requirements import parse_requirement
-from karat.gates.verdicts import FAIL
+from karat.comparison.gates import FAIL, LEVEL, RunAgainstBaseline, parse_requirement
+from karat.findings import EXAMPLES, Finding, FindingKind, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from karat.comparison.gates import RequirementVerdict
     from karat.comparison.pairing import Pairing
-    from karat.gates.verdicts import Verdict
     from karat.measures import Measure
     from karat.results.result import Result
 
+MEASURED_OTHERWISE = (FindingKind.OTHER_GOLD, FindingKind.OTHER_CHOICE)
 SAID = {
     "lost-run": ("run of the baseline that this result lacks", "measure it as well"),
     "lost-measure": (
@@ -35,16 +33,15 @@ SAID = {
     "worse-slice": ("slice that is surely worse than in the baseline", "look at its queries"),
     "lost-query": ("query with a value in the baseline, and with none now", "measure it as well"),
 }
-OTHERWISE = ("other-gold", "other-choice")  # findings that make two results hard to compare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Succession:
+class BaselineUpdate:
     """A result that may take the place of a baseline, and what speaks against it."""
 
     result: Result  # with the measures of the baseline as well
     added: tuple[Measure, ...]  # those that it has only because the baseline has them
-    worse: tuple[Verdict, ...]
+    worse: tuple[RequirementVerdict, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -53,7 +50,7 @@ class Succession:
         return not (self.worse or self.findings)
 
 
-def succeed(result: Result, baseline: Result, slices: Iterable[str] = ()) -> Succession:
+def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -> BaselineUpdate:
     """Ask whether a result may take the place of a baseline.
 
     It is measured by all measures of the baseline, whatever was asked for. What speaks against it:
@@ -68,28 +65,28 @@ def succeed(result: Result, baseline: Result, slices: Iterable[str] = ()) -> Suc
     )
     grown = replace(result, measures=(*result.measures, *added))
     known = tuple(measure for measure in grown.measures if _has(baseline, measure))
-    scored = replace(grown, level=grown.level or LEVEL)
+    scored = grown.with_options(level=grown.level or LEVEL)
     findings = list(_lost(grown, baseline))
-    worse: list[Verdict] = []
+    worse: list[RequirementVerdict] = []
     for run in grown.runs:
-        facing = RunAgainstBaseline(scored, run, baseline, known)
-        if facing.pairing is None or not known:
+        against = RunAgainstBaseline(scored, run, baseline, known)
+        if against.pairing is None or not known:
             continue
-        findings += (found for found in facing.findings if found.kind in OTHERWISE)
-        findings += _lost_queries(facing.pairing, run)
-        findings += _worse_slices(facing, facing.pairing, slices)
+        findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
+        findings += _lost_queries(against.pairing, run)
+        findings += _worse_slices(against, against.pairing, slices)
         verdicts = (
-            facing.verdict(parse_requirement(f"{measure}{sign}baseline"), measure, "value")
+            against.verdict(parse_requirement(f"{measure}{sign}baseline"), measure, "value")
             for measure in known
             if measure.aggregation != "sum"  # of a count neither side is the better one
             for sign in [">=" if measure.higher_is_better else "<="]
         )
         worse += (verdict for verdict in verdicts if verdict.outcome == FAIL)
-    return Succession(grown, added, tuple(worse), merge_findings(findings))
+    return BaselineUpdate(grown, added, tuple(worse), merge_findings(findings))
 
 
 def _has(result: Result, measure: Measure) -> bool:
-    name = measure.relation or result.drawn_by
+    name = measure.relation or result.provenance.drawn_by
     return all((run, name) in result.relations for run in result.runs)
 
 
@@ -109,11 +106,11 @@ def _lost_queries(pairing: Pairing, run: str) -> Iterator[Finding]:
 
 
 def _worse_slices(
-    facing: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
+    against: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
 ) -> Iterator[Finding]:
-    column = facing.result.cluster
+    column = against.result.options.cluster
     clusters = None if column is None else tuple(pairing.column(column))
-    how = Statistics(facing.level, 1, 0, "permutation", clusters)
+    how = Statistics(against.level, 1, 0, "permutation", clusters)
     higher = {str(measure): measure.higher_is_better for measure in pairing.measures}
     found = [
         f"{row['column']}={row['slice']}: {row['measure']}"
@@ -121,7 +118,7 @@ def _worse_slices(
         if row["low"] is not None
         and (row["high"] < 0 if higher[row["measure"]] else row["low"] > 0)
     ]
-    yield from _finding("worse-slice", found, facing.run)
+    yield from _finding("worse-slice", found, against.run)
 
 
 def _finding(kind: str, names: Sequence[str], run: str = "") -> Iterator[Finding]:
