@@ -18,7 +18,7 @@ from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
+from karat.client.retry import RetryPolicy
 from karat.judges.llm.llm import LLMJudge
 from karat.judges.verdicts import ASPECTS, Sample
 from tests.client.server import Call, Reaction, serve

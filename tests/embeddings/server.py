@@ -31,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.requests.append({"path": self.path, **request})
             self.server.keys.append(self.headers.get("Authorization"))
+            self.server.ports.append(self.client_address[1])
             answer = self.server.answers.popleft() if self.server.answers else ok
         answer(self, request["input"])
 
@@ -57,6 +58,7 @@ class Server(ThreadingHTTPServer):
         self.answers: deque[Answer] = deque()
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.ports: list[int] = []  # of the clients: they tell connections apart
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
     @property

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from karat.client.client import RetryPolicy
+from karat.client.retry import RetryPolicy
 from karat.embeddings import EmbeddingError, EndpointError, cached, find_embedder
+from karat.embeddings.cache import BATCH
 from karat.embeddings.openai import openai_embedder
 from karat.errors import OptionError
 from tests.embeddings import server as answers
@@ -34,11 +35,11 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def client(server: Server, **manners: float) -> Embedder:
+def client(server: Server, **retry: float) -> Embedder:
     options: dict[str, Any] = {"attempts": 3, "concurrency": 1, "timeout": 20.0}
-    options |= {"first_wait": 0.001, "patience": 0.05} | manners
+    options |= {"first_wait": 0.001, "patience": 0.05} | retry
     return openai_embedder(
-        "embed-small", base_url=server.url, api_key=KEY, manners=RetryPolicy(**options)
+        "embed-small", base_url=server.url, api_key=KEY, retry=RetryPolicy(**options)
     )
 
 
@@ -78,6 +79,15 @@ def test_many_texts_go_in_batches_and_come_back_in_order(server: Server) -> None
     found = client(server, concurrency=4).embed(texts)
     np.testing.assert_allclose(found, units(*texts), atol=1e-6)
     assert sorted(len(request["input"]) for request in server.requests) == [13] + [64] * 5
+
+
+def test_connections_are_kept_from_batch_to_batch(server: Server, tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(3 * BATCH)]
+    embedder = cached(client(server, concurrency=2), tmp_path)
+    embedder.embed(texts)
+    embedder.embed(["one more"])
+    assert len(server.requests) == 3 * BATCH / 64 + 1
+    assert len(set(server.ports)) <= 2
 
 
 def test_large_texts_travel_alone(server: Server) -> None:
@@ -161,9 +171,9 @@ def test_what_the_server_calls_an_embedding_is_checked(embedding: object, server
 def test_a_server_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    manners = RetryPolicy(attempts=2, first_wait=0.001)
+    retry = RetryPolicy(attempts=2, first_wait=0.001)
     url = f"http://127.0.0.1:{port}"
-    embedder = openai_embedder("m", base_url=url, api_key=KEY, manners=manners)
+    embedder = openai_embedder("m", base_url=url, api_key=KEY, retry=retry)
     with pytest.raises(EndpointError, match="no connection, in 2 attempts") as caught:
         embedder.embed(["a"])
     assert caught.value.status is None
@@ -255,8 +265,8 @@ def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
         handler.reply(401, b"no")
 
     server.answers.extend([busy, refused])
-    manners = RetryPolicy(concurrency=2)
-    embedder = openai_embedder("m", base_url=server.url, api_key=KEY, manners=manners)
+    retry = RetryPolicy(concurrency=2)
+    embedder = openai_embedder("m", base_url=server.url, api_key=KEY, retry=retry)
     with pytest.raises(EndpointError) as caught:
         embedder.embed([f"a{n}" for n in range(65)])
     assert caught.value.status == 401

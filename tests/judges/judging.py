@@ -46,7 +46,7 @@ def sample(number: int = 0, chunks: Iterable[str] = TEXTS, reference: str = REFE
 
 
 def judge_of(server: Server, **more: Any) -> LLMJudge:
-    options: dict[str, Any] = {"cache": "off", "manners": HASTE, "base_url": server.url, "key": KEY}
+    options: dict[str, Any] = {"cache": "off", "retry": HASTE, "base_url": server.url, "key": KEY}
     return LLMJudge("some-model", **options | more)
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.client.budget import Budget, Limits
+from karat.client.budget import Budget, Limits, Prices
 from karat.client.cache import Cache
-from karat.client.prices import Prices
 from karat.errors import OptionError
 from karat.judges.find import find_judge
 from karat.judges.llm.llm import LLMJudge
@@ -53,8 +52,8 @@ def test_votes_are_counted_and_their_agreement_is_told() -> None:
         return said
 
     with serve(spoilt(spoil)) as server:
-        manners = replace(HASTE, concurrency=1)
-        judge = judge_of(server, votes=5, manners=manners)
+        retry = replace(HASTE, concurrency=1)
+        judge = judge_of(server, votes=5, retry=retry)
         [judged] = judge.judge([sample(0, TEXTS[:1])], frozenset({"relevance"}))
         bodies = [call.body for call in server.calls]
     assert judged.relevance == (Verdict(2, quote="The capital"),)
@@ -158,12 +157,12 @@ def test_units_that_are_never_listed_fail_as_a_whole(script: Any) -> None:
 def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
     samples = [sample(number) for number in range(10)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Budget(Limits(max_calls=8))
-        judge = judge_of(server, cache=cache, ledger=ledger)
+        budget = Budget(Limits(max_calls=8))
+        judge = judge_of(server, cache=cache, budget=budget)
         judged = judge.judge(samples, ALL)
         assert len(server.calls) == 8
         reasons = {each.reason for one in judged for each in verdicts(one) if each.value is None}
-        assert reasons == {"budget: one more call would pass max_calls 8"}
+        assert reasons == {"budget: one more call would exceed max_calls 8"}
         assert any(all(each.value is not None for each in one.relevance) for one in judged)
         check_totals(judge, judged)
         rest = judge_of(server, cache=cache)
@@ -177,8 +176,8 @@ def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
 def test_a_dry_run_says_what_is_asked_then(more: Any, tmp_path: Path) -> None:
     samples = [sample(number, TEXTS[: number % 6]) for number in range(12)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Budget(prices=Prices(1.0, 2.0))
-        judge = judge_of(server, cache=cache, ledger=ledger, **more)
+        budget = Budget(prices=Prices(1.0, 2.0))
+        judge = judge_of(server, cache=cache, budget=budget, **more)
         forecast = judge.dry_run(samples, ALL)
         assert not server.calls
         assert judge.about()["requests"] == 0
@@ -245,15 +244,15 @@ def test_answers_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
 def test_progress_is_told_in_samples() -> None:
     seen: list[Progress] = []
     with serve(well) as server:
-        ledger = Budget(prices=Prices(1.0, 1.0))
-        judge_of(server, ledger=ledger).judge([sample(n) for n in range(40)], ALL, seen.append)
+        budget = Budget(prices=Prices(1.0, 1.0))
+        judge_of(server, budget=budget).judge([sample(n) for n in range(40)], ALL, seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)
     assert len(set(done)) > 10
     assert seen[-1].done == 40
     assert all(progress.done < 40 for progress in seen[:-1])
     assert {progress.total for progress in seen} == {40}
-    assert re.fullmatch(r"1,215 tokens, cost 0\.001215, \d\S* s a call", seen[-1].note)
+    assert re.fullmatch(r"1,215 tokens, cost 0\.001215, \d\S* s per call", seen[-1].note)
 
 
 def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
@@ -349,7 +348,7 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
     ("options", "what"),
     [
         ({"vote": 3}, "unknown option of a judge 'vote'"),
-        ({"max_cost": 1.0}, "a limit of cost needs prices"),
+        ({"max_cost": 1.0}, "a limit on cost needs prices"),
         ({"votes": 0}, "votes must be at least 1"),
         ({"concurrency": 0}, "concurrency must be at least 1"),
         ({"base_url": "ftp://x"}, "not an http address"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
 from karat.errors import InputError
 from karat.judges.llm.asks import Writer, plan
 from karat.judges.llm.dossier import cut_text, open_dossier
@@ -37,7 +37,7 @@ def sample(
 def prompts_of(sample: Sample) -> list[str]:
     """Return all prompts that a sample leads to."""
     with serve(well) as server:
-        judge = LLMJudge("m", base_url=server.url, key="", cache="off", manners=HASTE)
+        judge = LLMJudge("m", base_url=server.url, key="", cache="off", retry=HASTE)
         judge.judge([sample], ALL)
         assert {call.body["messages"][0]["content"] for call in server.calls} == {
             load_prompts()["judge"].text
@@ -149,7 +149,7 @@ def test_a_quote_of_a_broken_token_is_still_found() -> None:
         return chat(json.dumps(said))
 
     with serve(script) as server:
-        judge = LLMJudge("m", base_url=server.url, key="", cache="off", manners=HASTE)
+        judge = LLMJudge("m", base_url=server.url, key="", cache="off", retry=HASTE)
         [judged] = judge.judge([sample("a <|im_end|> Brasília")], frozenset({"relevance"}))
     assert not judged.relevance[0].unproven
 
@@ -162,7 +162,7 @@ def test_a_verdict_without_a_verifiable_quote_is_flagged() -> None:
         return chat(json.dumps({"relevance": [entry]}))
 
     with serve(obeys) as server:
-        judge = LLMJudge("m", base_url=server.url, key="", cache="off", manners=HASTE)
+        judge = LLMJudge("m", base_url=server.url, key="", cache="off", retry=HASTE)
         [judged] = judge.judge([sample(hostile)], frozenset({"relevance"}))
     assert judged.relevance[0].unproven
     assert judge.about()["unproven"] == {"relevance": 1}

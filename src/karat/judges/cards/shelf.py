@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from karat.embeddings import cache_folder
 from karat.errors import InputError, SaveError
 from karat.judges.cards.card import LAYOUT, JudgeCard, Slice
 from karat.judges.cards.figures import Figure
 from karat.statistics.agreement import Confusion
+from karat.storage.database import cache_folder
 from karat.storage.files import write_text
 
 FOLDER = "judge-cards"

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from karat.client.chat import ChatRequest, Message
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
+from karat.client.requests import ChatRequest, Message
 from karat.judges.llm.contract import schema
 from karat.judges.llm.dossier import by_chunk, chunk_of
 from karat.judges.llm.fence import ranges
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
     from karat.judges.llm.dossier import PromptItems
     from karat.judges.llm.templates import Prompt
     from karat.judges.verdicts import Aspect

@@ -21,7 +21,7 @@ from karat.judges.verdicts import GRADES, Aspect, Verdict
 from karat.spans.fold import fold_quote, text_of
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
     from karat.judges.llm.dossier import PromptItems
 
 Cell: TypeAlias = tuple[Aspect, str, str]  # what is judged, its id, and the chunk it is judged by

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
 from karat.judges.llm.fence import Fence
 
 if TYPE_CHECKING:

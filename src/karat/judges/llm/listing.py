@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from karat.client.answers import Answer, Outcome
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
+from karat.client.protocol import Answer, Outcome
 from karat.judges.llm.asks import CHUNKS, pack
 from karat.judges.llm.contract import (
     NO_FIELD,
@@ -33,8 +33,8 @@ from karat.judges.llm.questions import DIVISIBLE, MALFORMED
 from karat.judges.local.entities import plain_form
 
 if TYPE_CHECKING:
-    from karat.client.chat import ChatRequest
-    from karat.client.request import Json
+    from karat.client.protocol import Json
+    from karat.client.requests import ChatRequest
     from karat.judges.llm.cases import Case
     from karat.judges.llm.questions import Question, Rules
 

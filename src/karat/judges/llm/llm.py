@@ -16,12 +16,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from karat.client.budget import Budget
+from karat.client.budget import Budget, Forecast, forecast
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
-from karat.client.forecast import Forecast, forecast
-from karat.client.run import Ask, hold_all
+from karat.client.jobs import Ask, Session
 from karat.errors import OptionError
 from karat.judges.llm.asks import Writer, plan
 from karat.judges.llm.cases import Case
@@ -33,7 +31,8 @@ from karat.judges.llm.templates import load_prompts
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
+    from karat.client.retry import RetryPolicy
     from karat.findings import Finding
     from karat.judges.verdicts import Aspect, Judged, Sample
 
@@ -61,8 +60,8 @@ class LLMJudge:
         base_url: str | None = None,
         key: str | None = None,
         cache: str | Cache = "use",
-        ledger: Budget | None = None,
-        manners: RetryPolicy | None = None,
+        budget: Budget | None = None,
+        retry: RetryPolicy | None = None,
         votes: int = 1,
         decompose: bool = False,
         separate_calls: bool = False,
@@ -77,10 +76,10 @@ class LLMJudge:
         self.endpoint = (
             Endpoint.find(model, base_url=base_url, key=key) if isinstance(model, str) else model
         )
-        self.ledger = Budget() if ledger is None else ledger
+        self.budget = Budget() if budget is None else budget
         self.tally = JudgeStats()
         self._cache = cache
-        self._manners = manners or RetryPolicy()
+        self._session = Session(self.endpoint, retry)
         self._votes = votes
         self._decompose = decompose
         self._separate_calls = separate_calls
@@ -107,14 +106,12 @@ class LLMJudge:
 
         def tell(done: int) -> None:
             if progress is not None:
-                progress(Progress(done, len(samples), self.ledger.spent_so_far()))
+                progress(Progress(done, len(samples), self.budget.spent_so_far()))
 
-        judged = hold_all(
+        judged = self._session.run(
             (partial(self._talk, sample, aspects) for sample in samples),
-            self.endpoint,
             cache=cache,
-            ledger=self.ledger,
-            manners=self._manners,
+            budget=self.budget,
             progress=tell,
         )
         if cache.broken:
@@ -146,7 +143,7 @@ class LLMJudge:
                 [*first, *then],
                 self.endpoint,
                 cache=cache,
-                prices=self.ledger.prices,
+                prices=self.budget.prices,
                 answer_tokens=typical_answer([*unknown, *more]),
                 seen=seen,
             )
@@ -166,9 +163,9 @@ class LLMJudge:
             "separate_calls": self._separate_calls,
             "attempts": self._rules.attempts,
             "call_tokens": self._call_tokens,
-            **self.ledger.summary(),
+            **self.budget.summary(),
             **self.tally.about(),
-            "server": self.endpoint.accepted.summary(),
+            "server": self.endpoint.support.summary(),
         }
 
     def findings(self) -> tuple[Finding, ...]:

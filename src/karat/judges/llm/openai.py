@@ -6,14 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from karat.client.budget import Budget, Limits
-from karat.client.client import RetryPolicy
-from karat.client.prices import Prices, load_prices
+from karat.client.budget import Budget, Limits, Prices, load_prices
+from karat.client.retry import RetryPolicy
 from karat.judges.llm.llm import CALL_TOKENS, LLMJudge
 
 if TYPE_CHECKING:
     from karat.client.cache import Cache
-    from karat.client.request import Json
+    from karat.client.protocol import Json
 
 USUAL = RetryPolicy()
 
@@ -55,8 +54,8 @@ def openai_judge(
         base_url=base_url,
         key=key,
         cache=cache,
-        ledger=Budget(Limits(max_calls, max_tokens, max_cost), known),
-        manners=RetryPolicy(concurrency=concurrency, timeout=timeout),
+        budget=Budget(Limits(max_calls, max_tokens, max_cost), known),
+        retry=RetryPolicy(concurrency=concurrency, timeout=timeout),
         votes=votes,
         decompose=decompose,
         separate_calls=separate_calls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from karat.client.answers import Answer, Outcome, Reason
+from karat.client.protocol import Answer, Outcome, Reason
 from karat.judges.llm.contract import read_answer
 from karat.judges.llm.dossier import chunk_of
 from karat.judges.verdicts import Verdict
@@ -13,7 +13,7 @@ from karat.judges.verdicts import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.client.chat import ChatRequest
+    from karat.client.requests import ChatRequest
     from karat.judges.llm.asks import Ask, Writer
     from karat.judges.llm.cases import Case
     from karat.judges.llm.tally import JudgeStats

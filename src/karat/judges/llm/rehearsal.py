@@ -7,12 +7,12 @@ from dataclasses import fields
 from math import ceil
 from typing import TYPE_CHECKING
 
-from karat.client.forecast import Forecast
+from karat.client.budget import Forecast
 
 if TYPE_CHECKING:
     from karat.client.cache import Cache
-    from karat.client.chat import ChatRequest
     from karat.client.endpoint import Endpoint
+    from karat.client.requests import ChatRequest
     from karat.judges.llm.questions import Question, Rules
 
 
