@@ -35,7 +35,7 @@ class Cache:
     """A store of answers.
 
     `use` reads and writes the file, `refresh` writes it but reads only what was written since it
-    was opened, `off` remembers answers no longer than the object lives.
+    was opened, `off` keeps answers in memory as long as the object lives.
     """
 
     def __init__(self, path: Path | None, since: float = 0.0) -> None:

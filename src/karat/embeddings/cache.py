@@ -31,10 +31,10 @@ CREATE TABLE IF NOT EXISTS vector (
 
 
 def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
-    """Return the embedder with a memory on disk: only texts never seen before are embedded.
+    """Return the embedder with a cache on disk: only texts never seen before are embedded.
 
-    An embedder whose name does not stand for the same vectors for ever (a function without a name
-    of its own) is returned as it is.
+    An embedder whose name does not stand for the same vectors for ever (a function without a name)
+    is returned as it is.
     """
     if not getattr(embedder, "lasting", True):
         return embedder
@@ -42,7 +42,7 @@ def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> 
 
 
 class CachedEmbedder:
-    """An embedder that looks on disk first; it counts the distinct texts found and made."""
+    """An embedder that looks on disk first; it counts the distinct texts found and embedded."""
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
         self.name = embedder.name
