@@ -18,7 +18,7 @@ import pytest
 
 import karat
 from karat.cli.agree import _kind
-from karat.cli.report import _require_folder
+from karat.cli.report import _require_input
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
 from karat.report.html.sections import provenance
@@ -246,7 +246,7 @@ class TestKilled:
         for use, expected in (
             (lambda: len(gather([path])), 1),
             (lambda: _kind(path, path), "systems"),
-            (lambda: _require_folder(path), None),
+            (lambda: _require_input(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
             old.rename(hidden)

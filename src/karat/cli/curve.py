@@ -14,17 +14,17 @@ from karat.cli import asking, options
 
 @click.command("curve", short_help="Show measures at many cutoffs.")
 @options.inputs
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure without cutoff.")
-@click.option("--at", default="1,3,5,10,20", show_default=True, metavar="K,K,…", help="Cutoffs.")
+@options.measures("recall, P", "recall or nDCG, without a cutoff")
+@click.option("--at", default="1,3,5,10,20", metavar="K,K,…", help="Cutoffs to measure at.")
 @click.option(
-    "--reach", multiple=True, metavar="MEASURE>=VALUE", help="Say the smallest K that is enough."
+    "--reach",
+    multiple=True,
+    metavar="MEASURE>=VALUE",
+    help="Also find the smallest cutoff at which a measure reaches a value; may be repeated.",
 )
 @options.measuring
 @asking.judging
-@click.option(
-    "--format", "how", type=click.Choice(["table", "json", "csv", "markdown"]), default="table"
-)
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@options.output(("table", "json", "csv", "markdown"))
 def command(
     *,
     runs: tuple[str, ...],
@@ -36,12 +36,13 @@ def command(
     output: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Show how measures grow and fall with the cutoff, for one or several RUN files.
+    """Show how measures grow and fall with the cutoff, for RUN files or one saved result.
 
     \b
     karat curve run.trec --gold qrels.txt
-    karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
+    karat curve run.trec --gold qrels.txt --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
+    karat curve results/monday -m recall -m nDCG
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
@@ -52,16 +53,21 @@ def command(
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
+    saved = options.saved_result(runs, kept=("measures", "at", "reach", "rel"))
     choices |= asking.take(choices)
-    files, gold = options.paths(runs, gold)
-    bases = resolve_measures(measures or ["recall", "P"], choices["dialect"], choices["rel"])
+    dialect = saved.dialect if saved else choices["dialect"]
+    bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
     needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
     named = [name for name, _ in targets]
     if named:
-        needed += map(at_cutoff, resolve_measures(named, choices["dialect"], choices["rel"]))
+        needed += map(at_cutoff, resolve_measures(named, dialect, choices["rel"]))
     with options.progress("measuring") as progress:
-        result = evaluate(files, gold, needed, progress=progress, **choices)
+        if saved is not None:
+            result = saved.score(needed)
+        else:
+            files, gold = options.paths(runs, gold)
+            result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.rehearsed(choices, how, output):
             return 0
         table = curve(result, bases, cutoffs)

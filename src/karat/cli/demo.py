@@ -19,9 +19,13 @@ FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 
 
 @click.command("demo", short_help="See karat at work on a small task.")
-@click.option("--save", metavar="DIR", help="Save the result there.")
-@click.option("--files", metavar="DIR", help="Copy the demo's files there, to play with.")
-@click.option("--report", metavar="FILE", help="Write the report there (default: a new folder).")
+@click.option("--save", metavar="DIR", help="Save the result to this folder.")
+@click.option(
+    "--files", metavar="DIR", help="Copy the demo's files to this folder, to try things out."
+)
+@click.option(
+    "--report", metavar="FILE", help="Write the report to this file (default: in a new folder)."
+)
 def command(save: str | None, files: str | None, report: str | None) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
