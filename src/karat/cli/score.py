@@ -93,9 +93,11 @@ def command(
         named += resolve_measures(gates.measures, saved.dialect if saved else choices["dialect"])
     with options.progress("measuring") as progress:
         if saved is not None:
-            given = {"level": level or None} if options.given({"level": level}) else {}
-            scored = saved.score(ask(named, saved.dialect, choices["rel"]))
-            result = replace(scored, bounds=choices["bounds"] or saved.bounds, **given)
+            result = replace(
+                saved.score(ask(named, saved.dialect, choices["rel"])),
+                bounds=choices["bounds"] or saved.bounds,
+                level=(level or None) if options.given({"level": level}) else saved.level,
+            )
         else:
             files, gold = options.paths(runs, gold)
             choices |= {"level": level or None, "keep": KEPT if save is not None else 0}
