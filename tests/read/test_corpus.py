@@ -201,9 +201,9 @@ def test_what_cannot_be_read(data: Any, what: str, fix: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "where", "what"),
     [
-        ("c.txt", b"ok\nbad \xff", "c.txt, line 2", "byte 8 (0xff) is not UTF-8"),
-        ("c.csv", b"id,text\na,\xe9\n", "c.csv, line 2", "is not UTF-8"),
-        ("c.jsonl", b'{"id": "a", "text": "\xff"}\n', "c.jsonl, line 1", "is not UTF-8"),
+        ("c.txt", b"ok\nbad \xff", "c.txt, line 2", "are not UTF-8"),
+        ("c.csv", b"id,text\na,\xe9\n", "c.csv, line 2", "not UTF-8"),
+        ("c.jsonl", b'{"id": "a", "text": "\xff"}\n', "c.jsonl, line 1", "not UTF-8"),
         (
             "c.jsonl",
             b'{"id": "a", "text": "x"}\n{"id": \n{"id":"b"}',

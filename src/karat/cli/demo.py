@@ -96,11 +96,10 @@ def _judged(runs: list[Path], folder: Path) -> None:
 
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
-    from karat.report.html import page, prepare  # noqa: PLC0415
-    from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.report.report import report  # noqa: PLC0415
 
     path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
-    options.write(page(prepare(lay_side_by_side([result]))), path)
+    options.write(report(result), path)
     return path
 
 

@@ -24,7 +24,7 @@ from karat.read.json import HALF_PAIR
 from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
 from karat.read.record import Entry, entries
-from karat.read.source import BYTE_ORDER_MARK, Source
+from karat.read.source import BYTE_ORDER_MARK, Source, not_utf8
 from karat.read.tables import Csv, Parquet, Tsv, frame
 from karat.read.values import identifier, no_column, refuse_repeated
 
@@ -101,11 +101,8 @@ def _decoded(data: bytes, where: str) -> str:
     try:
         return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} (0x{data[error.start]:02x}) is not UTF-8",
-            where=f"{where}, line {data[: error.start].count(10) + 1}",
-            fix="save the file as UTF-8",
-        ) from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise not_utf8(error, f"{where}, line {line}") from None
 
 
 def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
