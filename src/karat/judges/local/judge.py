@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.embeddings import cached, find_embedder
 from karat.errors import choose
+from karat.judges.aspects import Shape, find_aspect
 from karat.judges.local.calibration import VERSION, models
 from karat.judges.local.entities import Holdings, entity_finder
 from karat.judges.local.foreign import foreign_findings, foreign_samples
@@ -149,8 +150,15 @@ class LocalJudge:
         found = {aspect: given() for aspect, given in known.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict
         unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(known)}")
-        failures = dict.fromkeys(sorted(aspects - known.keys()), unable)
+        others = [find_aspect(name) for name in sorted(aspects - known.keys())]
         return [
-            Judged({aspect: each[number] for aspect, each in found.items()}, failures)
-            for number in range(len(samples))
+            Judged(
+                {aspect: each[number] for aspect, each in found.items()},
+                {  # of no chunks there is nothing to say
+                    aspect.name: unable
+                    for aspect in others
+                    if sample.chunks or aspect.shape is Shape.ITEMS
+                },
+            )
+            for number, sample in enumerate(samples)
         ]

@@ -95,7 +95,7 @@ def _made(name: str, about: str, whole: bool, split: bool) -> type[Matcher]:
 def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     """Return a measure and its relation with one depth, where the relation has a depth of its own.
 
-    `success@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
+    `recall@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
     told from what was said about ten.
     """
     if not isinstance(matcher, JudgedList):
@@ -103,6 +103,12 @@ def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     if measure.k is not None:
         return measure, replace(matcher, depth=measure.k)
     return replace(measure, k=matcher.depth or None) if measure.at == "k" else measure, matcher
+
+
+def has_own_depth(measure: Measure) -> bool:
+    """Tell whether every cutoff of a measure needs a relation, and so verdicts, of its own."""
+    relation = measure.relation and measure.relation.partition("(")[0]
+    return relation in ASPECTS and ASPECTS[relation].shape is Shape.LIST
 
 
 def register_aspect(
