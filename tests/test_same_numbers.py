@@ -143,10 +143,10 @@ def test_explanations(case: Case) -> None:
     how: dict[str, Any] = {"by": case.by, "dialects": case.dialect, "rel": case.rel}
     explained = karat.explain(case.path, None, MEASURES, worst=len(RECORDS), **how)
     told = {
-        (each.query, account.measure): account.value
+        (each.query, calculation.measure): calculation.value
         for each in explained
-        for account in each.accounts
-        if account.measure in case.means
+        for calculation in each.calculations
+        if calculation.measure in case.means
     }
     assert told == case.single
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from karat import display
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from karat.comparison.gates import GateReport, gate
     from karat.comparison.power import PowerAnalysis, power
     from karat.core.data import Gold, Run
+    from karat.core.policy import Policy
+    from karat.core.relation import Relation
+    from karat.dialects import known_dialects
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
     from karat.evaluation.judging import judge
@@ -26,10 +31,12 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
-    from karat.labels.anchors import anchor
-    from karat.labels.drifts import drift
-    from karat.measures import Measure, known_measures, parse, register
-    from karat.read import load_gold, load_run
+    from karat.labels.anchor import anchor
+    from karat.labels.drift import drift
+    from karat.measures import Measure, known_measures, parse_measure, register_measure
+    from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
+    from karat.read.corpus import load_corpus
+    from karat.relate.match import find_matcher
     from karat.relate.match.judged import register_aspect
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
@@ -43,32 +50,41 @@ _HOME = {
     "Finding": "karat.findings",
     "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
+    "GoldLike": "karat.read",
     "Judge": "karat.judges.settings",
     "JudgeCard": "karat.judges.cards.card",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
+    "Policy": "karat.core.policy",
     "PowerAnalysis": "karat.comparison.power",
+    "Relation": "karat.core.relation",
     "Result": "karat.results.result",
     "Run": "karat.core.data",
+    "RunLike": "karat.read",
+    "Shape": "karat.read",
     "agree": "karat.comparison.agree",
-    "anchor": "karat.labels.anchors",
+    "anchor": "karat.labels.anchor",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
     "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drifts",
+    "drift": "karat.labels.drift",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
+    "find_matcher": "karat.relate.match",
     "gate": "karat.comparison.gates",
     "judge": "karat.evaluation.judging",
     "judge_card": "karat.judges.cards.card",
+    "known_dialects": "karat.dialects",
     "known_measures": "karat.measures",
     "load": "karat.results.saving",
+    "load_corpus": "karat.read.corpus",
     "load_gold": "karat.read",
     "load_run": "karat.read",
-    "parse": "karat.measures",
+    "parse_measure": "karat.measures",
     "power": "karat.comparison.power",
-    "register": "karat.measures",
     "register_aspect": "karat.relate.match.judged",
+    "register_measure": "karat.measures",
+    "register_shape": "karat.read",
     "smallest_k": "karat.results.cutoffs",
 }
 
@@ -79,13 +95,18 @@ __all__ = [
     "Finding",
     "GateReport",
     "Gold",
+    "GoldLike",
     "Judge",
     "JudgeCard",
     "KaratError",
     "Measure",
+    "Policy",
     "PowerAnalysis",
+    "Relation",
     "Result",
     "Run",
+    "RunLike",
+    "Shape",
     "agree",
     "anchor",
     "check",
@@ -94,17 +115,21 @@ __all__ = [
     "drift",
     "evaluate",
     "explain",
+    "find_matcher",
     "gate",
     "judge",
     "judge_card",
+    "known_dialects",
     "known_measures",
     "load",
+    "load_corpus",
     "load_gold",
     "load_run",
-    "parse",
+    "parse_measure",
     "power",
-    "register",
     "register_aspect",
+    "register_measure",
+    "register_shape",
     "smallest_k",
 ]
 
@@ -117,3 +142,12 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _render(shown: object, how: display.Format) -> str:
+    from karat.report import render  # noqa: PLC0415 - only what is shown needs it
+
+    return render(shown, how)
+
+
+display.register_renderer(_render)

@@ -87,7 +87,7 @@ def test_json(path: Path, cli: Karat) -> None:
         (3, "repeated", [], []),
     ]
     assert steps[1]["text"] == "Charging takes about four hours."
-    assert told["accounts"][0]["value"] == 0.5
+    assert told["calculations"][0]["value"] == 0.5
 
 
 def test_chunks_show_their_best_scores() -> None:

@@ -276,7 +276,7 @@ def test_the_lists_of_version_9(nickname: str) -> None:
     theirs = pytrec_eval.RelevanceEvaluator(gold, {nickname}).evaluate(run)
     result = karat.evaluate(run, gold, nickname, dialect="trec_eval-9")
     names = set(theirs["1"]) - {"runid", "relstring"}  # which are no numbers
-    assert {karat.parse(name) for name in names} == set(result.measures)
+    assert {karat.parse_measure(name) for name in names} == set(result.measures)
     for name in names:
         values = [values[name] for values in theirs.values()]
         expected = pytrec_eval.compute_aggregated_measure(name, values)
@@ -317,16 +317,16 @@ def test_every_measure_is_explained() -> None:
     gold = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
     for name, cls in karat.known_measures().items():
         (told,) = karat.explain(run, gold, [cls()], dialects="trec_eval")
-        (account,) = [each for each in told.accounts if each.measure == str(cls())]
-        assert account.value is not None
-        if account.divisor is not None and name not in ("all_found", "success"):
-            assert account.total / account.divisor == pytest.approx(account.value), name
+        (calculation,) = [each for each in told.calculations if each.measure == str(cls())]
+        assert calculation.value is not None
+        if calculation.divisor is not None and name not in ("all_found", "success"):
+            assert calculation.total / calculation.divisor == pytest.approx(calculation.value), name
 
 
 def test_why_two_versions_differ() -> None:
     run, gold = {"q": ["a", "x"]}, {"q": ["a", "b", "c", "d"]}
     (told,) = karat.explain(run, gold, ["IPrec@0.3"], dialects=["trec_eval-9", "trec_eval"])
-    assert [account.value for account in told.accounts] == [0.0, 1.0]
+    assert [calculation.value for calculation in told.calculations] == [0.0, 1.0]
     assert told.differences[0] == (
         "IPrec@0.3: trec_eval takes the best precision from the item on whose number is "
         "recall · R, rounded; trec_eval-9 takes the best precision from the item on whose number "

@@ -20,7 +20,7 @@ from karat.dialects import dialect, resolve_measures
 from karat.engines.local import LocalEngine
 from karat.evaluation.assessment import assess
 from karat.judges.find import find_judge
-from karat.read import source, table
+from karat.read import source, tables
 from karat.relate.match.matcher import MatchContext
 from karat.relate.pipeline import draw_batch, join
 from karat.results.store import relation_rows
@@ -89,7 +89,7 @@ def test_many_batches_are_as_good_as_one(
     path = _write(kind, ORDERS[order](rows), save)
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 100)
-    monkeypatch.setattr(table, "ROWS", 5)
+    monkeypatch.setattr(tables, "ROWS", 5)
     assert sum(1 for _ in karat.load_run(path).batches()) > 10
     values, counts = _outcome(path, gold)
     assert values == whole[0]

@@ -14,9 +14,9 @@ from hypothesis import given
 
 import karat
 from karat.dialects import known_dialects, resolve_measures
-from karat.explanation.accounts import COUNTED, Account, with_parts
-from karat.explanation.marks import level_of, words
-from karat.report.account import render, sentence
+from karat.explanation.calculation import COUNTED, Calculation, with_parts
+from karat.explanation.ranking import grade_words, level_of
+from karat.report.explanation import render, sentence
 from tests.strategies import grouped_cases, quick
 
 if TYPE_CHECKING:
@@ -43,36 +43,38 @@ def spoken(dialect: str) -> dict[str, Measure]:
     return {name: each for each, name in with_parts(resolve_measures(EVERY, dialect)).items()}
 
 
-def check_account(account: Account, measure: Measure) -> None:
+def check_calculation(calculation: Calculation, measure: Measure) -> None:
     """Check that what is shown adds up."""
-    if account.value is None:
-        assert account.reason
+    if calculation.value is None:
+        assert calculation.reason
         return
-    assert account.reason is None
-    if "ideal" in account.divided_by:
-        ideal = sum(gain / math.log2(rank + 1) for rank, gain in account.ideal)
-        assert ideal == pytest.approx(account.divisor)
-    if account.limit.endswith(COUNTED):
-        assert account.value == 0
+    assert calculation.reason is None
+    if "ideal" in calculation.divided_by:
+        ideal = sum(gain / math.log2(rank + 1) for rank, gain in calculation.ideal)
+        assert ideal == pytest.approx(calculation.divisor)
+    if calculation.limit.endswith(COUNTED):
+        assert calculation.value == 0
         return
-    if account.quotient is None:
-        assert account.divisor == 0 or not measure.is_sum()
+    if calculation.quotient is None:
+        assert calculation.divisor == 0 or not measure.is_sum()
         return
-    shown = np.array([account.quotient])
+    shown = np.array([calculation.quotient])
     found = shown if measure.limit is None else measure.limit.apply(shown)
-    assert found[0] == pytest.approx(account.value, abs=1e-12), str(measure)
+    assert found[0] == pytest.approx(calculation.value, abs=1e-12), str(measure)
 
 
 def check_lists(told: Explanation, measures: dict[str, Measure], gold: list[Any]) -> None:
     """Check the marks of each list against the gold, at the levels of the measures that read it."""
     items = next(record["gold"] for record in gold if record["query"] == told.query)
-    accounts = {(each.measure, each.dialect): each for each in told.accounts}
+    calculations = {(each.measure, each.dialect): each for each in told.calculations}
     read = [key for ranking in told.rankings for key in ranking.read_by]
-    assert sorted(read) == sorted(accounts)
+    assert sorted(read) == sorted(calculations)
     for ranking in told.rankings:
         for name, dialect in ranking.read_by:
             level = level_of(measures[name])
-            assert accounts[name, dialect].relevant == (None if level is None else words(level))
+            assert calculations[name, dialect].relevant == (
+                None if level is None else grade_words(level)
+            )
             if level is None:
                 continue
             met = 0
@@ -88,7 +90,7 @@ def check_lists(told: Explanation, measures: dict[str, Measure], gold: list[Any]
                 assert step.precision == met / step.rank
             for item in ranking.items:
                 assert item.relevant == (item.grade >= level)
-            terms = {rank for rank, _ in accounts[name, dialect].terms}
+            terms = {rank for rank, _ in calculations[name, dialect].terms}
             if measures[name].name not in ELSEWHERE:
                 assert terms <= relevant, (name, dialect)
 
@@ -114,12 +116,14 @@ def test_every_number_is_explained_as_it_was_measured(dialect: str, case: tuple[
     rows = {(row["query"], row["measure"]): row for row in result.per_query.to_dicts()}
     for query in {result.queries["query"][0], "anchor"}:
         (told,) = karat.explain(run, gold, EVERY, query=query, dialects=dialect)
-        for account in told.accounts:
-            row = rows.get((query, account.measure))  # None: a part that was not asked for
+        for calculation in told.calculations:
+            row = rows.get((query, calculation.measure))  # None: a part that was not asked for
             if row is not None:
-                assert (account.value, account.reason) == (row["value"], row["reason"]), account
-            check_account(account, measures[account.measure])
-        assert len(told.accounts) >= len(resolve_measures(EVERY, dialect))
+                assert (calculation.value, calculation.reason) == (row["value"], row["reason"]), (
+                    calculation
+                )
+            check_calculation(calculation, measures[calculation.measure])
+        assert len(told.calculations) >= len(resolve_measures(EVERY, dialect))
         check_lists(told, measures, gold)
 
 
@@ -161,15 +165,17 @@ def test_over_texts_too(by: str) -> None:
     rows = {(row["query"], row["measure"]): row for row in result.per_query.to_dicts()}
     for query in ("one", "two"):
         (told,) = karat.explain(TEXTS, None, EVERY, by=by, query=query)
-        for account in told.accounts:
-            row = rows[query, account.measure]
-            assert (account.value, account.reason) == (row["value"], row["reason"]), account
-            check_account(account, measures[account.measure])
+        for calculation in told.calculations:
+            row = rows[query, calculation.measure]
+            assert (calculation.value, calculation.reason) == (row["value"], row["reason"]), (
+                calculation
+            )
+            check_calculation(calculation, measures[calculation.measure])
         for ranking in told.rankings:
             level = ranking.relevant.removeprefix("grade >= ")
             last = {step.chunk or step.rank: step for step in ranking.steps}
             for k, step in last.items():
-                value = rows.get((query, str(karat.parse(f"P(rel={level})@{k}"))))
+                value = rows.get((query, str(karat.parse_measure(f"P(rel={level})@{k}"))))
                 if value is not None and value["value"] is not None:
                     assert step.precision == pytest.approx(value["value"])
 
@@ -180,7 +186,7 @@ def test_the_level_of_a_measure_decides_what_is_a_hit() -> None:
     first, second = told.rankings
     assert (first.relevant, first.read_by) == ("grade >= 2", (("P(rel=2)@2", "karat"),))
     assert [step.mark for step in first.steps] == ["rejected", "hit", "unjudged"]
-    assert [step.precision for step in first.steps][1] == told.accounts[0].value == 0.5
+    assert [step.precision for step in first.steps][1] == told.calculations[0].value == 0.5
     assert [item.relevant for item in first.items] == [True, True, False]
     assert (second.relevant, second.read_by) == ("grade > 0", (("nDCG@2", "karat"),))
     assert [step.mark for step in second.steps] == ["hit", "hit", "unjudged"]
@@ -198,7 +204,7 @@ def test_levels_that_count_the_same_items_share_a_list() -> None:
 def test_the_ideal_list_is_the_one_of_the_dialect() -> None:
     gold = {"q": [["a", "b"], ["c"]]}
     (told,) = karat.explain({"q": ["a", "b", "x"]}, gold, "nDCG", dialects=["karat", "autorag"])
-    mine, theirs = told.accounts
+    mine, theirs = told.calculations
     assert mine.ideal == ((1, 1.0), (2, 1.0))
     assert theirs.ideal == ((1, 1.0), (2, 1.0), (3, 1.0))
     assert theirs.divisor == pytest.approx(1 + 1 / math.log2(3) + 1 / 2)
@@ -207,13 +213,13 @@ def test_the_ideal_list_is_the_one_of_the_dialect() -> None:
 def test_a_limit_is_said() -> None:
     run, gold = {"q": ["a", "b"]}, {"q": ["a", "b", "c"]}
     (told,) = karat.explain(run, gold, ["success", "all_found", "recall"])
-    assert [sentence(account) for account in told.accounts] == [
+    assert [sentence(calculation) for calculation in told.calculations] == [
         "success (karat) = 1.0000 + 1.0000 = 2, at most 1: 1.0000",
         "all_found (karat) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667, all or nothing: 0.0000",
         "recall (karat) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667",
     ]
     (told,) = karat.explain({"q": ["a"]}, {"q": {"a": 0}}, "recall", dialects="trec_eval")
-    assert sentence(told.accounts[0]) == (
+    assert sentence(told.calculations[0]) == (
         "recall (trec_eval) = (0) ÷ 0.0000 relevant items, no relevant item counts as 0: 0.0000"
     )
 
@@ -227,13 +233,13 @@ def test_what_is_a_text_is_decided_over_all_queries() -> None:
     whole = karat.evaluate(samples, None, "recall", by="rouge").per_query
     for query in "qr":
         (told,) = karat.explain(samples, None, "recall", by="rouge", query=query)
-        assert told.accounts[0].value == whole.filter(query=query)["value"][0]
+        assert told.calculations[0].value == whole.filter(query=query)["value"][0]
 
 
 def test_a_query_without_a_relevant_item_is_explained_like_any_other() -> None:
     run, gold = {"q": ["a"], "r": ["a"]}, {"q": {"a": 0}, "r": {"a": 1}}
     (told,) = karat.explain(run, gold, "recall", query="q")
-    assert told.accounts[0].reason == "no relevant item"
+    assert told.calculations[0].reason == "no relevant item"
 
 
 def test_a_judge_is_asked_about_the_query_that_is_explained() -> None:
@@ -245,14 +251,14 @@ def test_a_judge_is_asked_about_the_query_that_is_explained() -> None:
         return {"relevance": [2]}
 
     (told,) = karat.explain(samples, measures="P@1/relevance", query="r", judge=judge)
-    assert told.accounts[0].value == 1.0
+    assert told.calculations[0].value == 1.0
     assert asked == ["r"]
 
 
 def test_parts_that_a_dialect_computes_otherwise_have_a_name_of_their_own() -> None:
     run, gold = {"q": ["a", "a", "x"]}, {"q": ["a"]}
     (told,) = karat.explain(run, gold, ["P", "set_map"], dialects="ragas")
-    assert {account.measure: account.value for account in told.accounts} == {
+    assert {calculation.measure: calculation.value for calculation in told.calculations} == {
         "P": 0.5,
         "P in set_map": 1 / 3,
         "recall": 1.0,
@@ -275,9 +281,9 @@ def test_a_query_that_the_run_lacks(
 ) -> None:
     run, gold = {"q": ["a"]}, {"q": ["a"], "r": ["b"]}
     (told,) = karat.explain(run, gold, "recall", query="r", dialects=dialect, missing=missing)
-    (account,) = told.accounts
-    assert account.value == value
-    assert reason is None or reason in (account.reason or "")
+    (calculation,) = told.calculations
+    assert calculation.value == value
+    assert reason is None or reason in (calculation.reason or "")
     assert told.ranking == ()
 
 
@@ -331,7 +337,7 @@ def test_what_cannot_be_read_is_left_out_and_counted(tmp_path: Any) -> None:
     with pytest.raises(karat.KaratError):
         karat.explain(path, measures="recall", query="q")
     (told,) = karat.explain(path, measures="recall", query="q", skip_bad=True)
-    assert told.accounts[0].value == 1.0
+    assert told.calculations[0].value == 1.0
     assert [found.count for found in told.findings if "skipped" in found.kind] == [1]
 
 
@@ -340,7 +346,7 @@ def test_the_worst_come_first_and_those_without_a_value_last() -> None:
     told = karat.explain({"q": ["a"], "r": ["a"], "s": ["a"]}, gold, "recall", worst=3)
     assert [each.query for each in told] == ["s", "r", "q"]
     (told_none,) = karat.explain({"q": ["a"]}, gold, "recall", query="q")
-    assert told_none.accounts[0].reason == "no relevant item"
+    assert told_none.calculations[0].reason == "no relevant item"
 
 
 def test_notebooks_show_the_same_tables() -> None:

@@ -8,7 +8,7 @@ import pytest
 import karat
 from karat.dialects import known_dialects
 from karat.judges.verdicts import Sample
-from karat.report.account import render
+from karat.report.explanation import render
 from tests.conftest import Karat
 
 DEMO = Path(karat.__file__).parent / "demo"
@@ -47,20 +47,20 @@ def test_the_list_and_the_gold() -> None:
 def test_terms_and_divisor_make_the_value(name: str, dialect: str) -> None:
     (told,) = karat.explain(RUN, GOLD, [name], query="q1", dialects=dialect)
     whole = karat.evaluate(RUN, GOLD, [name], dialect=dialect).per_query
-    account = told.accounts[-1]
-    assert account.value == whole.filter(query="q1")["value"][0]
-    if account.divisor is not None and name not in ("success", "all_found"):
-        assert account.total / account.divisor == pytest.approx(account.value)
+    calculation = told.calculations[-1]
+    assert calculation.value == whole.filter(query="q1")["value"][0]
+    if calculation.divisor is not None and name not in ("success", "all_found"):
+        assert calculation.total / calculation.divisor == pytest.approx(calculation.value)
 
 
 def test_f_is_told_by_its_parts() -> None:
     (told,) = karat.explain(RUN, GOLD, ["F@3"], query="q1")
-    assert [account.measure for account in told.accounts] == ["P@3", "recall@3", "F@3"]
+    assert [calculation.measure for calculation in told.calculations] == ["P@3", "recall@3", "F@3"]
 
 
 def test_ndcg_shows_its_ideal_list() -> None:
     (told,) = karat.explain({"q": ["a"]}, {"q": {"a": 1, "b": 3, "c": 0}}, ["nDCG@5"])
-    assert told.accounts[0].ideal == ((1, 3.0), (2, 1.0))
+    assert told.calculations[0].ideal == ((1, 3.0), (2, 1.0))
 
 
 def test_the_worst_queries_come_first() -> None:
@@ -74,8 +74,11 @@ def test_every_difference_has_a_cause(other: str, query: str) -> None:
     run = RUN if not other.startswith("trec") else {**RUN, "q1": ["a", "x", "b", "n", "c"]}
     measures = ["P@4", "recall", "RR", "AP@5", "nDCG@4"]
     (told,) = karat.explain(run, GOLD, measures, query=query, dialects=["karat", other])
-    value = {(account.measure, account.dialect): account.value for account in told.accounts}
-    for measure in map(str, map(karat.parse, measures)):
+    value = {
+        (calculation.measure, calculation.dialect): calculation.value
+        for calculation in told.calculations
+    }
+    for measure in map(str, map(karat.parse_measure, measures)):
         differs = value[measure, "karat"] != value[measure, other]
         told_why = any(line.startswith(f"{measure}:") for line in told.differences)
         assert differs == told_why, (measure, told.differences)
@@ -112,7 +115,7 @@ def test_command_line_table(cli: Karat) -> None:
 def test_command_line_json_and_markdown(cli: Karat) -> None:
     told = json.loads(cli(*GIVEN, "--format", "json").out)["explanations"][0]
     assert told["query"] == "q02"
-    assert told["accounts"][0]["divided_by"] == "relevant items"
+    assert told["calculations"][0]["divided_by"] == "relevant items"
     markdown = cli(*GIVEN, "--format", "markdown").out
     assert "| rank | document |" in markdown
     assert "- AP (karat) = (1.0000)" in markdown
@@ -129,7 +132,7 @@ def test_command_line_worst_and_errors(cli: Karat) -> None:
 def test_the_parts_of_a_measure_are_taken_over_its_relation() -> None:
     sample = {"query": "q", "retrieved": ["one two three", "x y"], "gold": ["one two"]}
     (told,) = karat.explain([sample], measures="F/containment")
-    values = {account.measure: account.value for account in told.accounts}
+    values = {calculation.measure: calculation.value for calculation in told.calculations}
     assert values == {
         "P/containment": 0.5,
         "recall/containment": 1.0,
@@ -157,10 +160,10 @@ JUDGED = [
 def test_a_judged_number_is_explained_with_the_verdicts(name: str) -> None:
     (told,) = karat.explain(JUDGED, measures=[name], query="capital", judge="local:text")
     whole = karat.judge(JUDGED, [name], judge="local:text").per_query
-    account = told.accounts[-1]
-    assert account.value == whole.filter(query="capital")["value"][0]
-    assert account.divisor
-    assert account.total / account.divisor == pytest.approx(account.value)
+    calculation = told.calculations[-1]
+    assert calculation.value == whole.filter(query="capital")["value"][0]
+    assert calculation.divisor
+    assert calculation.total / calculation.divisor == pytest.approx(calculation.value)
     assert told.judge == "local:text"
     assert {said.aspect for said in told.verdicts} == {told.rankings[0].relation}
 
@@ -196,8 +199,8 @@ def test_a_verdict_that_failed_is_told_as_such() -> None:
 
     (told,) = karat.explain(JUDGED, measures="nDCG/relevance", query="capital", judge=judge)
     assert [said.value for said in told.verdicts] == [None, 2]
-    assert told.accounts[0].value is None
-    assert "1 of 2 verdicts" in (told.accounts[0].reason or "")
+    assert told.calculations[0].value is None
+    assert "1 of 2 verdicts" in (told.calculations[0].reason or "")
     table = render(told, "table")
     assert "failed" in table
     assert "what the judge" in table

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.report.account import sentence
 from karat.report.cases import Cases
 from karat.report.cases.matched import merged, places
 from karat.report.cases.shown import excerpt, in_utf16, shown
+from karat.report.explanation import sentence
 from karat.report.panel import lay_side_by_side
 from tests import hostile
 
@@ -41,7 +41,7 @@ def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
         assert [(each["number"], each["rank"]) for each in gold["items"]] == [
             (item.number, item.rank) for item in explained.items if item.grade >= 1
         ]
-        assert case["steps"] == [sentence(account) for account in explained.accounts]
+        assert case["steps"] == [sentence(calculation) for calculation in explained.calculations]
 
 
 def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
@@ -55,7 +55,7 @@ def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
         ("grade >= 2", 1, 2),
         ("grade > 0", 2, 3),
     ]
-    assert case["steps"] == [sentence(account) for account in explained.accounts]
+    assert case["steps"] == [sentence(calculation) for calculation in explained.calculations]
 
 
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.report.account import render as render_explanation
+from karat.report.explanation import render as render_explanation
 from karat.report.latex import grid_table
 from karat.report.layout import BARS, Grid, spread_line
 from karat.report.text import render

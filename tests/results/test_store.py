@@ -18,7 +18,6 @@ import pytest
 
 import karat
 from karat.cli.report import _require_folder
-from karat.comparison.agree import _is_saved
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
 from karat.report.html.sections import provenance
@@ -245,7 +244,7 @@ class TestKilled:
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: _is_saved(path), True),
+            (lambda: karat.agree(path, path).kind, "systems"),
             (lambda: _require_folder(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):

@@ -14,7 +14,7 @@ import karat
 from karat.align.align import Ties, align
 from karat.dialects import dialect
 from karat.engines.local import LocalEngine
-from karat.measures import parse
+from karat.measures import parse_measure
 from karat.relate.match import find_matcher
 from karat.relate.match.matcher import MatchContext
 from karat.results.bounds import tie_bounds
@@ -54,7 +54,7 @@ def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], mea
     related = LocalEngine().draw(loaded, bound, dialect("karat").policy)
     none = np.zeros(0, dtype=np.int64)
     ties = related.ties or Ties(none, none, none)
-    ((low, high),) = tie_bounds(related.relation, ties, [parse(measure)])
+    ((low, high),) = tie_bounds(related.relation, ties, [parse_measure(measure)])
     assert (low[0], high[0]) == pytest.approx(brute(run, gold, measure))
 
 

@@ -184,8 +184,8 @@ def test_hit_or_miss_sees_less_until_there_is_much_to_see() -> None:
 
 def test_sd_of_a_difference_from_those_of_the_systems() -> None:
     rng = np.random.default_rng(4)
-    both = rng.multivariate_normal([0, 0], [[0.09, 0.03], [0.03, 0.04]], 200_000)
-    found = sd_of_difference(0.3, 0.5, 0.2)
+    both = rng.multivariate_normal([0, 0], [[0.09, 0.045], [0.045, 0.09]], 200_000)
+    found = sd_of_difference(0.3, 0.5)
     assert found == pytest.approx((both[:, 1] - both[:, 0]).std(), rel=0.01)
     assert sd_of_difference(0.3, 1.0) == 0.0
 

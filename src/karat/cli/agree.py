@@ -35,7 +35,9 @@ KINDS = ("rankings", "labels", "systems")
 @options.some("ids", "run_format", "gold_format", "skip_bad", of=options.reading)
 @click.option("--details", is_flag=True, help="Also print every query or every system.")
 @click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     first: str,

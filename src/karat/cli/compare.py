@@ -12,49 +12,73 @@ from karat.cli import asking, gating, options
 from karat.report.comparison import FORMATS
 
 
-@click.command("compare", short_help="Say whether a system is better than another.")
+@click.command("compare", short_help="Test whether one system is better than another.")
 @options.inputs
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@5, nDCG@10, …")
 @options.measuring
-@click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
-@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
-@click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
-@click.option("--baseline", metavar="NAME", help="What to compare with (default: the first).")
+@click.option(
+    "--queries", metavar="FILE", help="A table with columns about the queries, to slice by."
+)
+@click.option(
+    "--slice",
+    "slices",
+    multiple=True,
+    metavar="COLUMN",
+    help="Also compare by this column of the queries.",
+)
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Queries with the same value in this column are not independent.",
+)
+@click.option("--baseline", metavar="NAME", help="The system to compare with (default: the first).")
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
 @click.option(
     "--test",
     type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
     default="auto",
     show_default=True,
-    help="What p is from; auto: McNemar's test for hit or miss, else a permutation test.",
+    help="The test of the difference; auto: McNemar's for hit or miss, else a permutation test.",
 )
-@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--permutations", type=int, default=10_000, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is random.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Level of the intervals."
+)
+@click.option(
+    "--permutations",
+    type=int,
+    default=10_000,
+    show_default=True,
+    help="How many random permutations a test draws.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random permutations."
+)
 @click.option(
     "--moved",
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="Show so many queries that gained most, and that lost most.",
+    help="How many queries to show that gained most, and that lost most.",
 )
 @click.option(
     "--no-regression",
     multiple=True,
     metavar="MEASURE,…",
-    help="A gate: no system is worse than the baseline in these measures.",
+    help="A gate: no system may be worse than the baseline in these measures.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="How much worse is still good enough for --no-regression.",
+    help="How much worse --no-regression still accepts.",
 )
 @asking.judging
 @gating.deciding
 @click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     runs: tuple[str, ...],

@@ -42,6 +42,9 @@ def command(
     karat curve run.trec --gold qrels.txt
     karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
+    karat curve monday --at 1,5,20
+
+    The folder of a saved result (`karat score --save`) may stand in the place of RUN.
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
@@ -53,9 +56,10 @@ def command(
 
     cutoffs = _cutoffs(at)
     targets = [_target(text) for text in reach]
+    saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
     choices |= asking.take(choices)
-    files, gold = options.paths(runs, gold)
-    bases = resolve_measures(measures or ["recall", "P"], choices["dialect"], choices["rel"])
+    speaks = choices["dialect"] if saved is None else saved.dialect
+    bases = resolve_measures(measures or ["recall", "P"], speaks, choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
     needed = [
         at_cutoff(base, cutoff)
@@ -64,9 +68,13 @@ def command(
     ]
     named = [name for name, _ in targets]
     if named:
-        needed += map(at_cutoff, resolve_measures(named, choices["dialect"], choices["rel"]))
+        needed += map(at_cutoff, resolve_measures(named, speaks, choices["rel"]))
     with options.progress("measuring") as progress:
-        result = evaluate(files, gold, needed, progress=progress, **choices)
+        if saved is not None:
+            result = saved.score(needed)
+        else:
+            files, gold = options.paths(runs, gold)
+            result = evaluate(files, gold, needed, progress=progress, **choices)
         if asking.write_dry_run(choices, how, output):
             return 0
         table = curve(result, bases, cutoffs)

@@ -11,7 +11,7 @@ from karat.cli import asking, options
 
 
 @click.command("explain", short_help="Show step by step how a query's numbers come about.")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN|RESULT")
 @options.reading
 @click.option("-q", "--query", metavar="ID", help="The query to explain.")
 @click.option(
@@ -19,8 +19,9 @@ from karat.cli import asking, options
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Without --query: explain so many of the worst by the first measure.",
+    help="Without --query: explain this many of the worst by the first measure.",
 )
+@click.option("--system", metavar="NAME", help="Which run, where there are several.")
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: AP, nDCG@10, …")
 @click.option(
     "--dialect",
@@ -45,21 +46,26 @@ def command(
 ) -> None:
     """Explain a query of RUN: its list with hits, the gold met and missed, each sum and divisor.
 
+    A RESULT is a folder that `karat score --save` wrote; it is explained from what it keeps.
+
     \b
     karat explain run.trec --gold qrels.txt -q q17 -m AP -m nDCG@10
     karat explain run.trec --gold qrels.txt --worst 3 -m recall@5
     karat explain samples.jsonl -q 1 --dialect karat --dialect autorag
     karat explain samples.jsonl -q 1 --by rouge-sentence -m recall@5
     karat explain samples.jsonl -q 1 -m context_recall --judge openai:MODEL
+    karat explain monday -q q17
     """
     from karat.explanation.explain import explain  # noqa: PLC0415
-    from karat.measures import DEFAULTS  # noqa: PLC0415
-    from karat.report.account import render  # noqa: PLC0415
+    from karat.report.explanation import render  # noqa: PLC0415
 
-    file, gold = options.paths((run,), gold)
-    path = file if isinstance(file, str) else file[0]
+    chosen = choices | {"gold": gold}
+    path: object = options.saved_result((run,), chosen, "query", "worst", "system", "rel")
+    if path is None:
+        files, gold = options.paths((run,), gold)
+        path = files if isinstance(files, str) else files[0]
     choices |= asking.take(choices)
-    told = explain(path, gold, measures or DEFAULTS, dialects=dialects or ("karat",), **choices)
+    told = explain(path, gold, measures or None, dialects=dialects or None, **choices)
     if asking.write_dry_run(choices, how, output):
         return
     if how == "json":

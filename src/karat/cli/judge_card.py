@@ -47,7 +47,9 @@ from karat.report.card import FORMATS
 )
 @click.option("--no-save", is_flag=True, help="Do not save the card.")
 @click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     labels: str,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from karat.findings import Finding
     from karat.progress import Progress, Report
+    from karat.results.result import Result
 
 
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
@@ -133,6 +134,23 @@ def given(choices: dict[str, Any]) -> dict[str, Any]:
         for name, value in choices.items()
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT
     }
+
+
+def saved_result(runs: tuple[str, ...], choices: dict[str, Any], *meant: str) -> Result | None:
+    """Return the saved result that stands in the place of RUN; None if a run file does.
+
+    Of the options only those that are `meant` for results have an effect; another is an error.
+    """
+    from karat.results.reuse import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
+
+    result = load_only(runs)
+    if result is not None:
+        chosen = given(choices)
+        refuse_inputs(
+            f"--{name.replace('_', '-')}" for name in chosen if name not in ("dialect", *meant)
+        )
+        same_dialect(result, chosen.get("dialect", result.dialect))
+    return result
 
 
 def systems(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | None]:
@@ -256,6 +274,7 @@ __all__ = [
     "paths",
     "progress",
     "reading",
+    "saved_result",
     "some",
     "systems",
     "tell",

@@ -53,7 +53,9 @@ from karat.cli import asking, options
 @click.option("--sizes", metavar="N,N,…", help="Numbers of queries for the curve.")
 @asking.judging
 @click.option("--format", "how", type=click.Choice(["table", "json", "markdown"]), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     results: tuple[str, ...],

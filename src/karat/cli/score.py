@@ -70,32 +70,42 @@ def command(
     karat score samples.jsonl --by rouge -m recall@5 -m "P@5/rouge-sentence(threshold=0.9)"
     karat score run.trec --gold qrels.txt --require "recall@5>=0.8" --undecided pass
     karat score samples.jsonl -m context_recall -m context_precision@5 --judge openai:MODEL
+    karat score monday -m nDCG@5 --slice topic
 
     Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
     is standard input. Without --gold each record holds what was retrieved and what is gold; several
     files then have the same gold for the same queries.
+    The folder of a saved result (--save) in the place of RUN is scored again with other measures,
+    slices, levels or requirements, without the files that it was made of.
     A measure without a value for any query is exit code 3, and standard error says why.
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.report.text import render  # noqa: PLC0415
+    from karat.results.reuse import rescore  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
+    saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
     choices |= asking.take(choices)
-    files, gold = options.paths(runs, gold)
-    named: list[str | Measure] = [*(measures or DEFAULTS)]
+    speaks = choices["dialect"] if saved is None else saved.dialect
+    named: list[str | Measure] = [*(measures or (DEFAULTS if saved is None else saved.measures))]
     if gates.measures:  # a requirement names one measure, never a list
-        named += resolve_measures(gates.measures, choices["dialect"])
+        named += resolve_measures(gates.measures, speaks)
     keep = KEPT if save is not None else 0
     with options.progress("measuring") as progress:
-        result = evaluate(
-            files, gold, named, level=level or None, keep=keep, progress=progress, **choices
-        )
+        if saved is not None:
+            again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
+            result = rescore(saved, named, **again, **options.given({"level": level}))
+        else:
+            files, gold = options.paths(runs, gold)
+            result = evaluate(
+                files, gold, named, level=level or None, keep=keep, progress=progress, **choices
+            )
         if asking.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)

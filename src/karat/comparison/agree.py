@@ -21,7 +21,14 @@ from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
 from karat.results.saving import load
-from karat.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap_symmetric
+from karat.statistics.agreement import (
+    WEIGHTS,
+    in_common,
+    kappa,
+    kendall_tau,
+    rbo,
+    tau_ap,
+)
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from karat.core.data import Run, RunStream
     from karat.core.normalisers import Normaliser
     from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
 
 Row: TypeAlias = dict[str, Any]
 Labels: TypeAlias = dict[tuple[str, ...], Any]
@@ -77,8 +85,8 @@ class Agreement:
 
 
 def agree(
-    first: object,
-    second: object,
+    first: RunLike | GoldLike | Result,
+    second: RunLike | GoldLike | Result,
     *,
     kind: str | None = None,
     measures: Iterable[str | Measure] | str | None = None,
@@ -114,12 +122,14 @@ def agree(
     """
     if kind is not None:
         choose("kind of agreement", kind, KINDS)
-    sides = [list(data) if isinstance(data, Iterator) else data for data in (first, second)]
+    sides: list[Any] = [
+        list(data) if isinstance(data, Iterator) else data for data in (first, second)
+    ]
     read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
     read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
     if chosen == "systems":
-        results = [each if isinstance(each, Result) else load(each) for each in sides]  # type: ignore[arg-type]
+        results = [each if isinstance(each, Result) else load(each) for each in sides]
         return _on_systems(results[0], results[1], measures)
     change = normaliser(ids)
     if chosen == "rankings":
@@ -183,7 +193,7 @@ def _on_rankings(
     for query in queries:
         one, other = first[query], second[query]
         shared = in_common(one, other)
-        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap_symmetric(*shared))
+        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap(*shared))
         values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
         rows.append({"query": query, **values, "in_both": len(shared[0])})
     schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
@@ -206,7 +216,7 @@ def _on_systems(
         sides = [[each[run, str(measure)] for run in runs] for each in (one, other)]
         better = 1.0 if measure.higher_is_better else -1.0
         scores = [[np.nan if value is None else better * value for value in side] for side in sides]
-        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap_symmetric(*scores))):
+        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
             told = {"statistic": f"{name} {measure}", "value": found.value, "reason": found.reason}
             defined = int((~np.isnan(scores).any(axis=0)).sum())
             summary.append({**told, "n": defined, "undefined": len(runs) - defined})

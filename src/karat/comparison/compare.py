@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat import display
 from karat.comparison.contrasts import (
     ROWS,
     Pair,
@@ -123,22 +123,17 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """Return tables for a pull request."""
-        return str(_report("comparison").render(self, "markdown"))
+        return display.render(self, "markdown")
 
     def to_latex(self) -> str:
         """Return a table for a paper: values, with marks where the difference is significant."""
-        return str(_report("latex").comparison_table(self))
+        return display.render(self, "latex")
 
     def _repr_html_(self) -> str:
-        return str(_report("notebook").comparison_html(self))
+        return display.render(self, "html")
 
     def __repr__(self) -> str:
-        return str(_report("comparison").render(self, "table", moved=0))
-
-
-def _report(name: str) -> Any:  # noqa: ANN401
-    """Return a module of the reports, which stand behind this one on the path of the data."""
-    return importlib.import_module(f"karat.report.{name}")
+        return display.render(self, "text")
 
 
 def compare(

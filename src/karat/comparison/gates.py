@@ -31,7 +31,7 @@ from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.systems import System, same_dialect
 from karat.dialects import ask, meant, resolve_measures
 from karat.errors import OptionError, choose
-from karat.measures import expand, parse
+from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
 from karat.results.result import Result
 from karat.results.saving import load
@@ -472,7 +472,7 @@ def _subject(name: str, text: str) -> str:
         return name.lower()
     if len(expand(name)) > 1:
         raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")
-    parse(name)  # a name that is none is refused here, before anything is measured
+    parse_measure(name)  # a name that is none is refused here, before anything is measured
     return name
 
 

@@ -141,35 +141,34 @@ class _Asked:
     alpha: float
     sizes: tuple[int, ...] | None
 
-    def plan(
-        self, measure: str, basis: str, sd: float, changed: float | None, queries: int | None
-    ) -> PowerPlan:
+    def plan(self, about: PowerPlan, sd: float, changed: float | None) -> PowerPlan:
         """Work out what can be seen."""
         if changed is not None:
             # a larger difference than was ever seen needs as many changes
             changed = min(1.0, max(changed, abs(self.difference or 0.0)))
-        at_hand = self.queries if self.queries is not None else queries
         how: dict[str, Any] = {"power": self.power, "alpha": self.alpha, "changed": changed}
-        known = at_hand is not None
         wanted = self.difference
+        at_hand = self.queries if self.queries is not None else about.queries
+        found = replace(about, sd=sd, changed=changed, queries=at_hand)
+        found = replace(found, curve=self._curve(sd, changed, at_hand))
+        if wanted is not None:
+            found = replace(found, needed=queries_needed(wanted, sd, **how))
+        if at_hand is None:
+            return found
+        seen = None
+        if wanted is not None:
+            seen = power_at(at_hand, wanted, sd, alpha=self.alpha, changed=changed)
+        return replace(
+            found,
+            seen=seen,
+            detectable=detectable_difference(at_hand, sd, **how),
+            width=expected_width(at_hand, sd, level=1 - self.alpha, changed=changed),
+        )
+
+    def about(self, measure: str, basis: str, queries: int | None) -> PowerPlan:
+        """Return a plan that says only what was asked."""
         return PowerPlan(
-            measure=measure,
-            basis=basis,
-            sd=sd,
-            changed=changed,
-            queries=at_hand,
-            difference=wanted,
-            power=self.power,
-            alpha=self.alpha,
-            needed=None if wanted is None else queries_needed(wanted, sd, **how),
-            seen=power_at(at_hand, wanted, sd, alpha=self.alpha, changed=changed)
-            if at_hand is not None and wanted is not None
-            else None,
-            detectable=detectable_difference(at_hand or 0, sd, **how) if known else None,
-            width=expected_width(at_hand or 0, sd, level=1 - self.alpha, changed=changed)
-            if known
-            else None,
-            curve=self._curve(sd, changed, at_hand),
+            measure, basis, None, None, queries, self.difference, self.power, self.alpha
         )
 
     def _curve(
@@ -202,7 +201,7 @@ def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> PowerPla
         if changed is None or not 0 < changed <= 1:
             raise OptionError(f"the share of changes is {changed}", fix="give a number from 0 to 1")
         sd = sqrt(max(changed - (asked.difference or 0.0) ** 2, 0.0))
-    return asked.plan("", "assumed", sd, changed, None)
+    return asked.plan(asked.about("", "assumed", None), sd, changed)
 
 
 def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[PowerPlan]:
@@ -221,10 +220,10 @@ def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Pow
 def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> PowerPlan:
     found = spread(moved)
     n = int((~np.isnan(moved)).sum())
-    basis = f"the differences between {name} on {n} queries"
+    about = asked.about(measure, f"the differences between {name} on {n} queries", n)
     if found.sd is None:
-        return _unknown(asked, measure, basis, n, found.reason)
-    return asked.plan(measure, basis, found.sd, found.changed, n)
+        return replace(about, reason=found.reason)
+    return asked.plan(about, found.sd, found.changed)
 
 
 def _of_one(
@@ -234,25 +233,11 @@ def _of_one(
     values = values[~np.isnan(values)]
     basis = f"the values of {table.systems[0]} on {len(values)} queries, "
     basis += f"and a correlation of {correlation:g} with another system"
-    found = spread(values)
+    about, found = asked.about(measure, basis, len(values)), spread(values)
     if found.sd is None:
-        return _unknown(asked, measure, basis, len(values), found.reason)
+        return replace(about, reason=found.reason)
     sd = sd_of_difference(found.sd, correlation)
     changed = None
     if is_binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
         changed = min(1.0, sd**2 + (asked.difference or 0.0) ** 2)
-    return asked.plan(measure, basis, sd, changed, len(values))
-
-
-def _unknown(asked: _Asked, measure: str, basis: str, queries: int, reason: str) -> PowerPlan:
-    return PowerPlan(
-        measure=measure,
-        basis=basis,
-        sd=None,
-        changed=None,
-        queries=queries,
-        difference=asked.difference,
-        power=asked.power,
-        alpha=asked.alpha,
-        reason=reason,
-    )
+    return asked.plan(about, sd, changed)

@@ -17,7 +17,7 @@ from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.reuse import as_result, refuse_inputs
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
@@ -163,13 +163,7 @@ def _given(data: object) -> list[_Given]:
         is_several(data) or any(isinstance(each, Result) for each in data.values())
     ):
         named = [(str(name), each) for name, each in data.items()]
-    return [_Given(name, each, _as_result(each)) for name, each in named]
-
-
-def _as_result(data: object) -> Result | None:
-    if isinstance(data, str | os.PathLike) and is_folder(data):
-        return load(data)
-    return data if isinstance(data, Result) else None
+    return [_Given(name, each, as_result(each)) for name, each in named]
 
 
 def _evaluated(
@@ -212,11 +206,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:
     idle = [name for name in options if name not in HARMLESS and name != "dialect"]
     idle += ["gold"] if gold is not None else []
-    if idle:
-        raise OptionError(
-            f"{idle[0]} has no effect: all systems are results, which were evaluated before",
-            fix="leave it out, or name the run files instead",
-        )
+    refuse_inputs(idle)
 
 
 def same_dialect(systems: Iterable[System], name: str) -> None:

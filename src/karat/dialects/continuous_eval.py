@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 class ComponentPrecision(Precision):
     """Matching components, repetitions too, ÷ retrieved components."""
 
+    adds: ClassVar[str] = "Count the components that match, repetitions too"
+
     def terms(self, relation: Relation) -> Terms:
-        """Count the components that match, repetitions too."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k, repeats=True)
         return Terms(hits.query, hits.rank)
 
@@ -88,8 +90,10 @@ class ChunkAveragePrecision(Ranked, AveragePrecision):
 
     over: str = "retrieved"
 
+    adds: ClassVar[str] = "Add up the precision at the rank of each matching chunk, repetitions too"
+
     def terms(self, relation: Relation) -> Terms:
-        """Add up the precision at the rank of each matching chunk, repetitions too."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k, repeats=True)
         return Terms(hits.query, hits.rank, hits.nth / hits.rank)
 
@@ -110,8 +114,10 @@ class ChunkReciprocalRank(Ranked, ReciprocalRank):
 class UncutNDCG(Ranked, NDCG):
     """nDCG in which a chunk is credited with one gold, and whose ideal list is not cut at k."""
 
+    adds: ClassVar[str] = "Add up the discounted gains of the gold, of each chunk only one"
+
     def terms(self, relation: Relation) -> Terms:
-        """Add up the discounted gains of the gold, of each chunk only one."""
+        """Return what `adds` says."""
         hits = relation.covers(self.level(), self.k, repeats=True)
         hits = hits.take(np.flatnonzero(_one_each(hits)))
         gained = gains(self.gain, relation.item_grade.take(hits.item))

@@ -41,6 +41,9 @@ class ChunkNDCG(NDCG):
 
     why_undefined: ClassVar[str] = "nothing was retrieved"
     limit: ClassVar[Limit | None] = None
+    adds: ClassVar[str] = (
+        "Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated"
+    )
 
     def depth(self, *, listed: bool) -> int | None:
         """Say that the whole list matters: repetitions and the ideal are looked for in it."""
@@ -48,7 +51,7 @@ class ChunkNDCG(NDCG):
         return None
 
     def terms(self, relation: Relation) -> Terms:
-        """Gain 1 for every chunk of a gold document, unless a chunk of the list is repeated."""
+        """Return what `adds` says."""
         hits = relation.units(ANY_GAIN, self.k, repeats=True)
         hits = hits.take(np.flatnonzero(relation.repeats(exact=True)[hits.query] == 0))
         return Terms(hits.query, hits.rank, 1 / relation.discount.take(hits.rank))

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 class RoundedPrecision(InterpolatedPrecision):
     """Interpolated precision where a level asks for level · R items, rounded."""
 
+    adds: ClassVar[str] = (
+        "Take the best precision from the item on whose number is recall · R, rounded"
+    )
+
     def needed(self, relation: Relation) -> Floats:
         """Return how many of its relevant items each query needs, a half rounded up."""
         exact = self.recall * relation.relevant(self.rel)
@@ -51,7 +55,7 @@ class RoundedPrecision(InterpolatedPrecision):
         return items + (exact - items >= 0.5)
 
     def terms(self, relation: Relation) -> Terms:
-        """Take the best precision from the item on whose number is recall · R, rounded."""
+        """Return what `adds` says."""
         return super().terms(relation)
 
 
@@ -68,6 +72,10 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
 
     p: float = 0.9
 
+    adds: ClassVar[str] = (
+        "Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade"
+    )
+
     def level(self) -> float:
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
@@ -77,7 +85,7 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
         return True
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade."""
+        """Return what `adds` says."""
         hits = relation.units(ANY_GAIN, self.k)
         best = relation.item_grade[relation.item_offset[hits.query]]  # the first is the highest
         gain = relation.item_grade[hits.item] / np.maximum(best, 1)

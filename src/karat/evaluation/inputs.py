@@ -17,9 +17,8 @@ from karat.engines.prefetch import begin
 from karat.errors import AlignError, InputError
 from karat.findings import merge_findings
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.parts import join_about
-from karat.read.position import join_queries
-from karat.read.queries import load_queries
+from karat.read.queries import join_queries, load_queries
+from karat.read.records import join_about
 from karat.read.source import Source
 from karat.results.store import Input
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 def load_inputs(
     run: object,
-    gold: object,
+    gold: Any,  # noqa: ANN401
     run_format: str | None,
     gold_format: str | None,
     reading: ExitStack,
@@ -53,7 +52,7 @@ def load_inputs(
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
-    def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
+    def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
@@ -76,7 +75,7 @@ def _kept(data: object) -> object:
     return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
-def _named(run: object) -> list[tuple[str, object]]:
+def _named(run: object) -> list[tuple[str, Any]]:
     """Return each of several runs with its name, or the one that it is."""
     if is_several(run) and isinstance(run, Mapping):
         return [(str(name), data) for name, data in run.items()]
@@ -86,7 +85,7 @@ def _named(run: object) -> list[tuple[str, object]]:
 
 
 def _load_both(
-    named: list[tuple[str, object]],
+    named: list[tuple[str, Any]],
     run_format: str | None,
     how: dict[str, Any],
     *,

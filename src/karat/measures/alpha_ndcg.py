@@ -14,7 +14,7 @@ from karat.measures.measure import (
     Limit,
     Measure,
     Terms,
-    register,
+    register_measure,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class AlphaNDCG(Measure):
     """Novelty-biased nDCG over groups (subtopics).
@@ -47,6 +47,7 @@ class AlphaNDCG(Measure):
     name: ClassVar[str] = "alpha_nDCG"
     aliases: ClassVar = {"a_nDCG": {}}
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a greedy list may fall short of the optimum
+    adds: ClassVar[str] = "Add up the novelty-biased gains, discounted by rank"
 
     def __post_init__(self) -> None:
         """Check alpha."""
@@ -54,7 +55,7 @@ class AlphaNDCG(Measure):
         self.require(0 <= self.alpha <= 1, "alpha", "is a number from 0 to 1")
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the novelty-biased gains, discounted by rank."""
+        """Return what `adds` says."""
         hits = relation.covers(self.rel, self.k)
         novelty = (1 - self.alpha) ** _times_before(hits.item)
         return Terms(hits.query, hits.rank, novelty / relation.discount.take(hits.rank))

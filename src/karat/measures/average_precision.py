@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class AveragePrecision(Measure):
     """The mean of the precision at the rank of each relevant item, 0 for items not found.
@@ -45,6 +45,7 @@ class AveragePrecision(Measure):
         "contextual_precision": {"over": "retrieved", "relation": "relevance"},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit with several items: more hits than k
+    adds: ClassVar[str] = "Add up the precision at the first rank of each relevant item"
 
     def __post_init__(self) -> None:
         """Check the divisor's name."""
@@ -58,7 +59,7 @@ class AveragePrecision(Measure):
         return self.over != "retrieved"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the precision at the first rank of each relevant item."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank, hits.nth / hits.rank)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class BinaryGain(Measure):
     """The mean over the relevant items of 1 ÷ log2(2 + units above that are not relevant).
@@ -34,9 +34,12 @@ class BinaryGain(Measure):
     name: ClassVar[str] = "binG"
     aliases: ClassVar = {"binary_gain": {}}
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = (
+        "Add up 1 ÷ log2(2 + units above that are not relevant) of each item found"
+    )
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ log2(2 + units above that are not relevant) of each item found."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel)
         return Terms(hits.query, hits.rank, 1 / np.log2(2 + hits.rank - hits.nth))
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.above import rejected_above
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Bpref(Measure):
     """How seldom judged non-relevant units stand above relevant ones; unjudged ones are ignored.
@@ -35,9 +35,10 @@ class Bpref(Measure):
 
     name: ClassVar[str] = "bpref"
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Add up how far each relevant item found is preferred"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up how far each relevant item found is preferred."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel)
         relevant = relation.relevant(self.rel)
         rejected = relation.relevant(0) - relevant

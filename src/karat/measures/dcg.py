@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.gain import check_gain, gains
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class DCG(Measure):
     """The sum of gains, each divided by log2(rank + 1).
@@ -35,6 +35,7 @@ class DCG(Measure):
     name: ClassVar[str] = "DCG"
     aliases: ClassVar = {"dcg_burges": {"gain": "exp"}, "discounted_cumulative_gain": {}}
     unit_interval: ClassVar[bool] = False
+    adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"
 
     def __post_init__(self) -> None:
         """Check the gain."""
@@ -58,7 +59,7 @@ class DCG(Measure):
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the discounted gains of the items, each at its first rank."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN, self.k)
         gained = gains(self.gain, relation.item_grade.take(hits.item))
         return Terms(hits.query, hits.rank, gained / relation.discount.take(hits.rank))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.core.relation import ANY_GAIN
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class ExpectedReciprocalRank(Measure):
     """The expected 1 ÷ rank at which a reader, who may be satisfied by every unit, stops.
@@ -39,6 +39,7 @@ class ExpectedReciprocalRank(Measure):
 
     name: ClassVar[str] = "ERR"
     aliases: ClassVar = {"expected_reciprocal_rank": {}}
+    adds: ClassVar[str] = "Add up 1 ÷ rank, weighed by the probability of stopping there"
 
     def __post_init__(self) -> None:
         """Check the highest grade."""
@@ -54,7 +55,7 @@ class ExpectedReciprocalRank(Measure):
         return not self.max
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ rank, weighed by the probability of stopping there."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN, self.k)
         best = np.ones(len(hits.query), dtype=bool)  # a unit's first item has its highest grade
         best[1:] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.above import pooled_above, rejected_above
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class InferredAveragePrecision(Measure):
     """Average precision estimated when only a part of the pool was judged.
@@ -37,9 +37,10 @@ class InferredAveragePrecision(Measure):
 
     name: ClassVar[str] = "infAP"
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Add up the expected precision at each relevant item found"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the expected precision at each relevant item found."""
+        """Return what `adds` says."""
         epsilon = 0.00001
         hits = relation.credits(self.rel)
         r = hits.nth - 1

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class InterpolatedPrecision(Measure):
     """The highest precision at any rank that reaches the given recall.
@@ -39,6 +39,9 @@ class InterpolatedPrecision(Measure):
     name: ClassVar[str] = "IPrec"
     aliases: ClassVar = {"iprec_at_recall": {}, "iprec_at_recall_{recall}": {}}
     at: ClassVar[str | None] = "recall"
+    adds: ClassVar[str] = (
+        "Take the best precision from the item on whose number is recall · R + 0.9, cut off"
+    )
 
     def __post_init__(self) -> None:
         """Check the recall level."""
@@ -51,7 +54,7 @@ class InterpolatedPrecision(Measure):
         return items
 
     def terms(self, relation: Relation) -> Terms:
-        """Take the best precision from the item on whose number is recall · R + 0.9, cut off."""
+        """Return what `adds` says."""
         hits = relation.credits(self.rel)
         found = relation.count(hits.query)
         start = np.cumsum(found) - found

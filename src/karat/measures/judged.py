@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
-class Judged(Measure):
+class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other
@@ -30,13 +30,14 @@ class Judged(Measure):
 
     name: ClassVar[str] = "judged"
     needs_relevant: ClassVar[bool] = False
+    adds: ClassVar[str] = "Count the judged units"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the judged units."""
+        """Return what `adds` says."""
         return Terms(*relation.judged(self.k))
 
     def divisor(self, relation: Relation) -> Divisor:

@@ -68,10 +68,10 @@ AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`,
-    `divisor` and `limit` (or as `compute`, if it is no sum) and a docstring that defines it. `k`
-    cuts the list (None: all of it), `relation` names the relation it reads (None: the one the
-    evaluation was asked for).
+    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
+    (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
+    that defines it. `k` cuts the list (None: all of it), `relation` names the relation it reads
+    (None: the one the evaluation was asked for).
     """
 
     k: int | None = None
@@ -86,6 +86,7 @@ class Measure:
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
     why_undefined: ClassVar[str] = "no relevant item"
+    adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
     limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
 
     def terms(self, relation: Relation) -> Terms:
@@ -196,8 +197,8 @@ class Measure:
     def _known_as(self) -> tuple[str, Mapping[str, Any]]:
         """Return the name and what it implies: over some relations there is one of its own.
 
-        >>> from karat.measures import parse
-        >>> str(parse("recall@3/claims")), str(parse("nDCG@3/claims"))
+        >>> from karat.measures import parse_measure
+        >>> str(parse_measure("recall@3/claims")), str(parse_measure("nDCG@3/claims"))
         ('context_recall@3', 'nDCG@3/claims')
         """
         for alias, implied in self.aliases.items():
@@ -242,7 +243,7 @@ REGISTRY: dict[str, type[Measure]] = {}
 M = TypeVar("M", bound=type[Measure])
 
 
-def register(cls: M) -> M:
+def register_measure(cls: M) -> M:
     """Class decorator: make a measure known by its name and aliases.
 
     A name that is taken by another class is refused, so that a plugin cannot change what a
@@ -267,5 +268,5 @@ __all__ = [
     "Limit",
     "Measure",
     "Terms",
-    "register",
+    "register_measure",
 ]

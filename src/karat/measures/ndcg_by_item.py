@@ -10,7 +10,7 @@ import numpy as np
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NDCGByItem(DCG):
     """The mean over the items of nDCG down to the rank where each was found.
@@ -42,9 +42,12 @@ class NDCGByItem(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
+    adds: ClassVar[str] = (
+        "Add up nDCG at the rank of each item found, and at the end for each item missed"
+    )
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up nDCG at the rank of each item found, and at the end for each item missed."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN)
         worth = np.flatnonzero(gains(self.gain, relation.item_grade.take(hits.item)) > 0)
         found = ndcg_at(relation, self.gain, hits.query[worth], hits.rank[worth])

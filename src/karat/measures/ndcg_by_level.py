@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NDCGByLevel(DCG):
     """The mean of nDCG at the ranks where the ideal list goes from one gain to the next.
@@ -43,13 +43,16 @@ class NDCGByLevel(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift it over 1
+    adds: ClassVar[str] = (
+        "Add up nDCG at the ranks where the ideal list changes its gain, and at the end"
+    )
 
     def level(self) -> float:
         """Return the grade that a query needs an item of."""
         return self.rel
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up nDCG at the ranks where the ideal list changes its gain, and at the end."""
+        """Return what `adds` says."""
         query, rank = self._places(relation)
         listed = relation.depth[query] > 0
         query, rank = query[listed], rank[listed]

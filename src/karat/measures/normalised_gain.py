@@ -10,14 +10,14 @@ import numpy as np
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
 from karat.measures.running import running_sums
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NormalisedGain(DCG):
     """The gain of each item found ÷ log2(2 + what the list lost so far), ÷ all gain there is.
@@ -42,9 +42,10 @@ class NormalisedGain(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a perfect list over it
+    adds: ClassVar[str] = "Add up the gains of the items, each ÷ log2(2 + the gain lost so far)"
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the gains of the items, each ÷ log2(2 + the gain lost so far)."""
+        """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN)
         gained = gains(self.gain, relation.item_grade.take(hits.item))
         so_far = running_sums(gained, relation.count(hits.query))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Precision(Measure):
     """The share of retrieved units that are relevant.
@@ -41,13 +41,14 @@ class Precision(Measure):
         "context_relevance": {"relation": "statements"},
         "contextual_relevancy": {"relation": "statements"},
     }
+    adds: ClassVar[str] = "Count the relevant units"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RPrecision(Measure):
     """Precision at rank R, where R is the query's number of relevant items.
@@ -30,9 +30,10 @@ class RPrecision(Measure):
     name: ClassVar[str] = "Rprec"
     aliases: ClassVar = {"r_precision": {}}
     at: ClassVar[str | None] = None
+    adds: ClassVar[str] = "Count the relevant units among the first R"
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units among the first R."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel)
         inside = hits.rank <= relation.relevant(self.rel)[hits.query]
         return Terms(hits.query[inside], hits.rank[inside])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RPrecisionMultiple(Measure):
     """Precision at rank ⌊m · R + 0.9⌋, where R is the query's number of relevant items.
@@ -37,6 +37,7 @@ class RPrecisionMultiple(Measure):
     name: ClassVar[str] = "Rprec_mult"
     aliases: ClassVar = {"Rprec_mult_{multiple}": {}}
     at: ClassVar[str | None] = "multiple"
+    adds: ClassVar[str] = "Count the relevant units down to the multiple of R"
 
     def __post_init__(self) -> None:
         """Check the multiple."""
@@ -44,7 +45,7 @@ class RPrecisionMultiple(Measure):
         self.require(0 < self.multiple < float("inf"), "multiple", "is a number above 0")
 
     def terms(self, relation: Relation) -> Terms:
-        """Count the relevant units down to the multiple of R."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel)
         inside = hits.rank <= self._rank(relation)[hits.query]
         return Terms(hits.query[inside], hits.rank[inside])

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RankBiasedPrecision(Measure):
     """The gain of a reader who goes on to the next rank with probability p.
@@ -41,6 +41,7 @@ class RankBiasedPrecision(Measure):
         "rank_biased_precision": {},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a long perfect list over it
+    adds: ClassVar[str] = "Add up the weights of the relevant units"
 
     def __post_init__(self) -> None:
         """Check the patience."""
@@ -52,6 +53,6 @@ class RankBiasedPrecision(Measure):
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up the weights of the relevant units."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         return Terms(hits.query, hits.rank, (1 - self.p) * np.power(self.p, hits.rank - 1.0))

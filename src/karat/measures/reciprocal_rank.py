@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class ReciprocalRank(Measure):
     """1 ÷ the rank of the first relevant unit, 0 when none is in the list; the mean is MRR.
@@ -33,13 +33,14 @@ class ReciprocalRank(Measure):
         "reciprocal_rank": {},
         "mean_reciprocal_rank": {},
     }
+    adds: ClassVar[str] = "Add up 1 ÷ rank of the first relevant unit"
 
     def counts_items(self) -> bool:
         """Tell that only units down to k matter."""
         return False
 
     def terms(self, relation: Relation) -> Terms:
-        """Add up 1 ÷ rank of the first relevant unit."""
+        """Return what `adds` says."""
         hits = relation.units(self.rel, self.k)
         first = hits.nth == 1
         return Terms(hits.query[first], hits.rank[first], 1 / hits.rank[first])

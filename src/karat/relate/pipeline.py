@@ -24,7 +24,7 @@ from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
 from karat.core.relation import Relation
 from karat.findings import Finding, merge_findings
-from karat.relate.match.placing import require_places
+from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
 
 if TYPE_CHECKING:

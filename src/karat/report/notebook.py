@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from karat.report import account
 from karat.report import comparison as comparisons
+from karat.report import explanation
 from karat.report.layout import Grid, grids, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from karat.comparison.compare import Comparison
-    from karat.explanation.explainer import Explanation
+    from karat.explanation.explain import Explanation
     from karat.findings import Finding
     from karat.results.result import Result
 
@@ -33,10 +33,10 @@ def comparison_html(comparison: Comparison) -> str:
 
 def explanation_html(told: Explanation) -> str:
     """Return an explanation as HTML: lists, gold, how each number comes about, what differs."""
-    lines = [*map(account.sentence, told.accounts), *told.differences]
+    lines = [*map(explanation.sentence, told.calculations), *told.differences]
     listed = "".join(f"<li>{_text(line)}</li>" for line in lines)
-    title = f"<p>{_text(account.heading(told))}</p>"
-    return f"<div>{title}{''.join(map(html_table, account.grids(told)))}<ul>{listed}</ul></div>"
+    title = f"<p>{_text(explanation.heading(told))}</p>"
+    return f"<div>{title}{''.join(map(html_table, explanation.grids(told)))}<ul>{listed}</ul></div>"
 
 
 def _page(tables: list[Grid], told: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from karat.dialects import meant, resolve_measures
 from karat.errors import MeasureError
+from karat.results.reuse import require_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,17 +23,20 @@ MONOTONE = ("recall", "success", "all_found", "relevant_retrieved")  # never fal
 
 
 def curve(
-    result: Result,
+    result: Result | str | os.PathLike[str],
     measures: Iterable[str | Measure] | str = ("recall", "P"),
     cutoffs: Sequence[int] = CUTOFFS,
 ) -> pl.DataFrame:
-    """Return measures at many cutoffs: a row for each run, measure and k.
+    """Return measures of a result, or of a saved one's folder, at many cutoffs.
+
+    There is one row for each run, measure and k.
 
     >>> from karat import evaluate
     >>> result = evaluate({"q": ["a", "x", "b"]}, {"q": ["a", "b"]})
     >>> curve(result, ["recall", "P"], [1, 3]).select("measure", "k", "value").rows()[:2]
     [('recall', 1, 0.5), ('recall', 3, 1.0)]
     """
+    result = require_result(result)
     rows = []
     for base in resolve_measures(measures, result.dialect):
         cut = [at_cutoff(base, k) for k in cutoffs]
@@ -47,7 +52,11 @@ def curve(
 
 
 def smallest_k(
-    result: Result, measure: str, target: float, *, run: str | None = None
+    result: Result | str | os.PathLike[str],
+    measure: str,
+    target: float,
+    *,
+    run: str | None = None,
 ) -> int | None:
     """Return the smallest cutoff at which a measure reaches a target; None if none does.
 
@@ -58,6 +67,7 @@ def smallest_k(
     >>> smallest_k(result, "recall", 0.5), smallest_k(result, "recall", 0.9)
     (2, 4)
     """
+    result = require_result(result)
     uncut = [replace(each, k=None) for each in result.measures]
     base = [*meant(measure, uncut, result.dialect), *resolve_measures(measure, result.dialect)][0]
     name = run or result.runs[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import meant, resolve_measures
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
@@ -330,8 +330,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the result as notebooks show it."""
-        # reports stand behind results on the path, so nothing here may know them before
-        return str(importlib.import_module("karat.report.notebook").result_html(self))
+        return display.render(self, "html")
 
     def __repr__(self) -> str:
         lines = [

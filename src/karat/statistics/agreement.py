@@ -187,36 +187,16 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> Quantity:
     return Quantity(float(scipy("stats").kendalltau(one, other).statistic))
 
 
-def tau_ap(truth: ArrayLike, estimate: ArrayLike) -> Quantity:
-    """Return the AP correlation of an estimated order with a true one (Yilmaz et al. 2008).
+def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
+    """Return the AP correlation between two orders (Yilmaz et al. 2008), of which neither is true.
 
-    Like Kendall's τ, but mistakes among the best weigh more: for each item of the estimated order
-    but the first, the share of the items above it that truly belong there; the mean of that,
-    scaled to −1…1. Higher scores are better. Ties count as orders broken at random, each as likely
-    (τ_AP,a of Urbano and Marrero 2017; they have no ties in the truth).
+    Like Kendall's τ, but mistakes among the best weigh more: for each item of one order but the
+    first, the share of the items above it that the other puts there too; the mean of that, scaled
+    to −1…1, and the mean of both directions. Higher scores are better. Tied items are equal, and
+    equal in only one of the orders is a mistake: τ_AP,b of Urbano and Marrero (2017).
 
-    >>> tau_ap([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]).value
-    0.7777777777777777
-    """
-    true, guess = _scores(truth, estimate)
-    if len(true) < 2:
-        return Quantity(None, TOO_FEW)
-    total = 0.0
-    for score in np.unique(guess)[::-1]:
-        group = guess == score
-        above, tied = int((guess > score).sum()), int(group.sum())
-        better = _placed_right(true[group], true[guess > score], tie=0.5)
-        for place in range(tied):
-            if above + place:
-                total += (better / tied + place / 2) / (above + place)
-    return Quantity(2 * total / (len(true) - 1) - 1)
-
-
-def tau_ap_symmetric(first: ArrayLike, second: ArrayLike) -> Quantity:
-    """Return the AP correlation between two orders of which neither is the true one.
-
-    The mean of both directions. Here tied items are equal, and equal in only one of the orders is
-    a mistake: τ_AP,b of Urbano and Marrero (2017).
+    >>> round(tau_ap([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]).value, 3)
+    0.778
     """
     one, other = _scores(first, second)
     if len(one) < 2:
@@ -262,17 +242,12 @@ def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     return one[both], other[both]
 
 
-def _placed_right(items: Floats, above: Floats, tie: float) -> float:
-    """Count the pairs of an item and one placed above it that deserves to be; ties in part."""
-    gaps = above[np.newaxis, :] - items[:, np.newaxis]
-    return float((gaps > 0).sum() + tie * (gaps == 0).sum())
-
-
 def _tau_ap_b(truth: Floats, estimate: Floats) -> float:
     total, counted = 0.0, 0
     for score in np.unique(estimate)[-2::-1]:  # all groups of tied items but the first
         group, above = estimate == score, estimate > score
-        total += _placed_right(truth[group], truth[above], tie=0.0) / above.sum()
+        right = truth[above] > truth[group][:, np.newaxis]  # the one above deserves to be there
+        total += right.sum() / above.sum()
         counted += int(group.sum())
     return float(2 * total / counted - 1)
 

@@ -83,8 +83,6 @@ def paired(
     factor: float = 1.0,
     clusters: Sequence[object] | None = None,
     permutations: int = PERMUTATIONS,
-    alternative: str = "two-sided",
-    tie: float = TIE,
     seed: int = 0,
 ) -> tuple[Paired, ...]:
     """Compare two tables column by column; row i of both is the same query.
@@ -109,11 +107,10 @@ def paired(
         both.differences,
         permutations=permutations,
         seed=seed,
-        alternative=alternative,
         clusters=clusters,
     )
     moved = after - before
-    wins, losses = (moved > tie).sum(axis=0), (moved < -tie).sum(axis=0)
+    wins, losses = (moved > TIE).sum(axis=0), (moved < -TIE).sum(axis=0)
     spans = _intervals(both, level, bounds, factor)
     return tuple(
         Paired(

@@ -72,7 +72,7 @@ def spread(differences: ArrayLike) -> Spread:
     return Spread(float(values.std(ddof=1)), float((values != 0).mean()) if steps else None)
 
 
-def sd_of_difference(sd: float, correlation: float, sd_other: float | None = None) -> float:
+def sd_of_difference(sd: float, correlation: float) -> float:
     """Return the standard deviation of differences from that of the values of each system.
 
     `correlation` is that between the systems over the queries: well above 0, as what is hard for
@@ -83,9 +83,8 @@ def sd_of_difference(sd: float, correlation: float, sd_other: float | None = Non
     """
     if not -1 <= correlation <= 1:
         raise OptionError(f"the correlation is {correlation}", fix="give a number from -1 to 1")
-    other = sd if sd_other is None else sd_other
-    _check(sd=sd, other=other)
-    return sqrt(max(0.0, sd**2 + other**2 - 2 * correlation * sd * other))
+    _check(sd=sd)
+    return sd * sqrt(2 * (1 - correlation))
 
 
 def power_at(

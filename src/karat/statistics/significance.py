@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from karat.core.data import Floats
 
 CORRECTIONS = ("holm", "bh")
-ALTERNATIVES = ("two-sided", "greater", "less")
 PERMUTATIONS = 10_000
 EXACT = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
 ROUNDING = 1e-12  # of the sum of absolute differences: sums this close are the same sum
@@ -50,7 +49,6 @@ def sign_flip(
     *,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    alternative: str = "two-sided",
     clusters: Sequence[object] | None = None,
 ) -> tuple[Significance, ...]:
     """Test whether the mean of each column of differences is 0, by flipping their signs.
@@ -59,12 +57,11 @@ def sign_flip(
     of the differences were as likely as those seen. p is the share of sign patterns with a sum at
     least as extreme: of all patterns if few units differ (`exact`), otherwise of random ones,
     counting the pattern seen as one of them (`permutation`; Phipson and Smyth 2010). NaN is left
-    out. Queries of a cluster flip together. `greater` asks whether the mean is above 0.
+    out. Queries of a cluster flip together. Two-sided.
 
     >>> sign_flip([0.3, 0.1, 0.2, 0.4])[0].p
     0.125
     """
-    choose("alternative", alternative, ALTERNATIVES)
     check_draws("permutations", permutations)
     table = as_columns(differences)
     pairs = (~np.isnan(table)).sum(axis=0)
@@ -76,12 +73,11 @@ def sign_flip(
     shares = np.zeros(table.shape[1])
     for column in np.flatnonzero(differ <= EXACT):
         values = filled[filled[:, column] != 0, column]
-        shares[column] = _extreme(all_sign_sums(values), values, alternative).mean()
+        shares[column] = _extreme(all_sign_sums(values), values).mean()
     many = np.flatnonzero(differ > EXACT)
     if len(many):
         chosen = np.ascontiguousarray(filled[:, many])
-        shares[many] = _share_at_random(chosen, permutations, seed, alternative)
-    sides = 2 if alternative == "two-sided" else 1
+        shares[many] = _share_at_random(chosen, permutations, seed)
     found = []
     for number, n in enumerate(pairs.tolist()):
         exact = bool(differ[number] <= EXACT)
@@ -91,15 +87,15 @@ def sign_flip(
                 "exact" if exact else "permutation",
                 n,
                 reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
-                smallest=_smallest(int(differ[number]), sides) if exact else 1 / (permutations + 1),
+                smallest=_smallest(int(differ[number])) if exact else 1 / (permutations + 1),
             )
         )
     return tuple(found)
 
 
-def _smallest(differ: int, sides: int = 2) -> float | None:
+def _smallest(differ: int) -> float | None:
     """Return the share of sign patterns that are as extreme as the most extreme of all."""
-    return min(1.0, sides / 2**differ) if differ else None
+    return min(1.0, 2 / 2**differ) if differ else None
 
 
 def out_of_reach(
@@ -127,11 +123,11 @@ def out_of_reach(
     return f"{said}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
 
 
-def _share_at_random(columns: Floats, permutations: int, seed: int, alternative: str) -> Floats:
+def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
     """Return the share of random sign patterns, and the one seen, that are as extreme."""
     hits = np.ones(columns.shape[1])
     for sums in sign_sums(columns, permutations, seed):
-        hits += _extreme(sums, columns, alternative).sum(axis=0)
+        hits += _extreme(sums, columns).sum(axis=0)
     return hits / (permutations + 1)
 
 
@@ -236,15 +232,10 @@ def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[floa
     return tuple(None if p is None else next(found) for p in p_values)
 
 
-def _extreme(sums: Floats, values: Floats, alternative: str) -> np.ndarray:
+def _extreme(sums: Floats, values: Floats) -> np.ndarray:
     """Say which sums are at least as extreme as that of the values as they are."""
-    seen = values.sum(axis=0)
     rounding = ROUNDING * np.abs(values).sum(axis=0)
-    if alternative == "two-sided":
-        return np.asarray(np.abs(sums) >= np.abs(seen) - rounding)
-    if alternative == "greater":
-        return np.asarray(sums >= seen - rounding)
-    return np.asarray(sums <= seen + rounding)
+    return np.asarray(np.abs(sums) >= np.abs(values.sum(axis=0)) - rounding)
 
 
 def _without_rounding(columns: Floats) -> Floats:

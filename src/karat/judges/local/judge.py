@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.embeddings import cached, find_embedder
 from karat.errors import choose
-from karat.judges.aspects import Shape, find_aspect
+from karat.judges.aspects import VerdictShape, find_aspect
 from karat.judges.local.calibration import VERSION, models
 from karat.judges.local.entities import Holdings, entity_finder
 from karat.judges.local.foreign import foreign_findings, foreign_samples
@@ -157,7 +157,7 @@ class LocalJudge:
                 {  # of no chunks there is nothing to say
                     aspect.name: unable
                     for aspect in others
-                    if sample.chunks or aspect.shape is Shape.ITEMS
+                    if sample.chunks or aspect.shape is VerdictShape.ITEMS
                 },
             )
             for number, sample in enumerate(samples)

@@ -19,7 +19,7 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.judges.aspects import (
     VERDICTS,
-    Shape,
+    VerdictShape,
     all_verdicts,
     find_aspect,
     known_aspects,
@@ -196,7 +196,7 @@ def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
     aspect = find_aspect(task.aspect)
     if not aspect.is_split:
         return samples
-    if aspect.shape is Shape.ITEMS:
+    if aspect.shape is VerdictShape.ITEMS:
         cut = split([sample.reference for sample in samples.values()], task.splitter)
         return {
             number: replace(sample, items={task.aspect: tuple(units)})

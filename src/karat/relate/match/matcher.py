@@ -155,7 +155,7 @@ class Matcher:
     name: ClassVar[str]
     about: ClassVar[str]  # one line for the list of relations
     reads_texts: ClassVar[bool] = True
-    judged: ClassVar[bool] = False  # whether a judge draws the edges
+    judged: ClassVar[bool] = False  # whether a judge draws it, instead of a rule
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundMatcher:
         """Begin to draw the edges to one gold."""

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from karat.errors import KaratError
-from karat.explanation.accounts import Accounts
-from karat.explanation.marks import reads_texts, views
-from karat.relate.pipeline import TEXT
-from karat.report.account import PLAIN, sentence
+from karat.explanation.calculation import Calculations
+from karat.explanation.ranking import reads_texts, views
+from karat.explanation.units import KeptRun, chunk_keys
 from karat.report.cases.matched import merged, places, sentences
 from karat.report.cases.shown import excerpt, in_utf16, shown
-from karat.texts.sentences import split
+from karat.report.explanation import PLAIN, sentence
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
-    from karat.explanation.marks import Item, Mark, View
+    from karat.explanation.ranking import Item, Mark, RelationView
     from karat.report.panel import Panel
 
 Keep: TypeAlias = Callable[[str], int | str]  # keeps a text and returns how to find it
@@ -36,7 +34,7 @@ ITEMS = 40  # of a query that are listed
 class _Told:
     """What one view says about a query."""
 
-    view: View
+    view: RelationView
     at: int  # the number of the query
     chunks: list[Mark]
 
@@ -65,20 +63,16 @@ class Cases:
         self._known = known or {}  # the texts of gold documents, as far as any system found them
         self._ranks, self._letters = ranks, letters
         self._result = result
-        self._accounts = Accounts(result, system.run)
+        self._calculations = Calculations(result, system.run)
         self._views = views(result, system.run, result.measures)
-        self._listed = _by_query(result.kept.listed.get(system.run))
-        verdicts = result.kept.verdicts
-        if verdicts is not None:
-            verdicts = verdicts.filter(pl.col("run") == system.run).drop("run")
-        self._verdicts = _by_query(verdicts)
+        self._kept = KeptRun(result, system.run)
 
     def tell(self, query: str, keep: Keep = str) -> dict[str, Any]:
         """Return all about one query, ready for JSON; `keep` takes the texts of the chunks."""
-        listed = self._listed.get(query)
-        rows = [] if listed is None else listed.head(self._ranks).to_dicts()
+        listed = self._kept.chunks(query)
+        rows = listed[: self._ranks]
         golds, told = [], []
-        depth = 0 if listed is None else listed.height  # which may be deeper than was judged
+        depth = len(listed)  # which may be deeper than was judged
         for view in self._views:
             at = view.marks.number.get(query)
             if at is None:
@@ -97,15 +91,17 @@ class Cases:
                 golds.append(self._gold(view, at))
         if not rows:
             rows = _rows_without_texts(told)
-        said = self._said(query)
+        verdicts = self._verdicts(query, rows)
         return {
             "depth": depth,
-            "list": [self._chunk(row, at, told, said, keep) for at, row in enumerate(rows)],
+            "list": [
+                self._chunk(query, row, at, told, verdicts[at], keep) for at, row in enumerate(rows)
+            ],
             "gold": golds,
-            "steps": [shown(sentence(account)) for account in self._accounts.tell(query)],
+            "steps": [shown(sentence(each)) for each in self._calculations.of(query)],
         }
 
-    def _gold(self, view: View, at: int) -> dict[str, Any]:
+    def _gold(self, view: RelationView, at: int) -> dict[str, Any]:
         """Return the relevant items of a query, and how many there are, met and not relevant."""
         marks = view.marks
         relevant, met = marks.relevant(at), marks.met(at)
@@ -140,18 +136,18 @@ class Cases:
             told |= {"texts": texts} if texts else {}
         return told
 
-    def _chunk(
+    def _chunk(  # noqa: PLR0917
         self,
+        query: str,
         row: dict[str, Any],
         at: int,
         told: list[_Told],
-        said: dict[str, list[dict[str, Any]]],
+        verdicts: list[dict[str, Any]],
         keep: Keep,
     ) -> dict[str, Any]:
         text = row.get("text")
         marked = [(each, each.chunks[at]) for each in told if at < len(each.chunks)]
         first = marked[0][1] if marked else None
-        verdicts = said.get((text or "")[:TEXT], [])
         chunk: dict[str, Any] = {
             "rank": row["rank"],
             "doc": _short(str(row["doc"])),
@@ -170,16 +166,21 @@ class Cases:
             chunk["verdicts"] = verdicts
         if text:
             quotes = [verdict["quote"] for verdict in verdicts if verdict["value"]]
-            chunk |= self._text(text, marked, quotes, keep)
+            chunk |= self._text(query, text, marked, quotes, keep)
         if text == row["doc"]:  # a text that is its own id need not be said twice
             chunk["doc"] = ""
         return chunk
 
     def _text(
-        self, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str], keep: Keep
+        self,
+        query: str,
+        text: str,
+        marked: list[tuple[_Told, Mark]],
+        quotes: list[str],
+        keep: Keep,
     ) -> dict[str, Any]:
         clean = shown(text)
-        spans = self._matched(clean, marked, quotes)
+        spans = self._matched(query, text, marked, quotes)
         part, inside, start = excerpt(clean, spans, self._letters)
         found: dict[str, Any] = {"text": keep(part)}
         if inside:
@@ -189,44 +190,40 @@ class Cases:
         return found
 
     def _matched(
-        self, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str]
+        self, query: str, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str]
     ) -> list[tuple[int, int]]:
-        """Return the places in a text that made it count."""
+        """Return the places in the shown text that made it count."""
+        clean = shown(text)
         spans: list[tuple[int, int]] = []
         wanted = [quote for quote in quotes if quote]
         for each, mark in marked:
             if mark.parts:
-                spans += self._parts(each.view.relation, text, mark)
+                parts = self._kept.parts(each.view.relation, query, text)
+                where = sentences(clean, map(shown, parts))
+                spans += (where[part] for part in mark.parts if part < len(where))
             elif mark.relevant and reads_texts(each.view.relation):
                 wanted += each.gold_texts(mark)
-        return merged([*spans, *places(text, wanted)])
+        return merged([*spans, *places(clean, wanted)])
 
-    def _parts(self, name: str, text: str, mark: Mark) -> list[tuple[int, int]]:
-        splitter = self._result.provenance.settings.get(name, {}).get("splitter", "sentencex")
-        try:
-            pieces = split([text], splitter)[0]
-        except KaratError:  # the splitter is not installed here
-            return []
-        where = sentences(text, pieces)
-        return [where[part] for part in mark.parts if part < len(where)]
+    def _verdicts(self, query: str, rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+        """Return the verdicts about each chunk of a list."""
+        known = self._kept.verdicts(query)
+        if not known:
+            return [[] for _ in rows]
+        keys = chunk_keys(row.get("text") for row in rows)
+        return [[_verdict(row) for row in known.get(key, [])] for key in keys]
 
-    def _said(self, query: str) -> dict[str, list[dict[str, Any]]]:
-        """Return the verdicts about each chunk of a query, by its text."""
-        rows = self._verdicts.get(query)
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in [] if rows is None else rows.to_dicts():
-            told = {
-                "aspect": row["aspect"],
-                "value": row["value"],
-                "reason": _short(row["reason"] or ""),
-                "quote": _short(row["quote"] or ""),
-            }
-            if row["aspect"] != "relevance":
-                told["item"] = _short(row["item"])
-            if row["unproven"]:
-                told["unproven"] = True
-            found.setdefault(row["chunk"][:TEXT], []).append(told)
-        return found
+
+def _verdict(row: dict[str, Any]) -> dict[str, Any]:
+    told = {
+        "aspect": row["aspect"],
+        "value": row["value"],
+        "reason": _short(row["reason"] or ""),
+        "quote": _short(row["quote"] or ""),
+    }
+    if row["aspect"] != "relevance":
+        told["item"] = _short(row["item"])
+    return told | ({"unproven": True} if row["unproven"] else {})
 
 
 def tell_all(panel: Panel, cases: list[Cases], at: int, keep: Keep = str) -> dict[str, Any]:
@@ -262,13 +259,6 @@ def gold_texts(panel: Panel) -> dict[str, str]:
     every = pl.concat(tables).drop_nulls().unique("doc", keep="first")
     gold = pl.DataFrame({"doc": pl.concat(wanted).unique()})
     return dict(gold.join(every, on="doc").rows())
-
-
-def _by_query(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
-    if table is None:
-        return {}
-    parts = table.partition_by("query", as_dict=True, maintain_order=True)
-    return {str(query): part for (query,), part in parts.items()}
 
 
 def _rows_without_texts(told: list[_Told]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from karat.errors import KaratError
-from karat.measures import parse
+from karat.measures import parse_measure
 from karat.report.charts.figure import Figure
 from karat.report.charts.svg import (
     color,
@@ -65,7 +65,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
 def _bases(panel: Panel) -> list[Measure]:
     """Return measures without a cutoff: recall and precision first, then what was measured."""
     first = panel.measures[0].relation
-    usual = [replace(parse(name), relation=first) for name in ("recall", "P")]
+    usual = [replace(parse_measure(name), relation=first) for name in ("recall", "P")]
     measured = [replace(each, k=None) for each in panel.measures if each.at == "k" and each.k]
     return list(dict.fromkeys([*usual, *measured]))
 

@@ -1,4 +1,4 @@
-"""Tables with a row a document, as any data frame that speaks Arrow.
+"""Tables with one row per document: what their columns mean, and the run or gold they make.
 
 Columns are found by the names people give them; ids stay text, so that 007 does not become 7.
 """
@@ -6,9 +6,8 @@ Columns are found by the names people give them; ids stay text, so that 007 does
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,17 +15,124 @@ from karat.core.data import FACTS, Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.columns import IDS, carried, find_columns, is_text, named_by, note_columns
-from karat.read.grades import UNDERSTOOD, grades
-from karat.read.reading import STRICT, Reading, text_as_id
+from karat.read.reading import STRICT, Reading, text_as_id, two_names
+from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
-    from karat.core.data import Order
+    from collections.abc import Iterable
 
+    from karat.core.data import NamedBy, Order
+
+
+# what people call the columns, the one that counts before others
+COLUMNS = {
+    "query": "query_id query-id queryid qid q_id query topic_id topic",
+    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc "
+    "document",
+    "score": "score sim similarity",
+    "rank": "rank position",
+    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating",
+    "group": "group item subtopic",
+    "text": "text quote contents content passage page_content chunk context",
+    "start": "start start_index",
+    "end": "end end_index",
+}
+# what stands in where there is none of these: a text serves as its id, and BEIR's grade is a score
+INSTEAD = {"query": "question user_input", "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
+IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 TEXTS = (*IDS, "group", "text")
 MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
-ROWS = 1 << 20  # rows of a table handled at once
+
+
+def find_columns(
+    columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
+) -> dict[str, str]:
+    """Map karat's names to the columns that are wanted, or that stand in for them."""
+    if reading.texts:
+        optional = (*optional, *FACTS)
+    known = _wanted(columns, (*IDS, *optional))
+    if named_by(columns, reading) == "question":
+        known |= dict(zip(["query"], _called(INSTEAD["query"], _folded(columns)), strict=False))
+    for name in IDS:
+        if name not in known:
+            spellings = [name, *COLUMNS[name].split()]
+            raise no_column(f"column for the {name}", name, spellings, columns, where=where)
+    return known
+
+
+def is_by_document(columns: list[str]) -> bool:
+    """Tell whether a row can name a query and a document, or a text in its place."""
+    return _wanted(columns, IDS).keys() == set(IDS)
+
+
+def known_columns(columns: list[str]) -> dict[str, str]:
+    """Map karat's names to the columns of a table that have one of the usual names."""
+    return {name: found[0] for name, found in _all_columns(columns).items()}
+
+
+def _all_columns(columns: list[str]) -> dict[str, list[str]]:
+    """Map karat's names to all columns that could be meant, the one that counts first."""
+    folded = _folded(columns)
+    every = {name: _called(spellings, folded) for name, spellings in COLUMNS.items()}
+    return {name: found for name, found in every.items() if found}
+
+
+def _folded(columns: list[str]) -> dict[str, list[str]]:
+    folded: dict[str, list[str]] = {}
+    for column in columns:
+        folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
+    return folded
+
+
+def _called(spellings: str, folded: dict[str, list[str]]) -> list[str]:
+    return [column for word in spellings.split() for column in folded.get(word, ())]
+
+
+def _undoubled(column: str) -> str:
+    """Return the name that a column had before polars made it unlike another one's."""
+    return DOUBLED.sub("", column)
+
+
+def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
+    """Map karat's names to the columns that count, or that stand in for them."""
+    folded = _folded(columns)
+    every = (
+        (name, [*_called(COLUMNS[name], folded), *_called(INSTEAD.get(name, ""), folded)])
+        for name in names
+    )
+    return {name: found[0] for name, found in every if found}
+
+
+def named_by(columns: list[str], reading: Reading) -> NamedBy:
+    """Tell what names the queries of a table: ids, or questions where these are asked for."""
+    if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
+        return "question"
+    return "id" if "query" in known_columns(columns) else "question"
+
+
+def carried(columns: list[str]) -> frozenset[str]:
+    """Tell what a table carries beside ids."""
+    known = known_columns(columns).keys()
+    kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
+    return frozenset(kind for kind, names in kinds.items() if names <= known)
+
+
+def note_columns(columns: list[str], role: str, reading: Reading) -> None:
+    """Say which columns of a run or a gold do not count, because others mean the same."""
+    every = _all_columns(columns)
+    number = "grade" if role == "gold" else "score" if "score" in every else "rank"
+    for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
+        chosen, *others = every.get(name, [""])
+        if others:
+            what = f"column that could be the {name}, too,"
+            reading.note(two_names(len(others), chosen, tuple(map(_undoubled, others)), what))
+
+
+def is_text(column: str) -> bool:
+    """Tell whether a column is one of texts by its name."""
+    return column.strip().casefold() in COLUMNS["text"].split()
 
 
 def run_rows(
@@ -98,37 +204,6 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> p
                 )
             )
     return table
-
-
-def frame(data: object) -> pl.DataFrame | None:
-    """Return any table as a polars frame: polars, pandas, Arrow, whatever exports Arrow."""
-    if isinstance(data, pl.DataFrame):
-        return data
-    if isinstance(data, pl.LazyFrame):
-        return data.collect()
-    if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
-        return _from_pandas(data)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pl.DataFrame(data)
-    return None
-
-
-def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
-    """Return a frame of pandas; equal names of columns are told apart as polars does."""
-    seen: Counter[str] = Counter()
-    names = []
-    for name in map(str, data.columns):
-        names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
-        seen[name] += 1
-    values = [_values(data.iloc[:, at]) for at in range(len(names))]
-    return pl.DataFrame(dict(zip(names, values, strict=True)), strict=False)
-
-
-def _values(column: Any) -> Any:  # noqa: ANN401
-    """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
-    if column.dtype.kind == "f":
-        return column.to_numpy(dtype="float64", na_value=float("nan"))
-    return column.astype(object).where(column.notna(), None).tolist()
 
 
 def _typed(

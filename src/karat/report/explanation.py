@@ -12,8 +12,8 @@ from karat.spelling import name_relations
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.explanation.accounts import Account
-    from karat.explanation.explainer import Explanation
+    from karat.explanation.calculation import Calculation
+    from karat.explanation.explain import Explanation
     from karat.explanation.ranking import Ranking, Step
 
 SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
@@ -36,7 +36,7 @@ def render(told: Explanation, how: str, *, color: bool = False) -> str:
     clean = escape if how == "markdown" else printable
     parts = [clean(heading(told)) + "\n", *map(draw, grids(told))]
     bullet = "- " if how == "markdown" else "  "
-    lines = [f"{bullet}{clean(sentence(account))}\n" for account in told.accounts]
+    lines = [f"{bullet}{clean(sentence(calculation))}\n" for calculation in told.calculations]
     if told.differences:
         lines.append("\nWhy they differ\n\n")
         lines += [f"{bullet}{clean(line)}\n" for line in told.differences]
@@ -54,32 +54,34 @@ def grids(told: Explanation) -> Iterator[Grid]:
         yield _values(told)
 
 
-def sentence(account: Account) -> str:
+def sentence(calculation: Calculation) -> str:
     """Write how a number comes about: the terms, their sum, the divisor, the value."""
-    name = f"{account.measure} ({account.dialect})"
-    if account.value is None:
-        return f"{name} has no value: {account.reason}"
-    value = number(account.value)
-    if account.divisor is None:
-        return f"{name} = {value}: {account.adds[:1].lower()}{account.adds[1:]}"
-    shown = [number(value) for _, value in account.terms[:SHOWN]]
-    more = f" + … ({len(account.terms)} terms)" if len(account.terms) > SHOWN else ""
+    name = f"{calculation.measure} ({calculation.dialect})"
+    if calculation.value is None:
+        return f"{name} has no value: {calculation.reason}"
+    value = number(calculation.value)
+    if calculation.divisor is None:
+        return f"{name} = {value}: {calculation.adds[:1].lower()}{calculation.adds[1:]}"
+    shown = [number(value) for _, value in calculation.terms[:SHOWN]]
+    more = f" + … ({len(calculation.terms)} terms)" if len(calculation.terms) > SHOWN else ""
     added = " + ".join(shown) + more if shown else "0"
-    if account.divided_by != "nothing":
-        added = f"({added}) ÷ {number(account.divisor)} {account.divided_by}"
-    gains = ", ".join(f"{gain:.4g}" for _, gain in account.ideal[:SHOWN])
-    gains += ", …" if len(account.ideal) > SHOWN else ""
+    if calculation.divided_by != "nothing":
+        added = f"({added}) ÷ {number(calculation.divisor)} {calculation.divided_by}"
+    gains = ", ".join(f"{gain:.4g}" for _, gain in calculation.ideal[:SHOWN])
+    gains += ", …" if len(calculation.ideal) > SHOWN else ""
     beside = f"; the ideal list has the gains {gains}" if gains else ""
-    return f"{name} = {added}{_outcome(account)}{beside}"
+    return f"{name} = {added}{_outcome(calculation)}{beside}"
 
 
-def _outcome(account: Account) -> str:
+def _outcome(calculation: Calculation) -> str:
     """Write the value, and what the quotient was if the measure makes something else of it."""
-    value, quotient = number(account.value), account.quotient
-    if quotient is not None and abs(quotient - (account.value or 0.0)) <= SAME:
+    value, quotient = number(calculation.value), calculation.quotient
+    if quotient is not None and abs(quotient - (calculation.value or 0.0)) <= SAME:
         return f" = {value}"
     shown = "" if quotient is None else f" = {number(quotient)}"
-    return shown + (f", {account.limit}: {value}" if account.limit else f", counted as {value}")
+    return shown + (
+        f", {calculation.limit}: {value}" if calculation.limit else f", counted as {value}"
+    )
 
 
 def heading(told: Explanation) -> str:
@@ -92,8 +94,10 @@ def heading(told: Explanation) -> str:
 def _steps(told: Explanation, ranking: Ranking) -> Grid:
     """One row a unit: what it is and covers, and how the sums of the measures grow with it."""
     mine = set(ranking.read_by)
-    sums = [each for each in told.accounts if each.terms and (each.measure, each.dialect) in mine]
-    running = {id(account): 0.0 for account in sums}
+    sums = [
+        each for each in told.calculations if each.terms and (each.measure, each.dialect) in mine
+    ]
+    running = {id(calculation): 0.0 for calculation in sums}
     steps = ranking.steps
     texts = any(step.text is not None for step in steps)
     parts = any(step.chunk is not None for step in steps)
@@ -108,10 +112,10 @@ def _steps(told: Explanation, ranking: Ranking) -> Grid:
         cells += ["" if step.grade is None else f"{step.grade:g}"] if graded else []
         cells += [_scores(step)] if scored else []
         cells.append(number(step.precision))
-        for account in sums:
-            added = [value for rank, value in account.terms if rank == step.rank]
-            running[id(account)] += sum(added)
-            cells.append(number(running[id(account)]) if added else "")
+        for calculation in sums:
+            added = [value for rank, value in calculation.terms if rank == step.rank]
+            running[id(calculation)] += sum(added)
+            cells.append(number(running[id(calculation)]) if added else "")
         rows.append(cells)
     several = len(told.dialects) > 1
     names = [f"Σ {a.measure}" + (f" {a.dialect}" if several else "") for a in sums]
@@ -187,8 +191,8 @@ def _verdicts(told: Explanation) -> Grid:
 
 
 def _values(told: Explanation) -> Grid:
-    names = dict.fromkeys(account.measure for account in told.accounts)
-    value = {(a.measure, a.dialect): a.value for a in told.accounts}
+    names = dict.fromkeys(calculation.measure for calculation in told.calculations)
+    value = {(a.measure, a.dialect): a.value for a in told.calculations}
     rows = [
         [name, *(number(value.get((name, dialect))) for dialect in told.dialects)] for name in names
     ]

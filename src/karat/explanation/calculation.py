@@ -1,7 +1,7 @@
-"""How the numbers of every query come about: all queries at once, told one by one.
+"""How the numbers of a query come about, and why two dialects give two numbers.
 
 Terms, divisor and limit are those of the measure itself, so that what is shown is what was added
-up.
+up. Differences are read from the formulas and policies of the dialects, not written by hand.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.explanation.marks import level_of, words
+from karat.explanation.ranking import grade_words, level_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from karat.core.data import Bools, Floats, Ints
     from karat.core.relation import Relation
+    from karat.dialects import Dialect
     from karat.measures import Measure
     from karat.results.result import Result
 
@@ -28,10 +29,40 @@ LACKING = {
     "error": "the run lacks this query, which stops an evaluation (missing=error)",
 }
 COUNTED = "counts as 0"  # where a policy says so of what is undefined
+# What each choice of a policy does, in words.
+POLICIES: dict[str, dict[str, str]] = {
+    "scores": {
+        "float64": "compares scores as 64-bit floats",
+        "float32": "compares scores as 32-bit floats, so that close ones tie",
+    },
+    "duplicates": {
+        "first": "counts the first of a repeated document",
+        "error": "refuses repeated documents",
+    },
+    "missing": {
+        "zero": "scores a query that the run lacks 0",
+        "skip": "leaves out a query that the run lacks",
+        "error": "stops at a query that the run lacks",
+    },
+    "no_relevant": {
+        "undefined": "has no value for a query without a relevant item",
+        "zero": "scores a query without a relevant item 0",
+    },
+    "nothing": {
+        "zero": "scores a query for which nothing was retrieved 0",
+        "undefined": "has no value for a query for which nothing was retrieved",
+    },
+    "blank": {
+        "error": "refuses blank ids",
+        "undefined": "has no value for a query with a blank id",
+        "kept": "takes a blank text for a unit that covers nothing",
+    },
+    "grades": {"any": "takes any grade", "integer": "takes whole grades"},
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Calculation:
     """How a measure comes about under a dialect: terms, sum, divisor, limit, value."""
 
     measure: str
@@ -97,8 +128,8 @@ class _Sum:
         )
 
 
-class Accounts:
-    """Tells how each measure of a run comes about, for any of its queries."""
+class Calculations:
+    """How each measure of a run comes about, for any of its queries."""
 
     def __init__(self, result: Result, run: str) -> None:
         self.names = with_parts(result.measures)
@@ -112,23 +143,23 @@ class Accounts:
             for key, relation in relations.items()
         }
 
-    def tell(self, query: str) -> list[Account]:
-        """Return the account of each measure, its parts before it."""
-        return [self._account(measure, query) for measure in self.names]
+    def of(self, query: str) -> list[Calculation]:
+        """Return how each measure comes about for a query, its parts before it."""
+        return [self._calculation(measure, query) for measure in self.names]
 
     def _relation(self, measure: Measure) -> Relation:
         return self._scored.relation(self._run, measure)
 
-    def _account(self, measure: Measure, query: str) -> Account:
+    def _calculation(self, measure: Measure, query: str) -> Calculation:
         result, relation = self._scored, self._relation(measure)
         at = self._numbers[id(relation)].get(query)
         level = level_of(measure)
-        account = Account(
+        calculation = Calculation(
             measure=self.names[measure],
             dialect=result.dialect,
             relation=result.relation_name(measure),
-            relevant=None if level is None else words(level),
-            adds=_first_line(type(measure).terms if measure.is_sum() else type(measure)),
+            relevant=None if level is None else grade_words(level),
+            adds=measure.adds if measure.is_sum() else _definition(measure),
             terms=(),
             divisor=None,
             divided_by="",
@@ -139,15 +170,15 @@ class Accounts:
             parts=tuple(self.names[part] for part in measure.parts()),
         )
         if at is None:
-            return account
+            return calculation
         value = float(result.arrays[self._run, measure][at])
         known = not np.isnan(value)
         if measure.is_sum():
-            account = self._with_terms(account, measure, relation, at)
+            calculation = self._with_terms(calculation, measure, relation, at)
         if known and self._undefined(measure, relation)[at]:  # a policy gave it a value
-            account = replace(account, limit=f"{measure.why_undefined} {COUNTED}")
+            calculation = replace(calculation, limit=f"{measure.why_undefined} {COUNTED}")
         return replace(
-            account,
+            calculation,
             value=value if known else None,
             reason=None if known else relation.undefined_reason[at] or measure.why_undefined,
         )
@@ -158,15 +189,15 @@ class Accounts:
         return self._voids[measure]
 
     def _with_terms(
-        self, account: Account, measure: Measure, relation: Relation, at: int
-    ) -> Account:
+        self, calculation: Calculation, measure: Measure, relation: Relation, at: int
+    ) -> Calculation:
         if measure not in self._sums:
             self._sums[measure] = _Sum.of(measure, relation)
         told = self._sums[measure]
         mine = slice(told.start[at], told.start[at + 1])
         best = slice(told.ideal_start[at], told.ideal_start[at + 1])
         return replace(
-            account,
+            calculation,
             terms=tuple(zip(told.rank[mine].tolist(), told.value[mine].tolist(), strict=True)),
             divisor=float(told.divisor[at]),
             divided_by=told.divided_by,
@@ -197,6 +228,62 @@ def _starts(relation: Relation, query: Ints) -> Ints:
     return np.concatenate(([0], np.cumsum(relation.count(query))))
 
 
-def _first_line(defined: object) -> str:
-    """Return the first line of a docstring, without its full stop."""
-    return (inspect.getdoc(defined) or "").partition("\n")[0].rstrip(".")
+def _definition(measure: Measure) -> str:
+    """Return what a measure is: the first line of its definition, without the full stop."""
+    return (inspect.getdoc(type(measure)) or "").partition("\n")[0].rstrip(".")
+
+
+def differences(calculations: list[Calculation], dialects: list[Dialect]) -> list[str]:
+    """Say what makes the numbers of two dialects differ, from their formulas and policies."""
+    base = dialects[0]
+    said: list[str] = []
+    own = {
+        calculation.measure: calculation
+        for calculation in calculations
+        if calculation.dialect == base.name
+    }
+    for other in dialects[1:]:
+        for calculation in calculations:
+            mine = own.get(calculation.measure)
+            if calculation.dialect != other.name or mine is None or calculation.value == mine.value:
+                continue
+            said += (
+                f"{calculation.measure}: {cause}"
+                for cause in _causes(mine, calculation, base, other)
+            )
+    return said
+
+
+def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialect) -> list[str]:
+    causes = []
+    if theirs.parts:  # what they are made of is told before
+        causes.append(f"it is made of {' and '.join(theirs.parts)}, see there")
+    elif theirs.adds != mine.adds:
+        verb = _third if theirs.divisor is not None else _object
+        causes.append(f"{other.name} {verb(theirs.adds)}; {base.name} {verb(mine.adds)}")
+    if theirs.divided_by != mine.divided_by:
+        causes.append(
+            f"{other.name} divides by {theirs.divided_by}, {base.name} by {mine.divided_by}"
+        )
+    if theirs.relation != mine.relation:
+        causes.append(f"{other.name} matches by {theirs.relation}, {base.name} by {mine.relation}")
+    if None in (mine.value, theirs.value) or not causes:
+        lacking = {mine.reason, theirs.reason} & set(LACKING.values())
+        for field, says in POLICIES.items():
+            a, b = getattr(base.policy, field), getattr(other.policy, field)
+            if a != b and bool(lacking) == (field == "missing"):
+                causes.append(f"{other.name} {says[b]}; {base.name} {says[a]}")
+    if base.run_ids != other.run_ids:
+        causes.append(f"{other.name} normalises the ids of the run ({other.run_ids})")
+    return causes
+
+
+def _third(words: str) -> str:
+    """Turn an instruction into a statement: Count the units → counts the units."""
+    verb, _, rest = words.partition(" ")
+    return f"{verb.lower()}s {rest}"
+
+
+def _object(words: str) -> str:
+    """Turn a definition into a statement: How many units → takes how many units."""
+    return f"takes {words[:1].lower()}{words[1:]}"

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError
-from karat.labels.anchors import Anchored, anchor
-from karat.labels.drifts import drift
+from karat.labels.anchor import Anchored, anchor
+from karat.labels.drift import drift
 
 if TYPE_CHECKING:
     from karat.findings import Finding
@@ -49,7 +49,7 @@ def test_every_status() -> None:
         {"query": "q3", "gold": ["x"]},
         {"query": "q4", "gold": []},
     ]
-    anchored = anchor(gold, DOCS, CHUNKS, least=0.8)
+    anchored = anchor(gold, DOCS, chunks=CHUNKS, min_score=0.8)
     assert places(anchored) == [
         ("g1", "guide", 0, 37, "exact"),
         ("g2", "guide", 38, 64, "normalised"),
@@ -84,7 +84,7 @@ def test_records() -> None:
     g1 = {"doc": "guide", "start": 0, "end": 37, "quote": DOCS["guide"][:37], "grade": 1}
     g2 = {"doc": "guide", "start": 38, "end": 64, "quote": DOCS["guide"][38:64], "grade": 1}
     f2 = {"doc": "faq", "start": 18, "end": 37, "quote": "Where? On the left.", "grade": 1}
-    anchored = anchor(gold, DOCS, CHUNKS, least=0.8)
+    anchored = anchor(gold, DOCS, chunks=CHUNKS, min_score=0.8)
     assert list(anchored.records()) == [
         {"query": "q1", "question": "how?", "gold": [g1, [g2, f2]]},
         {"query": "q2", "gold": [g2 | {"grade": 0.5}]},
@@ -97,7 +97,7 @@ def test_records() -> None:
     ("ambiguous", "entries"), [("leave", []), ("first", [(9, 17)]), ("all", [(9, 17), (46, 54)])]
 )
 def test_ambiguous(ambiguous: str, entries: list[tuple[int, int]]) -> None:
-    anchored = anchor({"q": ["f1"]}, DOCS, CHUNKS, ambiguous=ambiguous)
+    anchored = anchor({"q": ["f1"]}, DOCS, chunks=CHUNKS, ambiguous=ambiguous)
     (record,) = anchored.records()
     items = record["gold"]
     assert len(items) == min(1, len(entries))  # the places are alternatives, not items
@@ -108,10 +108,12 @@ def test_ambiguous(ambiguous: str, entries: list[tuple[int, int]]) -> None:
 
 def test_offsets_of_chunks_count() -> None:
     chunks = [{"id": "f1", "text": "Because.", "source": "faq", "start": 46, "end": 54}]
-    anchored = anchor({"q": ["f1"]}, DOCS, chunks)
+    anchored = anchor({"q": ["f1"]}, DOCS, chunks=chunks)
     assert places(anchored) == [("f1", "faq", 46, 54, "exact")]
     assert not anchored.findings
-    assert places(anchor({"q": ["f1"]}, DOCS, [chunks[0] | {"text": None}])) == places(anchored)
+    assert places(anchor({"q": ["f1"]}, DOCS, chunks=[chunks[0] | {"text": None}])) == places(
+        anchored
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_offsets_of_chunks_count() -> None:
 )
 def test_offsets_that_lead_elsewhere_are_told(change: dict[str, Any], note: str) -> None:
     chunk = {"id": "c", "text": "Wait.", "source": "guide", "start": 65, "end": 70}
-    anchored = anchor({"q": ["c"]}, DOCS, [chunk | change])
+    anchored = anchor({"q": ["c"]}, DOCS, chunks=[chunk | change])
     assert places(anchored) == [("c", "guide", 65, 70, "exact")]
     assert finding(anchored, "other-place").examples == (f"q: Wait. ({note})",)
 
@@ -145,24 +147,24 @@ def test_without_chunks() -> None:
 
 
 def test_nothing_to_anchor() -> None:
-    anchored = anchor([{"query": "q", "gold": []}], DOCS, CHUNKS)
+    anchored = anchor([{"query": "q", "gold": []}], DOCS, chunks=CHUNKS)
     assert repr(anchored) == "Anchored(no labels)"
     assert list(anchored.records()) == [{"query": "q", "gold": []}]
 
 
 def test_what_a_user_may_get_wrong(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="unknown way with ambiguous labels 'frist'"):
-        anchor({"q": ["g1"]}, DOCS, CHUNKS, ambiguous="frist")
+    with pytest.raises(OptionError, match="unknown choice for ambiguous labels 'frist'"):
+        anchor({"q": ["g1"]}, DOCS, chunks=CHUNKS, ambiguous="frist")
     with pytest.raises(OptionError, match="least score"):
-        anchor({"q": ["x"]}, DOCS, CHUNKS, least=2)
+        anchor({"q": ["x"]}, DOCS, chunks=CHUNKS, min_score=2)
     with pytest.raises(InputError, match="no such file"):
-        anchor({"q": ["g1"]}, tmp_path / "none", CHUNKS)
+        anchor({"q": ["g1"]}, tmp_path / "none", chunks=CHUNKS)
     with pytest.raises(InputError, match="has no quote to look for"):
         drift([{"query": "q", "gold": [{"doc": "faq", "start": 0, "end": 3}]}], DOCS)
     with pytest.raises(InputError, match="has no quote to look for"):
         drift({"q": ["faq"]}, DOCS)
     with pytest.raises(KaratError, match="could not be written"):
-        anchor({"q": ["g1"]}, DOCS, CHUNKS).write(tmp_path / "none" / "gold.jsonl")
+        anchor({"q": ["g1"]}, DOCS, chunks=CHUNKS).write(tmp_path / "none" / "gold.jsonl")
 
 
 def spans_gold(*quotes: str) -> Anchored:
@@ -177,7 +179,7 @@ def test_what_becomes_of_labels() -> None:
     gold = spans_gold("Charge it first.", "It takes four hours.", "Wait.", "On the left.")
     assert {row[0] for row in fate(drift(gold, DOCS))} == {"kept"}
     new = {"guide": "Charge it first! It needs four hours. Wait. Or wait. Wait.", "faq": "Why?"}
-    drifted = drift(gold, new, least=0.8)
+    drifted = drift(gold, new, min_score=0.8)
     assert fate(drifted) == [
         ("edited", "guide", 0, 15),
         ("edited", "guide", 17, 37),
@@ -205,13 +207,13 @@ def test_a_document_that_is_gone() -> None:
 
 
 def test_a_place_beside_others_is_kept() -> None:
-    gold = anchor({"q": ["f1"]}, DOCS, CHUNKS, ambiguous="first")
+    gold = anchor({"q": ["f1"]}, DOCS, chunks=CHUNKS, ambiguous="first")
     assert fate(drift(gold, DOCS)) == [("kept", "faq", 9, 17)]
 
 
 def test_the_documents_before_tell_places_separate_calls() -> None:
     chunks = [{"id": "f1", "text": "Because.", "source": "faq", "start": 46, "end": 54}]
-    gold = anchor({"q": ["f1"]}, DOCS, chunks)
+    gold = anchor({"q": ["f1"]}, DOCS, chunks=chunks)
     new = DOCS | {"faq": "News! " + DOCS["faq"]}
     assert fate(drift(gold, new)) == [("ambiguous", None, None, None)]
     told = drift(gold, new, before=DOCS)

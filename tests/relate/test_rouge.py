@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import OptionError
-from karat.relate.match import lcs
-from karat.relate.match.lcs import rouge_l_recall, union_lcs_recall
-from karat.texts.words import tokens
+from karat.relate.match import rouge
+from karat.relate.match.rouge import rouge_l_recall, union_lcs_recall
+from karat.texts.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +78,10 @@ def common(x: Sequence[str], y: Sequence[str]) -> int:
     return row[-1]
 
 
-remembered = lru_cache(tokens)
+@lru_cache
+def remembered(text: str, policy: str) -> list[str]:
+    found: list[str] = words(pl.Series([text], dtype=pl.String), policy).item().to_list()
+    return found
 
 
 def by_table(unit: str, item: str, policy: str = "plain") -> float:
@@ -185,17 +189,17 @@ def test_long_items_are_pruned_by_their_words(monkeypatch: pytest.MonkeyPatch) -
     pairs = every_pair(units, items)
     exact = rouge_l_recall(units, items, pairs)
     compared: list[int] = []
-    monkeypatch.setattr(lcs, "_common", _noting(compared))
+    monkeypatch.setattr(rouge, "_common", _noting(compared))
     assert_same_from(0.7, rouge_l_recall(units, items, pairs, least=0.7), exact)
     assert sum(compared) < len(exact) / 2  # the others were never compared
     compared.clear()
-    monkeypatch.setattr(lcs, "BITS", 2)  # a bound that rules nothing out
+    monkeypatch.setattr(rouge, "BITS", 2)  # a bound that rules nothing out
     assert_same_from(0.7, rouge_l_recall(units, items, pairs, least=0.7), exact)
     assert sum(compared) == len(exact)
 
 
 def _noting(compared: list[int]) -> Callable[..., Ints]:
-    original = lcs._common
+    original = rouge._common
 
     def common_and_note(*arguments: object) -> Ints:
         found: Ints = original(*arguments)  # type: ignore[arg-type]
@@ -212,10 +216,10 @@ def test_neither_batches_nor_alphabet_nor_threads_change_a_score(
 ) -> None:
     texts = Texts(random.Random(5))
     expected = rouge_l_recall(texts.units, texts.items, texts.pairs)
-    monkeypatch.setattr(lcs, name, value)
+    monkeypatch.setattr(rouge, name, value)
     scores = rouge_l_recall(texts.units, texts.items, texts.pairs, workers=workers)
     assert scores.tolist() == expected.tolist()
-    assert len(list(lcs._batches(texts.units, texts.items, texts.pairs))) > (name == "BATCH")
+    assert len(list(rouge._batches(texts.units, texts.items, texts.pairs))) > (name == "BATCH")
 
 
 @pytest.mark.parametrize("score", [rouge_l_recall, union_lcs_recall])
@@ -299,9 +303,9 @@ def test_rouge_dies_of_recursion_where_karat_goes_on() -> None:
 def test_long_tables_are_made_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(8)
     x, y = (rng.choices("abcdefghijkl", k=500) for _ in range(2))
-    whole = list(lcs._taken(x, y))
-    monkeypatch.setattr(lcs, "ROWS", 1)
-    assert list(lcs._taken(x, y)) == whole
+    whole = list(rouge._taken(x, y))
+    monkeypatch.setattr(rouge, "ROWS", 1)
+    assert list(rouge._taken(x, y)) == whole
     assert len(whole) == common(x, y)
 
 

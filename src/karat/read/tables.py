@@ -1,28 +1,89 @@
-"""Files of tables: CSV, TSV and Parquet, with a row a document or a row a query."""
+"""Tables: data frames, CSV, TSV and Parquet, with one row per document or one row per query."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from karat.core.data import Gold, RunStream
+from karat.core.data import Gold, Run, RunStream
 from karat.errors import InputError
-from karat.read import by_query
-from karat.read import table as tables
 from karat.read.beir import with_questions
-from karat.read.columns import carried, is_by_document, named_by, note_columns
+from karat.read.by_document import (
+    carried,
+    gold_of,
+    is_by_document,
+    named_by,
+    note_columns,
+    run_rows,
+)
+from karat.read.by_query import is_by_query, read_frame
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
 from karat.read.source import HEAD
-from karat.read.table import run_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from karat.read.reading import Reading
     from karat.read.source import Source
+
+ROWS = 1 << 20  # rows of a table handled at once
+
+
+def frame(data: object) -> pl.DataFrame | None:
+    """Return any table as a polars frame: polars, pandas, Arrow, whatever exports Arrow."""
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
+        return _from_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pl.DataFrame(data)
+    return None
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
+    """Return a frame of pandas; equal names of columns are told apart as polars does."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in map(str, data.columns):
+        names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
+        seen[name] += 1
+    values = [_values(data.iloc[:, at]) for at in range(len(names))]
+    return pl.DataFrame(dict(zip(names, values, strict=True)), strict=False)
+
+
+def _values(column: Any) -> Any:  # noqa: ANN401
+    """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
+    if column.dtype.kind == "f":
+        return column.to_numpy(dtype="float64", na_value=float("nan"))
+    return column.astype(object).where(column.notna(), None).tolist()
+
+
+def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> RunStream:
+    """Return the run of a frame of either kind."""
+    if is_by_query(frame.columns, "run"):
+        return read_frame(frame, "run", where, reading).run(name)
+    rows, order = run_rows(frame, where, reading)
+    note_columns(frame.columns, "run", reading)
+    return replace(
+        Run(name, rows, order).stream(),
+        carries=carried(frame.columns),
+        named_by=named_by(frame.columns, reading),
+    )
+
+
+def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
+    """Return the gold of a frame of either kind."""
+    if is_by_query(frame.columns, "gold"):
+        return read_frame(frame, "gold", where, reading, cells=cells).gold()
+    return gold_of(frame, where, reading, cells=cells)
 
 
 class Table(Format):
@@ -46,9 +107,9 @@ class Table(Format):
             head = self._collect(self.scan(path).head(100), source)
         if not head.height:
             raise InputError("the table has no row", where=where)
-        if by_query.is_by_query(head.columns, "run"):
+        if is_by_query(head.columns, "run"):
             table = self.whole(source)
-            return by_query.run(table, name, where, source.reading, cells=self.cells)
+            return read_frame(table, "run", where, source.reading, cells=self.cells).run(name)
         order = run_rows(head.head(0), where)[1]
         names = named_by(head.columns, source.reading)
 
@@ -58,7 +119,7 @@ class Table(Format):
             with source.plain_file() as path:
                 try:
                     for batch in self.scan(path).collect_batches(
-                        chunk_size=tables.ROWS, maintain_order=True
+                        chunk_size=ROWS, maintain_order=True
                     ):
                         yield run_rows(batch, where, source.reading, cells=self.cells)[0]
                 except pl.exceptions.PolarsError as error:
@@ -70,13 +131,14 @@ class Table(Format):
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
         table = self.whole(source)
-        found = by_query.frame_gold(table, source.where, source.reading, cells=self.cells)
+        found = frame_gold(table, source.where, source.reading, cells=self.cells)
         return with_questions(found, source.path)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read rows that hold both run and gold."""
         table = self.whole(source)
-        return by_query.samples(table, name, source.where, source.reading, cells=self.cells)
+        found = read_frame(table, "samples", source.where, source.reading, cells=self.cells)
+        return found.samples(name)
 
     def whole(self, source: Source) -> pl.DataFrame:
         """Read the table whole."""
@@ -172,3 +234,11 @@ class Parquet(Table):
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the file."""
         return pl.scan_parquet(path)
+
+
+def read_table(source: Source) -> pl.DataFrame:
+    """Read a file of a table whole: Parquet, TSV or CSV, as its first bytes tell."""
+    head = source.head()
+    if head.startswith(b"PAR1"):
+        return Parquet().whole(source)
+    return (Tsv() if b"\t" in head.partition(b"\n")[0] else Csv()).whole(source)

@@ -1,17 +1,23 @@
-"""What the shape of a record is: which fields mean what, and how a record becomes karat's own."""
+"""The shapes of records that karat reads, its own and other tools', and how they are told apart.
+
+A plugin adds a shape with `register_shape` in a module that an entry point of the group
+`karat.formats` names.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from karat.errors import InputError
-from karat.read.literal import listed
+from karat.errors import InputError, nearest
+from karat.read.values import listed
 
 MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
 ROLES = {"run": ("retrieved",), "gold": ("gold",), "samples": ("retrieved", "gold")}
+GIVE_GOLD = "--gold FILE (in Python gold=)"
+MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +185,162 @@ def register_shape(shape: Shape) -> Shape:
     """Make a shape known; a later one of the same name replaces the earlier."""
     SHAPES[shape.name] = shape
     return shape
+
+
+def or_groups(gold: Any) -> list[Any]:  # noqa: ANN401
+    """Return AutoRAG's ground truth as groups, as its `cast_qa_dataset` does.
+
+    A text is one group of one, a flat list is one group, a list of lists are the groups. AutoRAG
+    stops at an empty list; here it means that there is no gold.
+
+    >>> or_groups("a"), or_groups(["a", "b"]), or_groups([["a", "b"], ["c"]]), or_groups([])
+    ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
+    """
+    if isinstance(gold, str):
+        return [[gold]]
+    if isinstance(gold, Iterable) and not isinstance(gold, Mapping | bytes):
+        groups = list(gold)
+        if not groups or all(_is_list(group) for group in groups):
+            return groups
+        if all(isinstance(doc, str) for doc in groups):
+            return [groups]
+    raise InputError(
+        f"{str(gold)[:60]!r} is not a ground truth",
+        fix='write groups of ids, such as [["a", "b"], ["c"]]: one of each group is needed',
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+NATIVE = register_shape(
+    Shape(
+        "karat",
+        query=("query",),
+        question=("question",),
+        retrieved=("retrieved",),
+        gold=("gold",),
+        reference=("reference",),
+    )
+)
+RAGAS = register_shape(
+    Shape(
+        "ragas",
+        query=("query_id", "qid", "query", "id"),
+        question=("user_input", "question"),
+        retrieved=("retrieved_context_ids", "retrieved_contexts", "contexts"),
+        gold=("reference_context_ids", "reference_contexts"),
+        reference=("reference", "ground_truth", "ground_truths"),
+        texts=frozenset({"retrieved_contexts", "contexts", "reference_contexts"}),
+        others=("response", "answer"),
+    )
+)
+DEEPEVAL = register_shape(
+    Shape(
+        "deepeval",
+        query=("query_id", "qid", "query", "id"),
+        question=("input",),
+        retrieved=("retrieval_context",),
+        gold=("context",),
+        reference=("expected_output",),
+        texts=frozenset({"retrieval_context", "context"}),
+        others=("actual_output",),
+        needs=frozenset({"input"}),
+    )
+)
+CONTINUOUS_EVAL = register_shape(
+    Shape(
+        "continuous-eval",
+        query=("uid", "query", "id"),
+        question=("question",),
+        retrieved=("retrieved_context",),
+        gold=("ground_truth_context",),
+        reference=("ground_truth_answers",),
+        texts=frozenset({"retrieved_context", "ground_truth_context"}),
+    )
+)
+AUTORAG = register_shape(
+    Shape(
+        "autorag",
+        query=("qid",),
+        question=("query",),
+        retrieved=("retrieved_ids", "retrieved_contents"),
+        gold=("retrieval_gt",),
+        reference=("generation_gt",),
+        scores=("retrieve_scores",),
+        texts=frozenset({"retrieved_contents"}),
+        items=or_groups,
+    )
+)
+LIVERAG = register_shape(
+    Shape(
+        "liverag",
+        query=("qid",),
+        question=("question",),
+        retrieved=("doc_ids",),
+        gold=("document_ids",),
+        reference=("answer",),
+        others=("context", "total_time_ms"),
+        last_wins=True,
+    )
+)
+
+
+def shape_of(names: Iterable[str], role: str) -> Shape | None:
+    """Return the shape that a record with these fields has, the one with most of them.
+
+    >>> shape_of(["qid", "query", "retrieval_gt"], "gold").name
+    'autorag'
+    >>> shape_of(["query", "vector"], "gold") is None
+    True
+    """
+    given = list(names)
+    fitting = [shape for shape in SHAPES.values() if shape.fits(given, role)]
+    return max(fitting, key=lambda shape: len(shape.present(given)), default=None)
+
+
+def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
+    """Return the error for a record that has no known shape, with those that come closest."""
+    given = [str(name) for name in names]
+    missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
+    guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
+    return InputError(
+        f"the record has no field {' and no field '.join(map(repr, missing))}"
+        f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
+        f"found only {', '.join(given[:20]) or 'nothing'}",
+        where=where,
+        fix="; ".join([*guesses, *_advice(given, missing, role)]),
+    )
+
+
+def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
+    if role == "samples" and "gold" in missing:
+        yield f"give what should be found: {GIVE_GOLD}"
+    yield _closest(given, role)
+    if missing == ["gold"] and _holds(given, "question"):
+        yield "or let a judge say what is relevant: -m context_precision"
+
+
+def _holds(given: list[str], side: str) -> bool:
+    return any(set(given).intersection(getattr(shape, side)) for shape in SHAPES.values())
+
+
+def _closest(given: list[str], role: str) -> str:
+    """List the shapes that share most fields with a record, and what they would need."""
+    ranked = sorted(SHAPES.values(), key=lambda shape: -len(shape.present(given)))
+    lines = [
+        f"{shape.name} ({len(shape.present(given))} of its {len(shape.known())} fields"
+        f"; it needs {' and '.join(_wanted(shape, given, role))})"
+        for shape in ranked[:3]
+        if shape.present(given)
+    ]
+    if not lines:
+        return f"known shapes: {', '.join(SHAPES)}; see docs/inputs.md"
+    return "closest shapes: " + ", ".join(lines)
+
+
+def _wanted(shape: Shape, given: list[str], role: str) -> list[str]:
+    sides = [getattr(shape, side) for side in ROLES[role]]
+    wanted = [" or ".join(side) for side in sides if not set(given).intersection(side)]
+    return wanted + sorted(shape.needs.difference(given)) or ["another field"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -16,7 +16,7 @@ from karat.texts.words import TEXTS, words
 if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.findings import Finding
-    from karat.relate.match.matcher import Edges, MatchContext
+    from karat.relate.match.matcher import Edges, MatchContext, Units
 
 
 @register_matcher
@@ -59,9 +59,9 @@ class BoundWords(BoundByRule):
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch, numbered where they repeat."""
         pieces = words(aligned.rows["text"], self._policy)
-        found = parts(aligned, pieces, "raw")
+        found = parts(aligned, pieces)
         key = _numbered(pl.DataFrame({"query": found.query, "word": found.text}))
-        return Units(found.query, found.rank, found.text, key, None, found.row, found.sizes)
+        return replace(found, key=key, repeat=None)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the words that the gold has, too."""

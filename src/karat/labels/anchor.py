@@ -1,7 +1,7 @@
 """Labels that outlive their chunks: gold as characters of documents instead of ids of chunks.
 
-`anchor` finds the text of each gold chunk in the documents; `karat.labels.drifts` finds it again
-when they have changed. What stands in several places or in none is listed, never guessed.
+`anchor` finds the text of each gold chunk in the documents; `drift` finds it again when they have
+changed. What stands in several places or in none is listed, never guessed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from karat.core.data import Gold
+    from karat.read import GoldLike
 
 FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 PLACE = ("doc", "start", "end")
 ENTRY = (*PLACE, "quote", "grade")
 AMBIGUOUS = ("leave", "first", "all")
-LEAST = 0.85
+MIN_SCORE = 0.85
 MESSAGES = {  # what findings say of a label, by its status and its cut
     "lost": ("label whose text was not found: it has no place", "label the query anew"),
     "ambiguous": (
         "label whose text stands in several places",
         "give offsets, or take the first place or all of them (--ambiguous, ambiguous=)",
     ),
-    "fuzzy": ("label whose text was found only nearly", "look at its quote and score"),
+    "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
     "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
     "partly": ("label of which a part is in no chunk", "check the chunker"),
@@ -53,8 +54,8 @@ LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the que
 class Anchored:
     """Labels and where they stand.
 
-    `labels` has a row a label: query, group (labels of one group are interchangeable), grade, id
-    (what the gold called it), doc, start and end (in characters, the end not part of it), quote
+    `labels` has one row per label: query, group (labels of one group are interchangeable), grade,
+    id (what the gold called it), doc, start and end (in characters, the end not part of it), quote
     (what stands there), score, status and note. Without a place doc, start and end are null.
     After `drift` there is also the place before (old_doc, old_start, old_end) and, where chunks
     were given, which of them hold the label (chunks, covered, cut; see `karat.spans.place.cover`).
@@ -96,13 +97,14 @@ class Anchored:
 
 
 def anchor(
-    gold: object,
+    gold: GoldLike,
     corpus: object,
-    chunks: object = None,
     *,
-    least: float = LEAST,
+    chunks: object = None,
+    min_score: float = MIN_SCORE,
     ambiguous: str = "leave",
     gold_format: str | None = None,
+    skip_bad: bool = False,
 ) -> Anchored:
     """Turn gold that names chunks into gold that names characters of documents.
 
@@ -111,22 +113,22 @@ def anchor(
     chunks; otherwise, without them, an id is that of a document and stands for all of it.
 
     Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the
-    source, then in all documents: exact, normalised, or fuzzy with a score of `least` or more
+    source, then in all documents: exact, normalised, or fuzzy with a score of `min_score` or more
     (`karat.spans.locate`). A label that stands in several places is left without one (`leave`),
     gets the first (`first`), or all of them as alternatives (`all`).
 
     >>> documents = {"guide": "Charge it first. Then press the red button."}
     >>> chunks = {"guide-2": "Then press the red button."}
-    >>> anchored = anchor({"q1": ["guide-2"]}, documents, chunks)
+    >>> anchored = anchor({"q1": ["guide-2"]}, documents, chunks=chunks)
     >>> anchored.labels.select("doc", "start", "end", "status").rows()
     [('guide', 17, 43, 'exact')]
     """
-    choose("way with ambiguous labels", ambiguous, AMBIGUOUS)
-    given = load_gold(gold, format=gold_format, texts=True)
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
+    given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
     documents = load_corpus(corpus)
     labels = labels_of(given)
     wanted = _wanted(labels, documents, None if chunks is None else load_corpus(chunks))
-    labels = settle(labels, wanted, place(wanted, documents, least=least), ambiguous)
+    labels = settle(labels, wanted, place(wanted, documents, least=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
     if elsewhere.height:
@@ -138,7 +140,7 @@ def anchor(
 
 
 def labels_of(gold: Gold) -> pl.DataFrame:
-    """Return a row a label: number, query, group, grade, id, and where the gold says it stands."""
+    """Return one row per label: number, query, group, grade, id, and its place in the gold."""
     facts = gold.member_facts
     if facts is None:
         facts = pl.DataFrame(schema=FACTS).clear(len(gold.member_doc))

@@ -1,4 +1,4 @@
-"""What became of labels when the documents, or the chunks, changed."""
+"""Labels after a change: found again in documents, or chunks, that are not what they were."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ import polars as pl
 
 from karat.errors import InputError, choose
 from karat.findings import EXAMPLES, Finding
-from karat.labels.anchors import AMBIGUOUS, LEAST, PLACE, Anchored, findings_of, labels_of, settle
-from karat.read import load_gold
+from karat.labels.anchor import (
+    AMBIGUOUS,
+    MIN_SCORE,
+    PLACE,
+    Anchored,
+    findings_of,
+    labels_of,
+    settle,
+)
+from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import cover, place
 
 CONTEXT = 1 << 14  # characters on either side of a label that tell its places apart
 BLANK = re.compile(r"\s*")
-CLEARLY = 16  # so many more of them must agree at one place than at all others
+CLEARLY = 16  # this many more of them must agree at one place than at all others
 
 
 def drift(
-    gold: object,
+    gold: GoldLike | Anchored,
     corpus: object,
     *,
     chunks: object = None,
     before: object = None,
-    least: float = LEAST,
+    min_score: float = MIN_SCORE,
     ambiguous: str = "leave",
     gold_format: str | None = None,
+    skip_bad: bool = False,
 ) -> Anchored:
     """Find the labels of an anchored gold again in documents that have changed.
 
@@ -35,25 +44,25 @@ def drift(
     `before`, the text around a label tells the places apart where it stands now. Given `chunks`,
     the labels say which of them hold them, and how they were cut.
 
-    >>> from karat.labels.anchors import anchor
+    >>> from karat.labels.anchor import anchor
     >>> old = anchor({"q1": [{"quote": "red button"}]}, {"d": "Press the red button."})
     >>> new = drift(old, {"d": "Now press the big red button."})
     >>> new.labels.select("status", "old_start", "start").rows()
     [('moved', 10, 18)]
     """
-    choose("way with ambiguous labels", ambiguous, AMBIGUOUS)
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
     source = list(gold.records()) if isinstance(gold, Anchored) else gold
-    given = load_gold(source, format=gold_format, texts=True)
+    given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)
     labels = labels_of(given)
     _check_quotes(labels)
     documents = load_corpus(corpus)
-    found = place(labels, documents, least=least)
+    found = place(labels, documents, least=min_score)
     if before is not None:
-        found = _tell_separate_calls(found, labels, documents, load_corpus(before))
+        found = _tell_apart(found, labels, documents, load_corpus(before))
     now = _compare(labels, settle(labels, labels, found, ambiguous))
     findings = findings_of(now, "status", ("lost", "ambiguous", "edited"))
     if chunks is not None:
-        held, lost = _place_chunks(load_corpus(chunks), documents, least)
+        held, lost = _place_chunks(load_corpus(chunks), documents, min_score)
         now = now.hstack(cover(_trimmed(now), held))
         findings += [*lost, *findings_of(now, "cut", ("none", "partly", "split"))]
     return Anchored(now, given.queries, (*given.findings, *findings))
@@ -90,7 +99,7 @@ def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(status=status).drop("old_text")
 
 
-def _tell_separate_calls(
+def _tell_apart(
     found: pl.DataFrame, labels: pl.DataFrame, now: pl.DataFrame, before: pl.DataFrame
 ) -> pl.DataFrame:
     """Choose among the places of an ambiguous label the one with the same text around it."""
@@ -154,12 +163,12 @@ def _trimmed(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place_chunks(
-    chunks: pl.DataFrame, documents: pl.DataFrame, least: float
+    chunks: pl.DataFrame, documents: pl.DataFrame, min_score: float
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Find out where the chunks stand; one whose text stands in several places holds them all."""
     absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
     known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
-    found = place(known.select("text", "start", "end", doc="source"), documents, least=least)
+    found = place(known.select("text", "start", "end", doc="source"), documents, least=min_score)
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
     lost = found.filter(pl.col("status") == "lost")["chunk"]
     findings = []

@@ -1,0 +1,27 @@
+"""How results, comparisons and explanations show themselves in notebooks, papers and terminals.
+
+What draws them is the room `report`, which stands behind them on the path of the data. They reach
+it only through the renderer that `karat/__init__.py` registers here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+Format: TypeAlias = Literal["html", "markdown", "latex", "text"]
+Renderer: TypeAlias = Callable[[object, Format], str]
+
+_registered: list[Renderer] = []
+
+
+def register_renderer(renderer: Renderer) -> None:
+    """Name the function that renders whatever `render` is given, in the place of any before."""
+    _registered[:] = [renderer]
+
+
+def render(shown: object, how: Format) -> str:
+    """Return a result, a comparison or an explanation in a format."""
+    if not _registered:
+        raise RuntimeError("no renderer is registered: import karat first")
+    return _registered[0](shown, how)

@@ -1,0 +1,167 @@
+"""What stood at each rank of a list: from the inputs, or as a result keeps it with its verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import KaratError
+from karat.explanation.ranking import Unit, reads_texts
+from karat.relate.pipeline import TEXT
+from karat.texts.sentences import split
+from karat.texts.words import tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karat.align.align import Aligned
+    from karat.explanation.ranking import RelationView
+    from karat.relate.match.matcher import BoundByRule, Units
+    from karat.results.result import Result
+
+BEST_SCORES = 3  # of a unit that are shown
+NOT_KEPT = "(not kept)"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedVerdict:
+    """One verdict of a judge."""
+
+    aspect: str
+    item: str  # the question, a claim, an entity, a statement or the list
+    rank: int | None  # of the chunk
+    value: int | None
+    reason: str
+    quote: str
+    unproven: bool
+
+
+class KeptRun:
+    """What a result keeps of one of its runs: the lists, and what a judge said about them."""
+
+    def __init__(self, result: Result, run: str, queries: Iterable[str] | None = None) -> None:
+        wanted = None if queries is None else list(queries)
+        verdicts = result.kept.verdicts
+        self._settings = result.provenance.settings
+        self._lists = _by_query(result.kept.listed.get(run), wanted)
+        self._verdicts = _by_query(
+            None if verdicts is None else verdicts.filter(pl.col("run") == run).drop("run"), wanted
+        )
+
+    def chunks(self, query: str) -> list[dict[str, Any]]:
+        """Return the list of a query as far as it is kept: rank, doc, perhaps score and text."""
+        listed = self._lists.get(query)
+        return [] if listed is None else listed.to_dicts()
+
+    def verdicts(self, query: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the verdicts about a query by chunk, see `chunk_keys`."""
+        table = self._verdicts.get(query)
+        rows = [] if table is None else table.to_dicts()
+        found: dict[str, list[dict[str, Any]]] = {}
+        for key, row in zip(chunk_keys(row["chunk"] for row in rows), rows, strict=True):
+            found.setdefault(key, []).append(row)
+        return found
+
+    def explained_verdicts(self, query: str) -> tuple[ExplainedVerdict, ...]:
+        """Return the verdicts about a query, in the order of aspects and items."""
+        table, chunks = self._verdicts.get(query), self.chunks(query)
+        if table is None:
+            return ()
+        keys = chunk_keys(row.get("text") for row in chunks)
+        ranks: dict[str, int] = {}
+        for key, row in zip(keys, chunks, strict=True):
+            ranks.setdefault(key, row["rank"])
+        return tuple(
+            ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
+                rank=ranks.get(key) if row["chunk"] else None, **{name: row[name] for name in _SAID}
+            )
+            for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
+        )
+
+    def units(self, view: RelationView, query: str) -> list[Unit]:
+        """Return the units of a query as a relation has them: chunks, or parts of chunks."""
+        at = view.marks.number.get(query)
+        if at is None:
+            return []
+        chunks, ends = self.chunks(query), view.marks.ends(at)
+        if ends is None:
+            depth = int(view.marks.relation.depth[at])
+            texts = reads_texts(view.relation)
+            units = [Unit(row["doc"], row.get("text") if texts else None) for row in chunks[:depth]]
+            return units + [Unit(NOT_KEPT)] * (depth - len(units))
+        units = []
+        for rank, (low, high) in enumerate(pairwise([0, *ends]), start=1):
+            row = chunks[rank - 1] if rank <= len(chunks) else {"doc": NOT_KEPT}
+            parts = self.parts(view.relation, query, row.get("text"))[: high - low]
+            missing = [None] * (high - low - len(parts))
+            units += (Unit(row["doc"], part, rank) for part in (*parts, *missing))
+        return units
+
+    def parts(self, relation: str, query: str, text: str | None) -> list[str]:
+        """Return the units of a chunk, if known: what a judge listed of it, or its sentences."""
+        if not text:
+            return []
+        (key,) = chunk_keys([text])
+        aspect = relation.partition("(")[0]
+        said = [row["item"] for row in self.verdicts(query).get(key, []) if row["aspect"] == aspect]
+        splitter = self._settings.get(relation, {}).get("splitter")
+        if said or splitter is None:
+            return said
+        try:
+            return split([text], splitter)[0]
+        except KaratError:  # the splitter is not installed here
+            return []
+
+
+_SAID = ("aspect", "item", "value", "reason", "quote", "unproven")
+
+
+def chunk_keys(texts: Iterable[str | None]) -> list[str]:
+    """Return what makes chunks the same to a judge, as far as lists remember their texts."""
+    known = pl.Series([(text or "")[:TEXT] for text in texts], dtype=pl.String)
+    return tidy(known, "plain").to_list()
+
+
+def _by_query(table: pl.DataFrame | None, queries: list[str] | None) -> dict[str, pl.DataFrame]:
+    if table is None:
+        return {}
+    if queries is not None:
+        table = table.filter(pl.col("query").is_in(queries))
+    parts = table.partition_by("query", as_dict=True, maintain_order=True)
+    return {str(query): part for (query,), part in parts.items()}
+
+
+def bound_units(aligned: Aligned, bound: BoundByRule) -> dict[str, list[Unit]]:
+    """Return the units that a rule compares with the gold, by query, with their best scores."""
+    units = bound.units(aligned)
+    scores = _scores(bound, units)
+    names = aligned.rows["raw" if "raw" in aligned.rows.columns else "doc"].gather(units.row)
+    chunk = aligned.rank[units.row].tolist() if units.sizes is not None else [None] * len(names)
+    first = bound.gold.item_offset.tolist()
+    queries = bound.gold.queries["query"]
+    found: dict[str, list[Unit]] = {}
+    rows = zip(units.query.tolist(), names, units.text, chunk, strict=True)
+    for at, (query, doc, text, part) in enumerate(rows):
+        best = tuple((item - first[query] + 1, score) for item, score in scores.get(at, ()))
+        unit = Unit(doc, text if bound.blank_is_unit else None, part, best)
+        found.setdefault(queries[query], []).append(unit)
+    return found
+
+
+def _scores(bound: BoundByRule, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
+    """Return the items that each unit meets best, with the scores."""
+    found = bound.scores(units)
+    if found is None:
+        return {}
+    best: dict[int, dict[int, float]] = {}
+    pairs = zip(found.unit.tolist(), found.item.tolist(), found.score.tolist(), strict=True)
+    for unit, item, score in pairs:
+        mine = best.setdefault(unit, {})
+        mine[item] = max(score, mine.get(item, 0.0))
+    return {
+        unit: tuple(sorted(mine.items(), key=lambda entry: -entry[1])[:BEST_SCORES])
+        for unit, mine in best.items()
+    }

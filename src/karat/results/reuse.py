@@ -1,0 +1,91 @@
+"""A saved result in the place of a run: what was read once need not be read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat.errors import NO_COLUMN, InputError, OptionError, choose
+from karat.results.result import Result
+from karat.results.saving import load
+from karat.storage.folders import MANIFEST, is_folder
+
+if TYPE_CHECKING:
+    from karat.measures import Measure
+
+
+def as_result(data: object) -> Result | None:
+    """Return a result, or the one that a folder holds; None for everything else."""
+    if isinstance(data, str | os.PathLike) and is_folder(data):
+        return load(data)
+    return data if isinstance(data, Result) else None
+
+
+def load_only(paths: Sequence[str]) -> Result | None:
+    """Return the result of the only path; None if none of them is the folder of a result."""
+    if not any(is_folder(path) and (Path(path) / MANIFEST).is_file() for path in paths):
+        return None
+    if len(paths) > 1:
+        raise OptionError(
+            "one saved result at a time can stand in the place of runs",
+            fix="name one folder, or put several side by side: karat compare, karat report",
+        )
+    return load(paths[0])
+
+
+def require_result(data: object) -> Result:
+    """Return a result, or the one that a folder holds."""
+    result = as_result(data)
+    if result is None:
+        raise InputError(
+            f"this is no result, but {type(data).__name__}",
+            where=os.fspath(data) if isinstance(data, str | os.PathLike) else "",
+            fix="give what karat.evaluate returns, or the folder that Result.save wrote",
+        )
+    return result
+
+
+def refuse_inputs(names: Iterable[str]) -> None:
+    """Raise if there is any of these options: they say how inputs are read, and none are read."""
+    for name in names:
+        raise OptionError(
+            f"{name} has no effect: it says how inputs are read, and a saved result was "
+            "evaluated before",
+            fix="leave it out, or name the run file instead of the result",
+        )
+
+
+def same_dialect(result: Result, name: str, where: str = "") -> None:
+    """Raise unless a result was measured in this dialect."""
+    if result.dialect != name:
+        raise OptionError(
+            f"the result was measured in the dialect {result.dialect}, not in {name}",
+            where=where,
+            fix="leave the dialect out, or evaluate the run again in the other one",
+        )
+
+
+def rescore(
+    result: Result,
+    measures: Iterable[str | Measure] | str | None = None,
+    *,
+    rel: float | None = None,
+    level: float | None = None,
+    cluster: str | None = None,
+    bounds: bool = False,
+) -> Result:
+    """Score a result again with other measures or options; those left out stay as they were.
+
+    The level 0 stands for no intervals.
+    """
+    if measures is not None or rel is not None:
+        names = [str(each) for each in result.measures] if measures is None else measures
+        result = result.score(names, rel=rel)
+    if cluster is not None:
+        known = [name for name in result.queries.columns if name != "query"]
+        result = result.with_options(cluster=choose("column", cluster, known, none=NO_COLUMN))
+    if level is not None:
+        result = result.with_options(level=level or None)
+    return result.with_options(bounds=True) if bounds else result
