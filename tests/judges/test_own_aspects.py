@@ -20,7 +20,6 @@ from tests.judges.judging import check_totals, judge_of
 from tests.judges.model import read_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Karat, Save
@@ -58,12 +57,9 @@ MEASURED = {
 
 
 @pytest.fixture(autouse=True)
-def aspects() -> Iterator[None]:
+def _aspects() -> None:
     for name, given in SHAPES.items():
         karat.register_aspect(name, **given)  # type: ignore[arg-type]
-    yield
-    for name in SHAPES:
-        ASPECTS.pop(name, None)
 
 
 def year(text: str) -> int:
