@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from karat.judges.aspects import ASPECTS
 from karat.measures import known_measures
 from karat.measures.measure import REGISTRY
 
@@ -18,9 +19,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _same_measures_for_every_test() -> Iterator[None]:
-    """Forget the measures that a test or an example registers."""
-    before = dict(REGISTRY)
+def _same_measures_and_aspects_for_every_test() -> Iterator[None]:
+    """Forget the measures and aspects that a test or an example registers."""
+    before = [(registry, set(registry)) for registry in (REGISTRY, ASPECTS)]
     yield
-    for name in REGISTRY.keys() - before.keys():
-        del REGISTRY[name]
+    for registry, names in before:
+        for name in set(registry) - names:
+            del registry[name]
