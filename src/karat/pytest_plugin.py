@@ -89,7 +89,8 @@ def _message(result: Result, gate: Gate, undecided: str, count: int) -> str:
 def _worst(result: Result, verdict: Verdict, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
     from karat.gates.requirements import COUNTS  # noqa: PLC0415
-    from karat.report.layout import number, printable  # noqa: PLC0415
+    from karat.report.escape import printable  # noqa: PLC0415
+    from karat.report.tables import number  # noqa: PLC0415
 
     if verdict.measure in COUNTS:
         return []

@@ -23,7 +23,7 @@ from karat.judges.replay import ReplayJudge, record
 from karat.judges.verdicts import ASPECTS, Aspect, Sample
 from karat.relate.judged.assess import depth_read, judge_run
 from karat.relate.match import find_matcher
-from karat.report.cases.case import Cases
+from karat.report.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.model import well
 from tests.measures.test_registry import ALL
@@ -338,7 +338,7 @@ def test_lists_that_are_shorter_lack_nothing() -> None:
 def test_a_report_says_nothing_about_what_was_not_judged(aspect: Aspect) -> None:
     result = karat.evaluate(long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20)
     (system,) = gather([result])
-    told = Cases(system).tell("q0")
+    told = QueryDetails(system).of("q0")
     marks = [chunk["mark"] for chunk in told["list"]]
     assert len(marks) == told["depth"] == 20
     assert "none" not in marks[:5]

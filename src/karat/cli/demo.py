@@ -28,7 +28,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     The task is an illustration written for karat, not evidence about the two retrievers.
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.report.result import render  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
@@ -68,7 +68,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.evaluation.judging import JUDGED  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.report.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:
@@ -92,8 +92,9 @@ def _judged(runs: list[Path], folder: Path) -> None:
 
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
-    from karat.report.html import page, prepare  # noqa: PLC0415
+    from karat.report.page import page  # noqa: PLC0415
     from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.report.prepare import prepare  # noqa: PLC0415
 
     path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
     options.write(page(prepare(lay_side_by_side([result]))), path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.report.layout import printable
+from karat.report.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,8 +82,7 @@ class Telling:
 
     def finish(self, gate: Gate, how: str, output: str | None, tables: Callable[[], str]) -> int:
         """Tell the verdicts everywhere but on standard output; return the exit code."""
-        from karat.report.gate import ADVICE, lines  # noqa: PLC0415
-        from karat.report.junit import junit  # noqa: PLC0415
+        from karat.report.gate import ADVICE, junit, lines  # noqa: PLC0415
 
         if how not in SHOWN or output is not None:
             for line in lines(gate):
@@ -195,7 +194,7 @@ class Requirements:
 
         `lacking` is the exit code for what was not measured, which no gate makes good.
         """
-        from karat.report.text import render  # noqa: PLC0415
+        from karat.report.result import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
             return lacking

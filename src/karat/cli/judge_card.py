@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import asking, options
-from karat.report.card import FORMATS
+from karat.report.agreement import CARD_FORMATS
 
 
 @click.command("judge-card", short_help="Say how far a judge agrees with people.")
@@ -38,7 +38,7 @@ from karat.report.card import FORMATS
     "--save", metavar="FILE", help="Keep the card there; by default where results look for it."
 )
 @click.option("--no-save", is_flag=True, help="Do not keep the card.")
-@click.option("--format", "how", type=click.Choice(FORMATS), default="table")
+@click.option("--format", "how", type=click.Choice(CARD_FORMATS), default="table")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
 def command(
     *,
@@ -65,7 +65,7 @@ def command(
     from karat.judges.cards.labels import load_labels  # noqa: PLC0415
     from karat.judges.cards.shelf import save_card  # noqa: PLC0415
     from karat.judges.find import find_judge  # noqa: PLC0415
-    from karat.report.card import render  # noqa: PLC0415
+    from karat.report.agreement import render_card  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
@@ -82,7 +82,7 @@ def command(
         card = judge_card(asked, given, progress=tell, **choices)
         if recalibrate:
             again = _again(asked, given, aspect=choices["aspect"], rel=choices["rel"])
-    options.write(render(card, how, again), output)
+    options.write(render_card(card, how, again), output)
     if not no_save:
         click.echo(f"note: card kept in {save_card(card, save)}", err=True)
     if given.blank:

@@ -11,7 +11,7 @@ from karat.cli import options
 from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
-    from karat.report.html import Prepared
+    from karat.report.prepare import ReportContent
 
 DEFAULT = "report.html"
 MARK = b'<meta name="generator" content="karat '  # by which reports are known
@@ -48,8 +48,9 @@ def command(
     The file needs nothing else: no network, no other files. It shows the numbers with their
     intervals, what differs, where each system is weak, and every failing query down to the chunk.
     """
-    from karat.report.html import page, prepare  # noqa: PLC0415
+    from karat.report.page import page  # noqa: PLC0415
     from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.report.prepare import prepare  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     for result in results:
@@ -57,28 +58,28 @@ def command(
     with_page = plot is None or output is not None
     target = output or (_default() if with_page else "")
     panel = lay_side_by_side(results, baseline=baseline, only=_slice(only))
-    with options.progress("telling queries") as progress:
-        prepared = prepare(panel, cases=with_page, progress=progress)
+    with options.progress("explaining queries") as progress:
+        content = prepare(panel, cases=with_page, progress=progress)
     if plot is not None:
-        _plot(prepared, plot, chart)
+        _plot(content, plot, chart)
     elif chart is not None:
         raise click.UsageError("--chart says what --plot writes; name a file with --plot")
     if with_page:
-        options.write(page(prepared), target)
+        options.write(page(content), target)
         if target != "-":
             click.echo(f"written: {target}", err=True)
-    for note in prepared.notes if with_page else ():
+    for note in content.notes if with_page else ():
         click.echo(f"note: {note}", err=True)
     lacking = (line for system in panel.systems for line in unmeasured(system.result))
     return options.tell_unmeasured(lacking)
 
 
-def _plot(prepared: Prepared, path: str, name: str | None) -> None:
+def _plot(content: ReportContent, path: str, name: str | None) -> None:
     from karat.report.charts import write_image  # noqa: PLC0415
 
-    figures = prepared.figures
-    chosen = next(iter(figures)) if name is None else choose("chart", name, figures)
-    boxed = write_image(figures[chosen], path)
+    charts = content.charts
+    chosen = next(iter(charts)) if name is None else choose("chart", name, charts)
+    boxed = write_image(charts[chosen], path)
     click.echo(f"written: {path} ({chosen})", err=True)
     if boxed:
         click.echo(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from karat.report.layout import Grid, number, printable
-from karat.report.text import escape, markdown, terminal
+from karat.report import escape
+from karat.report.escape import printable
+from karat.report.tables import Grid, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ SAME = 1e-12  # sums in another order
 
 def render(told: Explanation, how: str, *, color: bool = False) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
-    draw = markdown if how == "markdown" else partial(terminal, color=color)
-    clean = escape if how == "markdown" else printable
-    parts = [clean(heading(told)) + "\n", *map(draw, grids(told))]
+    clean = escape.markdown if how == "markdown" else printable
+    parts = [clean(heading(told)) + "\n"]
+    parts += (render_grids([grid], how, color=color) for grid in grids(told))
     bullet = "- " if how == "markdown" else "  "
     lines = [f"{bullet}{clean(sentence(calculation))}\n" for calculation in told.calculations]
     if told.differences:
@@ -92,7 +92,7 @@ def heading(told: Explanation) -> str:
 
 
 def _steps(told: Explanation, ranking: Ranking) -> Grid:
-    """One row a unit: what it is and covers, and how the sums of the measures grow with it."""
+    """One row per unit: what it is and covers, and how the sums of the measures grow with it."""
     mine = set(ranking.read_by)
     sums = [
         each for each in told.calculations if each.terms and (each.measure, each.dialect) in mine

@@ -1,20 +1,25 @@
-"""Single queries of a system: what was retrieved, what of it counts, and why."""
+"""Single queries of a system: what was retrieved, what of it counts, which part of it, and why.
+
+The page of a report shows them; what they say is what `karat explain` says.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from karat.errors import KaratError
 from karat.explanation.calculation import Calculations
 from karat.explanation.ranking import reads_texts, views
 from karat.explanation.units import KeptRun, chunk_keys
-from karat.report.cases.matched import merged, places, sentences
-from karat.report.cases.shown import excerpt, in_utf16, shown
+from karat.report.escape import multiline
 from karat.report.explanation import PLAIN, sentence
+from karat.texts.sentences import split
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
@@ -28,6 +33,11 @@ LETTERS = 1_500  # of a text that are shown
 SHORT = 400  # letters of an id, a reason or a gold text
 GOLD = 240  # letters of the text of a gold document
 ITEMS = 40  # of a query that are listed
+LONGEST = 20_000  # letters of a text that are searched
+WORDS = 400  # of a passage that is looked for
+ALIKE = 0.7  # share of a sentence's words that stand in the passage as well
+FEWEST = 3  # words of a sentence that can be alike
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +55,11 @@ class _Told:
             return []
         relevant = marks.items(self.at, min(marks.relevant(self.at), ITEMS))
         wanted = set(mark.covers)
-        return [shown(doc) for item in relevant if item.number in wanted for doc in item.docs]
+        return [multiline(doc) for item in relevant if item.number in wanted for doc in item.docs]
 
 
-class Cases:
-    """Tells any query of a system."""
+class QueryDetails:
+    """The details of any query of a system."""
 
     def __init__(
         self,
@@ -67,7 +77,7 @@ class Cases:
         self._views = views(result, system.run, result.measures)
         self._kept = KeptRun(result, system.run)
 
-    def tell(self, query: str, keep: Keep = str) -> dict[str, Any]:
+    def of(self, query: str, keep: Keep = str) -> dict[str, Any]:
         """Return all about one query, ready for JSON; `keep` takes the texts of the chunks."""
         listed = self._kept.chunks(query)
         rows = listed[: self._ranks]
@@ -98,7 +108,7 @@ class Cases:
                 self._chunk(query, row, at, told, verdicts[at], keep) for at, row in enumerate(rows)
             ],
             "gold": golds,
-            "steps": [shown(sentence(each)) for each in self._calculations.of(query)],
+            "steps": [multiline(sentence(each)) for each in self._calculations.of(query)],
         }
 
     def _gold(self, view: RelationView, at: int) -> dict[str, Any]:
@@ -109,7 +119,7 @@ class Cases:
         ends = marks.ends(at)
         several = sum(each.relation == view.relation for each in self._views) > 1
         return {
-            "relation": shown(self._result.relation_name(view.measures[0])),
+            "relation": multiline(self._result.relation_name(view.measures[0])),
             "counts": view.relevant if several or view.relevant not in PLAIN else "",
             "items": [
                 self._item(item, view.relation, ends)
@@ -127,12 +137,12 @@ class Cases:
             rank = bisect_left(ends, rank) + 1  # of the chunk that holds the unit
         told: dict[str, Any] = {
             "number": item.number,
-            "docs": [_short(doc) for doc in item.docs],
+            "docs": [shorten(doc) for doc in item.docs],
             "grade": item.grade,
             "rank": rank,
         }
         if not reads_texts(relation):
-            texts = [_short(self._known[doc], GOLD) for doc in item.docs if doc in self._known]
+            texts = [shorten(self._known[doc], GOLD) for doc in item.docs if doc in self._known]
             told |= {"texts": texts} if texts else {}
         return told
 
@@ -150,10 +160,10 @@ class Cases:
         first = marked[0][1] if marked else None
         chunk: dict[str, Any] = {
             "rank": row["rank"],
-            "doc": _short(str(row["doc"])),
+            "doc": shorten(str(row["doc"])),
             "mark": first.kind if first else "none",
             "covers": {
-                shown(self._result.relation_name(each.view.measures[0])): list(mark.covers)
+                multiline(self._result.relation_name(each.view.measures[0])): list(mark.covers)
                 for each, mark in marked
                 if mark.covers and not each.view.marks.relation.needed
             },
@@ -179,7 +189,7 @@ class Cases:
         quotes: list[str],
         keep: Keep,
     ) -> dict[str, Any]:
-        clean = shown(text)
+        clean = multiline(text)
         spans = self._matched(query, text, marked, quotes)
         part, inside, start = excerpt(clean, spans, self._letters)
         found: dict[str, Any] = {"text": keep(part)}
@@ -193,13 +203,13 @@ class Cases:
         self, query: str, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str]
     ) -> list[tuple[int, int]]:
         """Return the places in the shown text that made it count."""
-        clean = shown(text)
+        clean = multiline(text)
         spans: list[tuple[int, int]] = []
         wanted = [quote for quote in quotes if quote]
         for each, mark in marked:
             if mark.parts:
                 parts = self._kept.parts(each.view.relation, query, text)
-                where = sentences(clean, map(shown, parts))
+                where = sentences(clean, map(multiline, parts))
                 spans += (where[part] for part in mark.parts if part < len(where))
             elif mark.relevant and reads_texts(each.view.relation):
                 wanted += each.gold_texts(mark)
@@ -218,25 +228,27 @@ def _verdict(row: dict[str, Any]) -> dict[str, Any]:
     told = {
         "aspect": row["aspect"],
         "value": row["value"],
-        "reason": _short(row["reason"] or ""),
-        "quote": _short(row["quote"] or ""),
+        "reason": shorten(row["reason"] or ""),
+        "quote": shorten(row["quote"] or ""),
     }
     if row["aspect"] != "relevance":
-        told["item"] = _short(row["item"])
+        told["item"] = shorten(row["item"])
     return told | ({"unproven": True} if row["unproven"] else {})
 
 
-def tell_all(panel: Panel, cases: list[Cases], at: int, keep: Keep = str) -> dict[str, Any]:
+def query_details(
+    panel: Panel, systems: list[QueryDetails], at: int, keep: Keep = str
+) -> dict[str, Any]:
     """Return one query under every system, and what is known about it."""
     about = panel.queries.row(at, named=True)
     query = about["query"]
     return {
         "about": {
-            shown(name): _short(str(value), LETTERS)
+            multiline(name): shorten(str(value), LETTERS)
             for name, value in about.items()
             if name not in ("query", "question") and value is not None
         },
-        "systems": [each.tell(query, keep) for each in cases],
+        "systems": [each.of(query, keep) for each in systems],
     }
 
 
@@ -267,6 +279,123 @@ def _rows_without_texts(told: list[_Told]) -> list[dict[str, Any]]:
     return [{"rank": rank, "doc": "(not kept)"} for rank in range(1, count + 1)]
 
 
-def _short(text: str, most: int = SHORT) -> str:
-    clean = shown(text[: most + 1])
+def shorten(text: str, most: int = SHORT) -> str:
+    """Return at most this many letters of a text, fit to be shown."""
+    clean = multiline(text[: most + 1])
     return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
+    """Return where passages stand in a text; otherwise the sentences with most words in common.
+
+    >>> places("Hello. The pump  is blue. Bye.", ["the pump is blue"])
+    [(7, 24)]
+    >>> places("Hello there. Please replace the old pump soon.", ["Replace the old pump!"])
+    [(20, 40)]
+    """
+    text = text[:LONGEST]
+    found: list[tuple[int, int]] = []
+    for passage in wanted:
+        exact = _exactly(text, passage)
+        found += [exact] if exact else _alike(text, passage)
+    return merged(found)
+
+
+def sentences(text: str, parts: Iterable[str]) -> list[tuple[int, int]]:
+    """Return where consecutive parts of a text stand in it."""
+    found, start = [], 0
+    for part in parts:
+        place = _exactly(text, part, start)
+        if place is None:
+            found.append((start, start))
+            continue
+        found.append(place)
+        start = place[1]
+    return found
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, those that touch as one, empty ones left out.
+
+    >>> merged([(5, 9), (0, 6), (12, 12)])
+    [(0, 9)]
+    """
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(span for span in spans if span[1] > span[0]):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _exactly(text: str, passage: str, start: int = 0) -> tuple[int, int] | None:
+    """Find a passage, whatever its case and however it is wrapped."""
+    words = passage.split()
+    if not words:
+        return None
+    if len(words) > WORDS:  # a pattern that long is slow: the plain way must do
+        at = text.find(passage.strip(), start)
+        return (at, at + len(passage.strip())) if at >= 0 else None
+    pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+    found = pattern.search(text, start) or _without_end(words, text, start)
+    return found.span() if found else None
+
+
+def _without_end(words: list[str], text: str, start: int) -> re.Match[str] | None:
+    """Find it without the mark at its end, which a text in the middle of a sentence lacks."""
+    last = words[-1].rstrip(".!?,;:")
+    if last == words[-1] or len(words) < FEWEST:
+        return None
+    return re.compile(r"\s+".join(map(re.escape, [*words[:-1], last])), re.IGNORECASE).search(
+        text, start
+    )
+
+
+def _alike(text: str, passage: str) -> list[tuple[int, int]]:
+    known = {word.casefold() for word in _WORD.findall(passage)}
+    try:
+        parts = split([text])[0]
+    except KaratError:  # no splitter is installed: lines have to do
+        parts = [line for line in text.splitlines() if line.strip()]
+    found = []
+    for part, place in zip(parts, sentences(text, parts), strict=True):
+        words = [word.casefold() for word in _WORD.findall(part)]
+        shared = sum(word in known for word in words)
+        if len(words) >= FEWEST and shared >= ALIKE * len(words):
+            found.append(place)
+    return found
+
+
+def excerpt(
+    text: str, spans: list[tuple[int, int]], most: int
+) -> tuple[str, list[tuple[int, int]], int]:
+    """Return at most so many letters, about the first span, with the spans in it and its start.
+
+    >>> excerpt("abcdefghij", [(7, 9)], 4)
+    ('ghij', [(1, 3)], 6)
+    >>> excerpt("abc", [], 4)
+    ('abc', [], 0)
+    """
+    if len(text) <= most:
+        return text, spans, 0
+    start = 0
+    if spans and spans[0][1] > most:
+        start = max(0, min(spans[0][0] - most // 4, len(text) - most))
+    inside = [
+        (max(low - start, 0), min(high - start, most))
+        for low, high in spans
+        if high > start and low < start + most
+    ]
+    return text[start : start + most], inside, start
+
+
+def in_utf16(text: str, spans: list[tuple[int, int]]) -> list[list[int]]:
+    """Count places as browsers do: a letter beyond the first 65,536 is two.
+
+    >>> in_utf16("😀ab", [(1, 2)])
+    [[2, 3]]
+    """
+    if text.isascii():
+        return [list(span) for span in spans]
+    return [[len(text[:place].encode("utf-16-le")) // 2 for place in span] for span in spans]

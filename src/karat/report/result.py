@@ -1,11 +1,16 @@
-"""How a result is laid out as tables of text: the same cells for the terminal and Markdown."""
+"""Results as text: JSON, JSON lines, CSV, TSV, Markdown, LaTeX, and tables for the terminal.
+
+Also curves over cutoffs, and the files of a LiveRAG pipeline's evaluator.
+"""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+import json
 from typing import TYPE_CHECKING, Any
 
+from karat.report import escape
+from karat.report.escape import printable
+from karat.report.tables import BARS, Grid, interval, number, render_grids, terminal
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -17,25 +22,84 @@ if TYPE_CHECKING:
     from karat.core.timing import Timing
     from karat.results.result import Result
 
-DIGITS = 4
 BOUNDS = ("lower", "upper")
-BARS = "▁▂▃▄▅▆▇█"
 SPREAD = 10  # bars of a distribution
-# C0, DEL and C1, line separators, and what turns the direction of writing
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+LIVERAG_EVALUATOR = "ContextRecall"
+LIVERAG_ROWS = {
+    "context_recall": "recall",
+    "context_precision": "P",
+    "context_f1": "F",
+    "retrieved_docs_count": "retrieved",
+    "gold_docs_count": "relevant",
+    "correct_docs_count": "relevant_retrieved",
+    "ndcg_10": "nDCG@10",
+}
+LIVERAG_COUNTS = ("retrieved_docs_count", "gold_docs_count", "correct_docs_count")
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text; `best` marks the cells that lead their column."""
+def render(
+    result: Result,
+    how: str,
+    *,
+    per_query: bool = False,
+    by: Iterable[str] = (),
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """Return the result in one of FORMATS, with a line break at the end.
 
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    left: int = 1  # how many columns are text; the rest are numbers
-    best: set[tuple[int, int]] = field(default_factory=set)
-    good: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a success
-    bad: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a failure
+    `width` is that of the terminal; where it allows, a table shows how the queries are spread.
+
+    Formats with one row per line hold one table: the queries if asked for, else the slices if asked
+    for, else the summary.
+    """
+    by = list(by)
+    if how == "json":
+        shown = result.as_dict(per_query=per_query, by=by)
+        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    if how in ("markdown", "table", "latex"):
+        spread = how == "table" and width is not None and _fits(result, width)
+        tables = grids(result, per_query=per_query, by=by, spread=spread)
+        drawn = render_grids(tables, how, color=color)
+        judge = judge_line(result.judge)
+        if judge and how == "markdown":
+            return f"{drawn}\n{escape.markdown(judge)}\n"
+        return drawn + (f"{printable(judge)}\n\n" if judge and how == "table" else "")
+    rows = _rows(result, per_query=per_query, by=by)
+    if how == "jsonl":
+        return "".join(
+            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
+        )
+    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def _fits(result: Result, width: int) -> bool:
+    """Tell whether the summary with a column about the spread fits a terminal."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    lines = terminal(next(grids(result, spread=True))).splitlines()
+    return max(map(cell_len, lines)) <= width
+
+
+def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415
+
+    rows = result.summary
+    if per_query:
+        rows = result.per_query
+    elif by:
+        rows = pl.concat(
+            [result.by(column).insert_column(1, pl.lit(column).alias("column")) for column in by]
+        )
+    return with_relation(rows, result.matched_by)
+
+
+def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataFrame:
+    """Add to rows with a measure the relation that it reads."""
+    import polars as pl  # noqa: PLC0415
+
+    read = pl.col("measure").replace_strict(matched_by, return_dtype=pl.String)
+    return rows.with_columns(relation=read)
 
 
 def grids(
@@ -52,40 +116,6 @@ def grids(
         yield _queries(result)
     for run, found in result.timing.items():
         yield _timing(run, found)
-
-
-def number(value: float | None) -> str:
-    """Write a number as tables show it; None is a dash.
-
-    >>> number(0.5), number(None), number(1200.0)
-    ('0.5000', '–', '1200')
-    """
-    if value is None:
-        return "–"
-    whole = float(value).is_integer() and abs(value) > 1
-    return f"{value:.0f}" if whole else f"{value:.{DIGITS}f}"
-
-
-def interval(low: float | None, high: float | None) -> str:
-    """Write an interval with as many digits as tell its ends apart.
-
-    >>> interval(0.5, 0.75), interval(0.501, 0.502), interval(None, None)
-    ('0.50 … 0.75', '0.5010 … 0.5020', '–')
-    """
-    if low is None or high is None:
-        return "–"
-    if high - low < 0.02 or high > 10:
-        return f"{number(low)} … {number(high)}"
-    return f"{low:.2f} … {high:.2f}"
-
-
-def printable(text: str) -> str:
-    """Write control characters as escapes: an id must not steer the terminal.
-
-    >>> print(printable("d\x1b[31m1"))
-    d\\x1b[31m1
-    """
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _summary(result: Result, *, spread: bool = False) -> Grid:
@@ -179,7 +209,7 @@ def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str
 
 
 def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
-    """One row a run, one column a measure, the best of each column marked."""
+    """One row per run, one column per measure, the best of each column marked."""
     names = [str(measure) for measure in result.measures]
     table = result.summary
     undefined = bool(table["undefined"].sum())
@@ -205,8 +235,23 @@ def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
     )
 
 
+def _best(result: Result, table: pl.DataFrame, lines: int) -> set[tuple[int, int]]:
+    """Return the cells that lead their column; each run has this many lines."""
+    best = set()
+    for number_, measure in enumerate(result.measures):
+        if not measure.unit_interval or not measure.higher_is_better:
+            continue
+        values = table.filter(table["measure"] == str(measure))["value"].to_list()
+        known = [value for value in values if value is not None]
+        if len(set(known)) > 1:
+            top = max(known)
+            rows = range(len(result.runs))
+            best |= {(lines * row, number_ + 1) for row in rows if values[row] == top}
+    return best
+
+
 def _slices(result: Result, column: str) -> Grid:
-    """One row a slice and run."""
+    """One row per slice and run."""
     table = result.by(column)
     names = [str(measure) for measure in result.measures]
     keys = (
@@ -224,7 +269,7 @@ def _slices(result: Result, column: str) -> Grid:
 
 
 def _timing(run: str, found: Timing) -> Grid:
-    """One row a figure about how long retrieval took."""
+    """One row per figure about how long retrieval took."""
     rows = [
         *([f"latency p{p}", _ms(getattr(found, f"p{p}"))] for p in (50, 90, 99)),
         ["throughput", "–" if found.throughput is None else f"{found.throughput:.2f} queries/s"],
@@ -239,7 +284,7 @@ def _ms(value: float | None) -> str:
 
 
 def _queries(result: Result) -> Grid:
-    """One row a run and query."""
+    """One row per run and query."""
     names = [str(measure) for measure in result.measures]
     rows = []
     for run in result.runs:
@@ -250,16 +295,69 @@ def _queries(result: Result) -> Grid:
     return Grid("per query", ["run", "query", *names], rows, left=2)
 
 
-def _best(result: Result, table: pl.DataFrame, lines: int) -> set[tuple[int, int]]:
-    """Return the cells that lead their column; each run has so many lines."""
-    best = set()
-    for number_, measure in enumerate(result.measures):
-        if not measure.unit_interval or not measure.higher_is_better:
-            continue
-        values = table.filter(table["measure"] == str(measure))["value"].to_list()
-        known = [value for value in values if value is not None]
-        if len(set(known)) > 1:
-            top = max(known)
-            rows = range(len(result.runs))
-            best |= {(lines * row, number_ + 1) for row in rows if values[row] == top}
-    return best
+def render_curve(
+    table: pl.DataFrame, enough: list[dict[str, Any]], how: str, matched_by: Mapping[str, str]
+) -> str:
+    """Return the curves as `table` or `markdown`, with what is enough below."""
+    cutoffs = table["k"].unique(maintain_order=True).to_list()
+    rows = []
+    for (run, measure), part in table.group_by(["run", "measure"], maintain_order=True):
+        values = part["value"].to_list()
+        rows.append([str(run), str(measure), sparkline(values), *map(number, values)])
+    header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
+    title = f"at each cutoff{name_relations(matched_by.values())}"
+    grid = Grid(title, header, rows, left=3)
+    return render_grids([grid], how) + "".join(map(_target_line, enough))
+
+
+def sparkline(values: list[float | None]) -> str:
+    """Draw values between 0 and 1 as bars; what has no value is a blank.
+
+    >>> sparkline([0.0, 0.5, None, 1.0])
+    '▁▅ █'
+    """
+    return "".join(
+        " " if value is None else BARS[min(int(max(value, 0) * len(BARS)), len(BARS) - 1)]
+        for value in values
+    )
+
+
+def _target_line(entry: dict[str, Any]) -> str:
+    goal = f"{entry['run']}: {entry['measure']} >= {entry['target']:g}"
+    if entry["k"] is None:
+        return f"{goal} is not reached at any cutoff\n"
+    return f"{goal} is reached at K = {entry['k']}\n"
+
+
+def liverag_tables(result: Result) -> dict[str, pl.DataFrame]:
+    """Return what a LiveRAG pipeline's evaluator writes about the first run: means, and rows."""
+    import polars as pl  # noqa: PLC0415
+
+    scored = result.score([*LIVERAG_ROWS.values(), "success", "all_found"])
+    run = scored.runs[0]
+    arrays = {
+        str(measure): values for (name, measure), values in scored.arrays.items() if name == run
+    }
+    rows = pl.DataFrame(
+        {
+            "qid": scored.relation(run).queries,
+            **{column: arrays[measure] for column, measure in LIVERAG_ROWS.items()},
+        }
+    ).with_columns(pl.col(LIVERAG_COUNTS).cast(pl.Int64), pl.col("ndcg_10").fill_nan(None))
+    # one repeated chunk anywhere makes the original's mean nDCG 0, as does a run of empty lists
+    repeated = bool((scored.relation(run).repeats(exact=True) > 0).any())
+    ndcg = scored[run, "nDCG@10"]
+    aggregated = pl.DataFrame(
+        {
+            "avg_context_recall": [scored[run, "recall"]],
+            "avg_context_precision": [scored[run, "P"]],
+            "avg_context_f1": [scored[run, "F"]],
+            "pct_records_with_at_least_one_ref": [100 * (scored[run, "success"] or 0.0)],
+            "pct_records_with_all_refs": [100 * (scored[run, "all_found"] or 0.0)],
+            "ndcg_10": [0.0 if repeated or ndcg is None else ndcg],
+            "sample_count": [rows.height],
+            "evaluator_name": [LIVERAG_EVALUATOR],
+            "system_name": [run],
+        }
+    )
+    return {"aggregated": aggregated, "rows": rows}
