@@ -16,7 +16,7 @@ import polars as pl
 from karat.errors import KaratError
 from karat.explanation.calculation import Calculations
 from karat.explanation.ranking import reads_texts, views
-from karat.explanation.units import KeptRun, chunk_keys
+from karat.explanation.units import NOT_KEPT, KeptRun, chunk_keys
 from karat.report.escape import multiline
 from karat.report.explanation import PLAIN, sentence
 from karat.texts.sentences import split
@@ -41,8 +41,8 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
-    """What one view says about a query."""
+class _ViewedQuery:
+    """The chunks of a query as some measures see them."""
 
     view: RelationView
     at: int  # the number of the query
@@ -76,12 +76,15 @@ class QueryDetails:
         self._calculations = Calculations(result, system.run)
         self._views = views(result, system.run, result.measures)
         self._kept = KeptRun(result, system.run)
+        self._questions: dict[str, str] = {}
+        if "question" in result.queries.columns:
+            self._questions = dict(result.queries.select("query", "question").rows())
 
     def of(self, query: str, keep: Keep = str) -> dict[str, Any]:
         """Return all about one query, ready for JSON; `keep` takes the texts of the chunks."""
         listed = self._kept.chunks(query)
         rows = listed[: self._ranks]
-        golds, told = [], []
+        golds, viewed = [], []
         depth = len(listed)  # which may be deeper than was judged
         for view in self._views:
             at = view.marks.number.get(query)
@@ -90,23 +93,24 @@ class QueryDetails:
             ends = view.marks.ends(at)
             depth = max(depth, int(view.marks.relation.depth[at]) if ends is None else len(ends))
             count = len(rows) or min(depth, self._ranks)
-            told.append(
-                _Told(
-                    view,
-                    at,
-                    view.marks.chunks(at, min(count, view.marks.relation.judged_to or count)),
-                )
-            )
+            judged = min(count, view.marks.relation.judged_to or count)
+            viewed.append(_ViewedQuery(view, at, view.marks.chunks(at, judged)))
             if not view.marks.relation.needed:  # there the items are the chunks themselves
                 golds.append(self._gold(view, at))
-        if not rows:
-            rows = _rows_without_texts(told)
-        verdicts = self._verdicts(query, rows)
+        if not rows:  # the result does not keep the list: there are marks alone
+            most = max((len(each.chunks) for each in viewed), default=0)
+            rows = [{"rank": rank, "doc": NOT_KEPT} for rank in range(1, most + 1)]
+        chunks = []
+        for at, (row, verdicts) in enumerate(zip(rows, self._verdicts(query, rows), strict=True)):
+            marked = [(each, each.chunks[at]) for each in viewed if at < len(each.chunks)]
+            chunks.append(self._chunk(row, marked, verdicts))
+            if row.get("text"):
+                quotes = [verdict["quote"] for verdict in verdicts if verdict["value"]]
+                spans = self._matched(query, row["text"], marked, quotes)
+                chunks[-1] |= self._text(row["text"], spans, keep)
         return {
             "depth": depth,
-            "list": [
-                self._chunk(query, row, at, told, verdicts[at], keep) for at, row in enumerate(rows)
-            ],
+            "list": chunks,
             "gold": golds,
             "steps": [multiline(sentence(each)) for each in self._calculations.of(query)],
         }
@@ -131,11 +135,11 @@ class QueryDetails:
         }
 
     def _item(self, item: Item, relation: str, ends: list[int] | None) -> dict[str, Any]:
-        """Shorten what an item says, and tell its text where its documents are ids."""
+        """Shorten what an item says, and add its text where its documents are ids."""
         rank = item.rank
         if rank is not None and ends is not None:
             rank = bisect_left(ends, rank) + 1  # of the chunk that holds the unit
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "number": item.number,
             "docs": [shorten(doc) for doc in item.docs],
             "grade": item.grade,
@@ -143,24 +147,21 @@ class QueryDetails:
         }
         if not reads_texts(relation):
             texts = [shorten(self._known[doc], GOLD) for doc in item.docs if doc in self._known]
-            told |= {"texts": texts} if texts else {}
-        return told
+            found |= {"texts": texts} if texts else {}
+        return found
 
-    def _chunk(  # noqa: PLR0917
+    def _chunk(
         self,
-        query: str,
         row: dict[str, Any],
-        at: int,
-        told: list[_Told],
+        marked: list[tuple[_ViewedQuery, Mark]],
         verdicts: list[dict[str, Any]],
-        keep: Keep,
     ) -> dict[str, Any]:
-        text = row.get("text")
-        marked = [(each, each.chunks[at]) for each in told if at < len(each.chunks)]
         first = marked[0][1] if marked else None
+        # a text that is its own id need not be said twice
+        named = "" if row.get("text") == row["doc"] else shorten(str(row["doc"]))
         chunk: dict[str, Any] = {
             "rank": row["rank"],
-            "doc": shorten(str(row["doc"])),
+            "doc": named,
             "mark": first.kind if first else "none",
             "covers": {
                 multiline(self._result.relation_name(each.view.measures[0])): list(mark.covers)
@@ -174,23 +175,11 @@ class QueryDetails:
             chunk["score"] = row["score"]
         if verdicts:
             chunk["verdicts"] = verdicts
-        if text:
-            quotes = [verdict["quote"] for verdict in verdicts if verdict["value"]]
-            chunk |= self._text(query, text, marked, quotes, keep)
-        if text == row["doc"]:  # a text that is its own id need not be said twice
-            chunk["doc"] = ""
         return chunk
 
-    def _text(
-        self,
-        query: str,
-        text: str,
-        marked: list[tuple[_Told, Mark]],
-        quotes: list[str],
-        keep: Keep,
-    ) -> dict[str, Any]:
+    def _text(self, text: str, spans: list[tuple[int, int]], keep: Keep) -> dict[str, Any]:
+        """Return as much of a text as is shown, and where in it something matched."""
         clean = multiline(text)
-        spans = self._matched(query, text, marked, quotes)
         part, inside, start = excerpt(clean, spans, self._letters)
         found: dict[str, Any] = {"text": keep(part)}
         if inside:
@@ -200,7 +189,7 @@ class QueryDetails:
         return found
 
     def _matched(
-        self, query: str, text: str, marked: list[tuple[_Told, Mark]], quotes: list[str]
+        self, query: str, text: str, marked: list[tuple[_ViewedQuery, Mark]], quotes: list[str]
     ) -> list[tuple[int, int]]:
         """Return the places in the shown text that made it count."""
         clean = multiline(text)
@@ -221,19 +210,20 @@ class QueryDetails:
         if not known:
             return [[] for _ in rows]
         keys = chunk_keys(row.get("text") for row in rows)
-        return [[_verdict(row) for row in known.get(key, [])] for key in keys]
+        question = self._questions.get(query)
+        return [[_verdict(row, question) for row in known.get(key, [])] for key in keys]
 
 
-def _verdict(row: dict[str, Any]) -> dict[str, Any]:
-    told = {
+def _verdict(row: dict[str, Any], question: str | None) -> dict[str, Any]:
+    found = {
         "aspect": row["aspect"],
         "value": row["value"],
         "reason": shorten(row["reason"] or ""),
         "quote": shorten(row["quote"] or ""),
     }
-    if row["aspect"] != "relevance":
-        told["item"] = shorten(row["item"])
-    return told | ({"unproven": True} if row["unproven"] else {})
+    if row["item"] and row["item"] != question:  # which stands above
+        found["item"] = shorten(row["item"])
+    return found | ({"unproven": True} if row["unproven"] else {})
 
 
 def query_details(
@@ -271,12 +261,6 @@ def gold_texts(panel: Panel) -> dict[str, str]:
     every = pl.concat(tables).drop_nulls().unique("doc", keep="first")
     gold = pl.DataFrame({"doc": pl.concat(wanted).unique()})
     return dict(gold.join(every, on="doc").rows())
-
-
-def _rows_without_texts(told: list[_Told]) -> list[dict[str, Any]]:
-    """Return rows for the marks alone, where the result does not remember the list."""
-    count = max((len(each.chunks) for each in told), default=0)
-    return [{"rank": rank, "doc": "(not kept)"} for rank in range(1, count + 1)]
 
 
 def shorten(text: str, most: int = SHORT) -> str:
@@ -370,7 +354,7 @@ def _alike(text: str, passage: str) -> list[tuple[int, int]]:
 def excerpt(
     text: str, spans: list[tuple[int, int]], most: int
 ) -> tuple[str, list[tuple[int, int]], int]:
-    """Return at most so many letters, about the first span, with the spans in it and its start.
+    """Return at most this many letters, about the first span, with the spans in it and its start.
 
     >>> excerpt("abcdefghij", [(7, 9)], 4)
     ('ghij', [(1, 3)], 6)

@@ -289,7 +289,7 @@
     const body = [];
     if (chunk.text !== undefined) body.push(...passage(chunk, typeof chunk.text === "number" ? texts[chunk.text] : chunk.text));
     for (const each of chunk.verdicts || []) {
-      const said = each.value === null ? "failed" : each.aspect === "relevance" ? `grade ${each.value}` : each.value ? "yes" : "no";
+      const said = each.value === null ? "failed" : each.aspect === "relevance" || each.value > 1 ? `grade ${each.value}` : each.value ? "yes" : "no";
       body.push(h("p", { class: "verdict" }, h("strong", {}, `judge · ${each.aspect}: ${said}`), each.item ? ` · ${each.item}` : "",
         each.reason ? ` — ${each.reason}` : "", each.unproven ? h("span", { class: "tag bad" }, " quote not in the text") : ""));
     }
