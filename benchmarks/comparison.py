@@ -172,7 +172,7 @@ def _all_pairs(table: np.ndarray, size: Size) -> Timed:
 
 
 def _tukey(table: np.ndarray, size: Size) -> Timed:
-    from karat.statistics.several import tukey
+    from karat.statistics.tukey import tukey
 
     start = time.perf_counter()
     found = tukey(table, permutations=size.permutations)

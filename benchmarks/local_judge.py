@@ -30,7 +30,7 @@ def local_judge(count: int, rounds: int) -> Table:
     for number in range(1, rounds + 1):
         for length, passages in LENGTHS.items():
             for kind in KINDS:
-                seconds = _separate_calls(kind, passages, count)
+                seconds = _disagreement(kind, passages, count)
                 best[kind, length] = min(seconds, best.get((kind, length), float("inf")))
                 told = f"{kind}, {length}: {seconds:.3g} s"
                 print(f"round {number} of {rounds}  {told}", file=sys.stderr)
@@ -39,7 +39,7 @@ def local_judge(count: int, rounds: int) -> Table:
     return Table("13. The embedded judge", f"{count:,} {REMARK}", header, rows)
 
 
-def _separate_calls(kind: str, passages: int, count: int) -> float:
+def _disagreement(kind: str, passages: int, count: int) -> float:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.local_judge", kind, str(passages), str(count)],
         cwd=ROOT,

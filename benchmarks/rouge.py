@@ -58,11 +58,11 @@ class Tool:
 def _karat(function: str, least: float) -> Score:
     import numpy as np
 
-    from karat.relate.match import lcs
+    from karat.relate.match import rouge
 
     def score(units: Sequence[str], items: Sequence[str]) -> list[float]:
         pairs = np.arange(len(units)), np.arange(len(units))
-        found: list[float] = getattr(lcs, function)(units, items, pairs, least=least).tolist()
+        found: list[float] = getattr(rouge, function)(units, items, pairs, least=least).tolist()
         return found
 
     return score

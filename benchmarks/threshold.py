@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.report import Table
 from karat.embeddings import find_embedder
-from karat.relate.match.lcs import rouge_l_recall
+from karat.relate.match.rouge import rouge_l_recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

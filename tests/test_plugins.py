@@ -1,5 +1,6 @@
 """A third party adds a measure with a decorator, or with an entry point of its package."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Depth(karat.Measure):
 
 
 def test_decorator() -> None:
-    @karat.register
+    @karat.register_measure
     @dataclass(frozen=True, kw_only=True)
     class Twice(karat.Measure):
         name: ClassVar[str] = "twice"
@@ -51,7 +52,7 @@ def test_a_name_cannot_be_taken_over() -> None:
         name: ClassVar[str] = "AP"
 
     with pytest.raises(karat.KaratError, match="taken"):
-        karat.register(Other)
+        karat.register_measure(Other)
 
 
 def install(folder: Path, target: str) -> None:
@@ -68,7 +69,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env={"PYTHONPATH": str(folder)},
+        env={"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         check=False,

@@ -16,57 +16,93 @@ from karat import display
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from karat.comparison.agree import Agreement, agree
     from karat.comparison.compare import Comparison, compare
+    from karat.comparison.gates import GateReport, gate
+    from karat.comparison.power import PowerAnalysis, power
     from karat.core.data import Gold, Run
+    from karat.core.policy import Policy
+    from karat.core.relation import Relation
+    from karat.dialects import known_dialects
     from karat.errors import KaratError
     from karat.evaluation.evaluate import check, evaluate
     from karat.evaluation.judging import judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
-    from karat.labels.anchors import anchor
-    from karat.labels.drifts import drift
-    from karat.measures import Measure, known_measures, parse, register
-    from karat.read import load_gold, load_run
+    from karat.judges.cards.card import JudgeCard, judge_card
+    from karat.labels.anchor import anchor
+    from karat.labels.drift import drift
+    from karat.measures import Measure, known_measures, parse_measure, register_measure
+    from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
+    from karat.read.corpus import load_corpus
+    from karat.relate.match import find_matcher
     from karat.results.cutoffs import curve, smallest_k
-    from karat.results.loaded import load
     from karat.results.result import Result
+    from karat.results.saving import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
+    "Agreement": "karat.comparison.agree",
     "Comparison": "karat.comparison.compare",
     "Explanation": "karat.explanation.explain",
     "Finding": "karat.findings",
+    "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
+    "GoldLike": "karat.read",
+    "JudgeCard": "karat.judges.cards.card",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
+    "Policy": "karat.core.policy",
+    "PowerAnalysis": "karat.comparison.power",
+    "Relation": "karat.core.relation",
     "Result": "karat.results.result",
     "Run": "karat.core.data",
-    "anchor": "karat.labels.anchors",
+    "RunLike": "karat.read",
+    "Shape": "karat.read",
+    "agree": "karat.comparison.agree",
+    "anchor": "karat.labels.anchor",
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
     "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drifts",
+    "drift": "karat.labels.drift",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
+    "find_matcher": "karat.relate.match",
+    "gate": "karat.comparison.gates",
     "judge": "karat.evaluation.judging",
+    "judge_card": "karat.judges.cards.card",
+    "known_dialects": "karat.dialects",
     "known_measures": "karat.measures",
-    "load": "karat.results.loaded",
+    "load": "karat.results.saving",
+    "load_corpus": "karat.read.corpus",
     "load_gold": "karat.read",
     "load_run": "karat.read",
-    "parse": "karat.measures",
-    "register": "karat.measures",
+    "parse_measure": "karat.measures",
+    "power": "karat.comparison.power",
+    "register_measure": "karat.measures",
+    "register_shape": "karat.read",
     "smallest_k": "karat.results.cutoffs",
 }
 
 __all__ = [
+    "Agreement",
     "Comparison",
     "Explanation",
     "Finding",
+    "GateReport",
     "Gold",
+    "GoldLike",
+    "JudgeCard",
     "KaratError",
     "Measure",
+    "Policy",
+    "PowerAnalysis",
+    "Relation",
     "Result",
     "Run",
+    "RunLike",
+    "Shape",
+    "agree",
     "anchor",
     "check",
     "compare",
@@ -74,13 +110,20 @@ __all__ = [
     "drift",
     "evaluate",
     "explain",
+    "find_matcher",
+    "gate",
     "judge",
+    "judge_card",
+    "known_dialects",
     "known_measures",
     "load",
+    "load_corpus",
     "load_gold",
     "load_run",
-    "parse",
-    "register",
+    "parse_measure",
+    "power",
+    "register_measure",
+    "register_shape",
     "smallest_k",
 ]
 

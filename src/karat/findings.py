@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 EXAMPLES = 3  # how many examples a finding keeps
+
+
+class FindingKind(StrEnum):
+    """The kinds of findings that code decides by; all others are only reported."""
+
+    OTHER_CHOICE = "other-choice"  # two systems were evaluated with different options
+    OTHER_GOLD = "other-gold"  # two systems were held against different golds
+    TEXT_AS_ID = "text-as-id"  # a text stands in the place of an id
+    UNPAIRED_QUERY = "unpaired-query"  # only one of two systems was asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from karat.gates.gate import Gate
-    from karat.gates.verdicts import Verdict
+    from karat.comparison.gates import GateReport, RequirementVerdict
     from karat.results.result import Result
 
 WORST = 5  # queries that a failure shows
@@ -52,28 +51,28 @@ def assert_retrieval(
     undecided: str = "fail",
     worst: int = WORST,
 ) -> None:
-    """Fail unless every run of the result meets the requirements of `karat.gates.gate`.
+    """Fail unless every run of the result meets the requirements of `karat.gate`.
 
     What is undecided, because the interval spans the line, fails as well; `undecided="pass"` lets
     it pass, `decide="value"` asks for the value alone. The failure shows each value with its
     interval and the `worst` queries.
     """
     __tracebackhide__ = True
+    from karat.comparison.gates import gate  # noqa: PLC0415
     from karat.errors import choose  # noqa: PLC0415
-    from karat.gates.gate import gate  # noqa: PLC0415
 
     choose("choice for undecided gates", undecided, ("fail", "pass"))
     if not requirements:
         raise ValueError('assert_retrieval needs a requirement, for example "recall@5>=0.8"')
-    found = gate(result, requirements, baseline=baseline, decide=decide)
-    if found.exit_code(undecided):
-        raise AssertionError(_message(result, found, undecided, worst))
+    found = gate(result, requirements, baseline=baseline, decide=decide, undecided=undecided)
+    if not found.passed:
+        raise AssertionError(_message(result, found, worst))
 
 
-def _message(result: Result, gate: Gate, undecided: str, count: int) -> str:
+def _message(result: Result, gate: GateReport, count: int) -> str:
     from karat.report.gate import lines  # noqa: PLC0415
 
-    bad = ("fail",) if undecided == "pass" else ("fail", "undecided")
+    bad = ("fail",) if gate.undecided == "pass" else ("fail", "undecided")
     told = ["retrieval does not meet its requirements", *lines(gate)]
     shown: set[tuple[str, str]] = set()
     for verdict in gate.verdicts:
@@ -86,9 +85,9 @@ def _message(result: Result, gate: Gate, undecided: str, count: int) -> str:
     return "\n".join(told)
 
 
-def _worst(result: Result, verdict: Verdict, count: int) -> list[str]:
+def _worst(result: Result, verdict: RequirementVerdict, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
-    from karat.gates.requirements import COUNTS  # noqa: PLC0415
+    from karat.comparison.gates import COUNTS  # noqa: PLC0415
     from karat.report.escape import printable  # noqa: PLC0415
     from karat.report.tables import number  # noqa: PLC0415
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.labels.anchors import anchor
-from karat.labels.drifts import drift
+from karat.labels.anchor import anchor
+from karat.labels.drift import drift
 
 if TYPE_CHECKING:
     from tests.conftest import Karat, Process, Save
@@ -43,7 +43,7 @@ def files(save: Save, tmp_path: Path) -> Path:
 def spans(files: Path) -> Path:
     """Write the anchored gold."""
     path = files / "spans.jsonl"
-    anchor(files / "gold.jsonl", files / "docs", files / "chunks.jsonl").write(path)
+    anchor(files / "gold.jsonl", files / "docs", chunks=files / "chunks.jsonl").write(path)
     return path
 
 
@@ -87,7 +87,7 @@ def test_anchor_writes_the_gold_and_shows_the_labels(cli: Karat, files: Path) ->
 
 def test_the_command_is_the_function(cli: Karat, files: Path) -> None:
     shown = json.loads(cli("anchor", *options(files), "--format=json").out)
-    told = anchor(files / "gold.jsonl", files / "docs", files / "chunks.jsonl")
+    told = anchor(files / "gold.jsonl", files / "docs", chunks=files / "chunks.jsonl")
     assert shown["labels"] == told.labels.drop("number").to_dicts()
     assert shown["summary"] == told.summary().to_dicts()
     assert shown["findings"] == [finding.as_dict() for finding in told.findings]
@@ -172,7 +172,7 @@ def test_drift_with_the_documents_before(cli: Karat, save: Save, files: Path) ->
         (["anchor", "gold.jsonl"], "--corpus"),
         (["anchor", "gold.jsonl", "--corpus", "nowhere"], "no such file"),
         (["anchor", "gold.jsonl", "--corpus", "docs", "--chunks", "gold.jsonl"], "no id; found"),
-        (["anchor", "gold.jsonl", "--corpus", "docs", "--least", "0"], "0"),
+        (["anchor", "gold.jsonl", "--corpus", "docs", "--min-score", "0"], "0"),
         (["anchor", "gold.jsonl", "--corpus", "docs", "--ambiguous", "x"], "x"),
         (["anchor", "nothing", "--corpus", "docs"], "no such file"),
         (["drift", "gold.jsonl", "--corpus", "docs"], "has no quote to look for"),
@@ -200,3 +200,12 @@ def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Karat, files: Pa
     done = cli("anchor", *options(files), "-o", files / "none" / "gold.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "could not be written" in done.err
+
+
+def test_records_that_cannot_be_read_may_be_skipped(cli: Karat, files: Path) -> None:
+    gold = files / "gold.jsonl"
+    gold.write_text(gold.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
+    assert cli("anchor", *options(files)).code == 2
+    done = cli("anchor", *options(files), "--skip-bad")
+    assert done.code == 0
+    assert "cannot be read" in done.err or "could not be read" in done.err

@@ -214,7 +214,7 @@ def test_options_without_effect_on_results(cli: Karat, folders: dict[str, Path])
 
 CORE = """
 import sys
-sys.modules["scipy"] = sys.modules["statsmodels"] = None
+sys.modules["scipy"] = None
 from karat.cli import main
 main(sys.argv[1:])
 """
@@ -230,10 +230,13 @@ def test_the_core_compares_two_systems() -> None:
     done = without_extras("compare", *RUNS, *GOLD, *measures)
     assert done.returncode == 0, done.stderr
     tests = [row["test"] for row in json.loads(done.stdout)["comparisons"]]
-    assert tests == ["permutation", "permutation"]
-    several = without_extras("compare", *RUNS, RUNS[0], *GOLD)
-    assert several.returncode == 2
-    assert "pip install 'karat[stats]'" in several.stderr
+    assert tests == ["permutation", "mcnemar"]
+    several = without_extras("compare", *RUNS, RUNS[0], *GOLD, "-m", "RR", "--format", "json")
+    corrections = [row["correction"] for row in json.loads(several.stdout)["comparisons"]]
+    assert corrections == ["holm", "holm"]
+    student = without_extras("compare", *RUNS, *GOLD, "--test", "t")
+    assert student.returncode == 2
+    assert "pip install 'karat[stats]'" in student.stderr
 
 
 @pytest.mark.parametrize("command", ["compare", "power", "agree"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.cards.shelf import find_card, load_card
+from karat.judges.cards.card import JudgeCard, find_card
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def test_a_card_is_printed_and_kept(cli: Karat, labels: Path) -> None:
     assert "local:text · relevance · 24 labels of labels.jsonl, 12 questions" in done.out
     for line in ("kappa", "accuracy", "precision", "recall", "bias", "judge 0", "people 1"):
         assert line in done.out
-    assert "note: card kept in" in done.err
+    assert "note: card saved in" in done.err
     card = find_card("local:text")
     assert card is not None
     assert card["kappa"].value == 1.0
@@ -59,12 +59,12 @@ def test_json_markdown_and_files(cli: Karat, labels: Path, tmp_path: Path) -> No
     done = cli("judge-card", labels, "--judge", "local:text", *arguments)
     assert (done.code, done.out) == (0, "")
     assert "| kappa" in output.read_text()
-    assert load_card(kept).judge == "local:text"
+    assert JudgeCard.load(kept).judge == "local:text"
     assert find_card("local:text") is None
 
 
 def test_slices_and_a_new_threshold(cli: Karat, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", "local:text", "--by", "region", "--recalibrate")
+    done = cli("judge-card", labels, "--judge", "local:text", "--slice", "region", "--recalibrate")
     assert done.code == 0
     assert "by region" in done.out
     assert "north" in done.out
@@ -103,7 +103,7 @@ def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:
     ("arguments", "message"),
     [
         (["--judge", "locl"], "did you mean local"),
-        (["--judge", "local:text", "--by", "regoin"], "did you mean region"),
+        (["--judge", "local:text", "--slice", "regoin"], "did you mean region"),
         (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
         (["--aspect", "entities"], "Invalid value for '--aspect'"),
         (["--judge", "local:text", "--level", "3"], "the level is 3"),

@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
+from karat.comparison.baseline import check_update
+from karat.comparison.gates import GateReport, gate, no_regression, parse_requirement
 from karat.errors import KaratError, OptionError
-from karat.gates.baseline import succeed
-from karat.gates.gate import Gate, gate, no_regression
-from karat.gates.requirements import parse_requirement
-from karat.gates.verdicts import Line
 from karat.statistics.intervals import interval
 from karat.statistics.paired import paired
 from tests import values
@@ -23,7 +21,8 @@ from tests import values
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.gates.verdicts import Verdict
+    from karat.comparison.gates import RequirementVerdict
+
 
 RNG = np.random.default_rng(61)
 OLD = np.round(RNG.beta(4, 2, 60), 1)
@@ -31,7 +30,7 @@ BETTER = np.minimum(OLD + 0.2, 1.0)
 NOISY = np.clip(OLD + RNG.choice([-0.3, 0.3], 60), 0, 1)
 
 
-def verdict(scores: Any, requirement: str, **options: Any) -> Verdict:
+def verdict(scores: Any, requirement: str, **options: Any) -> RequirementVerdict:
     (found,) = gate(values.result(scores), requirement, **options).verdicts
     return found
 
@@ -125,9 +124,9 @@ def test_the_value_decides_if_asked_to() -> None:
 def test_the_value_and_the_interval_never_contradict(
     scores: list[float], number: float, sign: str
 ) -> None:
-    line, found = Line(sign, number), interval(scores)
-    by_interval, _ = line.decide(found, by_value=False)
-    by_value, _ = line.decide(found, by_value=True)
+    asked, found = parse_requirement(f"recall{sign}{number}"), interval(scores)
+    by_interval, _ = asked.decide(found, by_value=False)
+    by_value, _ = asked.decide(found, by_value=True)
     if by_interval != "undecided":
         assert found.value is not None
         assert by_value == by_interval or abs(found.value - number) < 1e-6
@@ -155,7 +154,7 @@ def test_what_has_no_interval_is_undecided_and_says_why() -> None:
     assert (one.outcome, one.reason) == ("undecided", "one query says nothing about the spread")
     gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
     equal = gate(karat.evaluate(gold, gold, ["DCG"]), "DCG>=0.5")
-    assert equal.exit_code() == 3
+    assert equal.exit_code == 3
     assert equal.verdicts[0].reason.startswith("all values are equal, and nothing bounds them")
     queries = [{"query": query, "source": "a.pdf"} for query in gold]
     clustered = karat.evaluate(gold, gold, ["recall"], queries=queries, cluster="source")
@@ -242,7 +241,7 @@ def test_runs_are_compared_by_name_or_with_the_only_one() -> None:
 def test_without_a_baseline() -> None:
     with pytest.raises(OptionError, match="needs a baseline, and there is none"):
         verdict(OLD, "recall>=baseline")
-    first = verdict(OLD, "recall>=baseline", first_time=True)
+    first = verdict(OLD, "recall>=baseline", no_baseline="pass")
     assert (first.outcome, first.reason) == ("pass", "there is no baseline yet")
 
 
@@ -302,11 +301,11 @@ def test_measures_are_added_and_found_at_their_level() -> None:
 def test_exit_codes(outcomes: list[str], undecided: str, code: int) -> None:
     lines = {"pass": "recall>=0.1", "fail": "recall>=0.99", "undecided": "recall>=0.66"}
     asked = [lines[outcome] for outcome in outcomes]
-    found = gate(values.result(OLD), asked)
+    found = gate(values.result(OLD), asked, undecided=undecided)
     assert [each.outcome for each in found.verdicts] == outcomes
-    assert found.exit_code(undecided) == code
+    assert (found.exit_code, found.passed) == (code, code == 0)
     with pytest.raises(OptionError, match="undecided gates 'skip'"):
-        found.exit_code("skip")
+        gate(values.result(OLD), asked, undecided="skip")
 
 
 def test_json() -> None:
@@ -314,7 +313,7 @@ def test_json() -> None:
     assert shown["gate"] == "pass"
     assert [row["requirement"] for row in shown["requirements"]] == ["recall>=0.1", "queries>=60"]
     assert json.loads(json.dumps(shown)) == shown
-    assert Gate(()).as_dict() == {"gate": "pass", "requirements": []}
+    assert GateReport(()).as_dict() == {"gate": "pass", "requirements": []}
 
 
 # what may take the place of a baseline
@@ -322,7 +321,7 @@ def test_json() -> None:
 
 def succession(baseline: karat.Result, result: karat.Result, *slices: str) -> dict[str, Any]:
     """Return what speaks against it, by kind; worse measures under "worse"."""
-    found = succeed(result, baseline, slices)
+    found = check_update(result, baseline, slices)
     said: dict[str, Any] = {each.kind: each.examples for each in found.findings}
     said |= {"worse": [each.measure for each in found.worse]} if found.worse else {}
     assert found.allowed == (not said)
@@ -338,12 +337,12 @@ def test_a_measure_that_was_not_asked_for_is_measured_as_well() -> None:
         after = karat.evaluate(run, gold, ["recall"])
         assert after["recall"] == before["recall"]
         assert succession(before, after) == {"worse": ["nDCG"]}
-    found = succeed(karat.evaluate(values.run(OLD), gold, ["P@5"]), before)
+    found = check_update(karat.evaluate(values.run(OLD), gold, ["P@5"]), before)
     assert found.allowed
     assert [str(measure) for measure in found.added] == ["recall", "nDCG"]
     assert [str(measure) for measure in found.result.measures] == ["P@5", "recall", "nDCG"]
     strict = karat.evaluate(values.run(OLD), gold, ["recall"], rel=2)
-    assert [str(each) for each in succeed(strict, before).added] == ["recall", "nDCG"]
+    assert [str(each) for each in check_update(strict, before).added] == ["recall", "nDCG"]
 
 
 def test_a_value_that_is_worse_by_little_is_worse() -> None:
@@ -391,7 +390,7 @@ def test_what_was_measured_otherwise_takes_no_place() -> None:
         "other-choice": ("relation: rouge(threshold=0.7) instead of exact",)
     }
     with pytest.raises(OptionError, match="dialect trec_eval"):
-        succeed(whole, karat.evaluate(run, gold, ["recall"], dialect="trec_eval"))
+        check_update(whole, karat.evaluate(run, gold, ["recall"], dialect="trec_eval"))
 
 
 def test_a_slice_that_is_surely_worse() -> None:
@@ -422,9 +421,9 @@ def test_a_slice_that_is_surely_worse() -> None:
 )
 def test_no_regression(scores: Any, margin: float, outcome: str) -> None:
     comparison = karat.compare(values.result(OLD), values.result(scores))
-    found = no_regression(comparison, "recall", margin=margin)
-    assert found.outcome == outcome
-    by_value = no_regression(comparison, ["recall"], margin=margin, decide="value")
+    asked = no_regression(comparison, "recall", margin=margin)
+    assert gate(comparison, asked).outcome == outcome
+    by_value = gate(comparison, asked, decide="value")
     fell = float((scores - OLD).mean()) < -margin - 1e-9
     assert by_value.outcome == ("fail" if fell else "pass")
 
@@ -433,9 +432,33 @@ def test_no_regression_of_what_should_be_low() -> None:
     run, other = {"q": ["u", "v"], "r": ["u"]}, {"q": ["a"], "r": ["a"]}
     gold = {"q": ["a"], "r": ["a"]}
     comparison = karat.compare(run, other, gold=gold, measures="unjudged@2")
-    assert no_regression(comparison, "unjudged@2").outcome == "pass"
+    assert gate(comparison, no_regression(comparison, "unjudged@2")).outcome == "pass"
     back = karat.compare(other, run, gold=gold, measures="unjudged@2")
-    (found,) = no_regression(back, "unjudged@2", margin=0.1).verdicts
+    (found,) = gate(back, no_regression(back, "unjudged@2", margin=0.1)).verdicts
     assert (found.requirement, found.outcome) == ("unjudged@2<=baseline+0.1", "fail")
     with pytest.raises(OptionError, match="margin is -1"):
         no_regression(comparison, "unjudged@2", margin=-1)
+
+
+def test_a_comparison_is_held_against_its_own_baseline() -> None:
+    systems = {"old": OLD, "better": BETTER, "worse": np.maximum(OLD - 0.2, 0)}
+    runs = {name: values.run(scores) for name, scores in systems.items()}
+    comparison = karat.compare(runs, gold=values.gold(60), measures=["recall"])
+    found = karat.gate(comparison, "recall>=baseline-0.02")
+    assert [(each.run, each.outcome) for each in found.verdicts] == [
+        ("better", "pass"),
+        ("worse", "fail"),
+    ]
+    alone = gate(values.result(BETTER), "recall>=baseline-0.02", baseline=values.result(OLD))
+    (first, _), (same,) = found.verdicts, alone.verdicts
+    assert (first.low, first.high, first.difference) == (same.low, same.high, same.difference)
+    for asked in ("recall>=0.8", "recall>=baseline*0.9", "failed<=0"):
+        with pytest.raises(OptionError, match="not about a difference from the baseline"):
+            gate(comparison, asked)
+    with pytest.raises(OptionError, match="has a baseline already"):
+        gate(comparison, "recall>=baseline", baseline=values.result(OLD))
+
+
+def test_results_are_folders_too(tmp_path: Path) -> None:
+    result, folder = values.result(OLD), values.result(OLD).save(tmp_path / "saved")
+    assert karat.gate(folder, "recall>=0.1") == karat.gate(result, "recall>=0.1")

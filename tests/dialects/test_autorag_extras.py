@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from karat.dialects.selection import select_best
-from karat.dialects.tokens import token_scores
+from karat.dialects.autorag import select_best, token_scores
 from karat.errors import OptionError
 from tests.dialects.golden import cases
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from karat.core.data import Run
-from karat.dialects.selection import select_best
+from karat.dialects.autorag import select_best
 from karat.tuning import (
     convex_combination,
     normalise,

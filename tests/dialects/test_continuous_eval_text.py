@@ -172,7 +172,7 @@ def test_the_worked_example() -> None:
     }
     result = karat.evaluate([sample], measures=MEASURES, by="rouge", dialect="continuous-eval")
     assert list(result.values.values()) == pytest.approx([0.5, 1.0, 2 / 3, 1.0, 1.0, 1.0])
-    assert result.settings == {
+    assert result.provenance.settings == {
         "rouge(text=raw,form=union)": {"threshold": 0.7, "text": "raw", "form": "union"}
     }
     exact = karat.evaluate([sample], measures="precision", by="exact", dialect="continuous-eval")

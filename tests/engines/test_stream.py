@@ -6,14 +6,24 @@ import random
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import karat
-from karat.core.data import RunStream
-from karat.read import source, table
+from karat.core.data import Run, RunStream
+from karat.core.policy import Policy
+from karat.dialects import dialect, resolve_measures
+from karat.engines.local import LocalEngine
+from karat.evaluation.assessment import assess
+from karat.judges.find import find_judge
+from karat.read import source, tables
+from karat.relate.match.matcher import MatchContext
+from karat.relate.pipeline import draw_batch, join
+from karat.results.store import relation_rows
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure, random_scored
@@ -22,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from karat.relate.match.matcher import BoundMatcher
+    from karat.relate.pipeline import Drawn
     from tests.conftest import Save
     from tests.strategies import Values
 
@@ -77,7 +89,7 @@ def test_many_batches_are_as_good_as_one(
     path = _write(kind, ORDERS[order](rows), save)
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 100)
-    monkeypatch.setattr(table, "ROWS", 5)
+    monkeypatch.setattr(tables, "ROWS", 5)
     assert sum(1 for _ in karat.load_run(path).batches()) > 10
     values, counts = _outcome(path, gold)
     assert values == whole[0]
@@ -191,3 +203,70 @@ def test_memory_does_not_grow_with_the_run(scattered: bool, tmp_path: Path) -> N
     # is 64 and its rows the rest; read whole it takes 850, the bytes of the file alone 286.
     small_peak, peak = peaks
     assert peak - small_peak < 250, peaks
+
+
+class QueryByQuery:
+    """Another engine: it draws each query alone, the last first."""
+
+    def draw(
+        self,
+        run: RunStream,
+        bound: BoundMatcher,
+        policy: Policy,
+        *,
+        keep: int = 0,
+        progress: object = None,
+    ) -> Drawn:
+        del progress
+        whole = run.collect()
+        batches = whole.rows.partition_by("query", maintain_order=True)
+        parts = [
+            draw_batch(Run(run.name, rows, run.order), bound, policy, keep)
+            for rows in reversed(batches)
+        ]
+        return join(Run(run.name, whole.rows.clear(), findings=run.findings), parts, bound, policy)
+
+
+@pytest.mark.parametrize("relation", ["ids", "exact-sentence", "claims", "statements"])
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_another_engine_gives_the_same_relation(
+    relation: str, missing: Literal["zero", "skip"]
+) -> None:
+    records = [
+        {
+            "query": f"q{number}",
+            "question": "Where is tea from?",
+            "reference": "Tea is from China. It is a plant.",
+            "retrieved": [{"id": f"d{at}", "text": text} for at, text in enumerate(texts)],
+            "gold": [{"id": "d1", "text": "Tea is from China. It grows on hills."}],
+        }
+        for number, texts in enumerate(
+            [
+                ["It is a plant.", "Tea is from China. It is cold."],
+                ["No."],
+                [],
+                ["Tea is from China."],
+            ]
+        )
+    ]
+    gold = [*records, {**records[0], "query": "missing"}]
+    speaks = replace(dialect("karat"), policy=Policy(missing=missing))
+    measures = resolve_measures([f"recall/{relation}", f"P@2/{relation}"], speaks)
+    found = [
+        assess(
+            [karat.load_run(records, texts=True)],
+            karat.load_gold(gold, texts=True),
+            measures,
+            speaks,
+            "ids",
+            MatchContext(),
+            judge=find_judge("local:text"),
+            engine=engine,
+            keep=3,
+        )
+        for engine in (LocalEngine(), QueryByQuery())
+    ]
+    one, other = found
+    assert_frame_equal(one.per_query, other.per_query)
+    for key, each in one.relations.items():
+        assert_frame_equal(relation_rows("", each), relation_rows("", other.relations[key]))

@@ -175,7 +175,7 @@ def test_over_texts_too(by: str) -> None:
             level = ranking.relevant.removeprefix("grade >= ")
             last = {step.chunk or step.rank: step for step in ranking.steps}
             for k, step in last.items():
-                value = rows.get((query, str(karat.parse(f"P(rel={level})@{k}"))))
+                value = rows.get((query, str(karat.parse_measure(f"P(rel={level})@{k}"))))
                 if value is not None and value["value"] is not None:
                     assert step.precision == pytest.approx(value["value"])
 

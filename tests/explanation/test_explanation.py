@@ -78,7 +78,7 @@ def test_every_difference_has_a_cause(other: str, query: str) -> None:
         (calculation.measure, calculation.dialect): calculation.value
         for calculation in told.calculations
     }
-    for measure in map(str, map(karat.parse, measures)):
+    for measure in map(str, map(karat.parse_measure, measures)):
         differs = value[measure, "karat"] != value[measure, other]
         told_why = any(line.startswith(f"{measure}:") for line in told.differences)
         assert differs == told_why, (measure, told.differences)

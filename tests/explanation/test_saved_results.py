@@ -175,7 +175,7 @@ def test_score_measures_it_again(cli: Karat, saved: Path, tmp_path: Path) -> Non
     (row,) = json.loads(same.out)["summary"]
     assert row["measure"] == "recall@5"
     copy = karat.load(tmp_path / "copy")
-    assert copy.listed["bm25"].equals(karat.load(saved).listed["bm25"])
+    assert copy.kept.listed["bm25"].equals(karat.load(saved).kept.listed["bm25"])
     gated = cli("score", saved, "--require", "RR>=0.99", "--decide", "value")
     assert gated.code == 1
     assert cli("score", saved, "--cluster", "topic").code == 0

@@ -13,11 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.judges.cards.card import JudgeCard, judge_card, verdicts
-from karat.judges.cards.figures import Figure, figures
+from karat.judges.cards.card import CardFigure, JudgeCard, figures, find_card, judge_card, verdicts
 from karat.judges.cards.labels import load_labels
-from karat.judges.cards.recalibrate import recalibrate
-from karat.judges.cards.shelf import find_card, load_card, save_card
 from karat.judges.function import FunctionJudge
 from karat.judges.local import LocalJudge
 from karat.statistics.agreement import kappa
@@ -25,6 +22,7 @@ from karat.statistics.agreement import kappa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from karat.judges.cards.recalibrate import Recalibration
     from karat.judges.verdicts import Aspect, Sample
     from karat.progress import Progress
     from tests.conftest import Save
@@ -168,7 +166,7 @@ def test_files_that_hold_no_labels(save: Save) -> None:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def named(found: Sequence[Figure]) -> dict[str, Figure]:
+def named(found: Sequence[CardFigure]) -> dict[str, CardFigure]:
     return {figure.statistic: figure for figure in found}
 
 
@@ -260,7 +258,7 @@ def test_the_label_from_which_people_say_yes() -> None:
 
 
 def test_a_card() -> None:
-    card = judge_card(says(3, 0, 0, 1), ROWS, by=["topic"])
+    card = judge_card(ROWS, judge=says(3, 0, 0, 1), slices=["topic"])
     assert (card.judge, card.labels, card.aspect) == ("fixed", "labels", "relevance")
     assert (card.pairs, card.questions, card.failed, card.blank) == (4, 2, 0, 0)
     assert card["accuracy"].value == 0.75
@@ -275,12 +273,12 @@ def test_a_card() -> None:
 
 
 def test_failed_verdicts_are_counted_and_left_out() -> None:
-    card = judge_card(says(3, 0, None, 1), ROWS, by=["topic"])
+    card = judge_card(ROWS, judge=says(3, 0, None, 1), slices=["topic"])
     assert (card.pairs, card.failed) == (3, 1)
     assert card["accuracy"].value == 1.0
     assert [part.pairs for part in card.slices] == [2, 1]
     with pytest.raises(InputError, match="no verdict at all"):
-        judge_card(FunctionJudge(lambda _: None), ROWS)
+        judge_card(ROWS, judge=FunctionJudge(lambda _: None))
 
 
 def test_all_chunks_of_a_question_are_judged_together_and_once() -> None:
@@ -302,13 +300,13 @@ def test_every_aspect_with_labels(aspect: Aspect) -> None:
         {"question": "Rome is in Italy.", "chunk": "Rome is in Italy.", "label": 1},
         {"question": "Rome is in Italy.", "chunk": "Tea is brown.", "label": 0},
     ]
-    card = judge_card("local:text", rows, aspect=aspect)
+    card = judge_card(rows, judge="local:text", aspect=aspect)
     assert card.aspect == aspect
     assert card["accuracy"].value == 1.0
 
 
 def test_the_order_of_labels_changes_nothing() -> None:
-    forth, back = (judge_card("local:text", rows) for rows in (ROWS, ROWS[::-1]))
+    forth, back = (judge_card(rows, judge="local:text") for rows in (ROWS, ROWS[::-1]))
     assert {figure.statistic: figure.value for figure in forth.figures} == {
         figure.statistic: figure.value for figure in back.figures
     }
@@ -319,18 +317,18 @@ def test_the_order_of_labels_changes_nothing() -> None:
     ("choices", "message"),
     [
         ({"aspect": "entities"}, "unknown aspect with labels 'entities'"),
-        ({"by": ["topik"]}, "did you mean topic"),
+        ({"slices": ["topik"]}, "did you mean topic"),
         ({"level": 2}, "the level is 2"),
     ],
 )
 def test_choices_that_cannot_be(choices: dict[str, Any], message: str) -> None:
     with pytest.raises(KaratError, match=message):
-        judge_card("local:text", ROWS, **choices)
+        judge_card(ROWS, judge="local:text", **choices)
 
 
 def test_progress_is_passed_on() -> None:
     steps: list[Progress] = []
-    judge_card(says(3, 0, 0, 1), ROWS, progress=steps.append)
+    judge_card(ROWS, judge=says(3, 0, 0, 1), progress=steps.append)
     assert [step.done for step in steps] == [1, 2]
 
 
@@ -338,24 +336,23 @@ def test_progress_is_passed_on() -> None:
 
 
 def test_a_card_is_found_under_the_name_of_its_judge(tmp_path: Path) -> None:
-    card = judge_card("local:text(relevance=0.6)", ROWS, by=["topic"])
-    path = save_card(card)
+    card = judge_card(ROWS, judge="local:text(relevance=0.6)", slices="topic")
+    path = card.save()
     assert path.parent == tmp_path / "cache" / "judge-cards"
-    assert load_card(path) == card
+    assert JudgeCard.load(path) == card
     assert find_card("local:text(relevance=0.6)") == card
     assert find_card("local:text") is None
-    assert find_card("local:text(relevance=0.6)", tmp_path) is None
 
 
 def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> None:
-    old = judge_card(says(3, 0, 0, 1), ROWS)
-    save_card(old)
-    save_card(judge_card(says(3, 0), ROWS[:2]))
-    again = judge_card(says(0, 0, 0, 1), ROWS)
+    old = judge_card(ROWS, judge=says(3, 0, 0, 1))
+    old.save()
+    judge_card(ROWS[:2], judge=says(3, 0)).save()
+    again = judge_card(ROWS, judge=says(0, 0, 0, 1))
     newer = JudgeCard(**{**_fields(again), "created": "2999-01-01T00:00:00+00:00"})
-    assert save_card(newer) == save_card(newer)
+    assert newer.save() == newer.save()
     assert find_card("fixed") == newer
-    assert len(list(save_card(newer).parent.iterdir())) == 2
+    assert len(list(newer.save().parent.iterdir())) == 2
 
 
 def _fields(card: JudgeCard) -> dict[str, Any]:
@@ -363,11 +360,11 @@ def _fields(card: JudgeCard) -> dict[str, Any]:
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
-    card = judge_card("local:text", ROWS)
-    assert load_card(save_card(card, tmp_path / "new" / "card.json")) == card
+    card = judge_card(ROWS, judge="local:text")
+    assert JudgeCard.load(card.save(tmp_path / "new" / "card.json")) == card
     (tmp_path / "file").write_text("x")
     with pytest.raises(SaveError, match="could not be written"):
-        save_card(card, tmp_path / "file" / "card.json")
+        card.save(tmp_path / "file" / "card.json")
 
 
 @pytest.mark.parametrize(
@@ -375,17 +372,17 @@ def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
 )
 def test_files_that_are_no_cards(save: Save, content: str) -> None:
     with pytest.raises(InputError, match="this is no judge card"):
-        load_card(save("card.json", content))
+        JudgeCard.load(save("card.json", content))
 
 
 def test_cards_of_another_layout_and_damaged_ones_are_passed_over() -> None:
-    card = judge_card("local:text", ROWS)
-    path = save_card(card)
+    card = judge_card(ROWS, judge="local:text")
+    path = card.save()
     path.with_name(path.name.replace(".json", "x.json")).write_text("{}")
     assert find_card("local:text") == card
     path.write_text(path.read_text().replace('"layout": 1', '"layout": 99'))
     with pytest.raises(InputError, match="judge-card 99"):
-        load_card(path)
+        JudgeCard.load(path)
     assert find_card("local:text") is None
 
 
@@ -406,6 +403,12 @@ def graded(count: int = 40) -> list[dict[str, Any]]:
     ]
 
 
+def recalibrate(judge: object, rows: object, **choices: Any) -> Recalibration:
+    found = judge_card(rows, judge=judge, recalibrate=True, **choices).recalibration
+    assert found is not None
+    return found
+
+
 def test_a_threshold_is_chosen_on_labels() -> None:
     judge = LocalJudge(None)
     found = recalibrate(judge, graded())
@@ -415,9 +418,11 @@ def test_a_threshold_is_chosen_on_labels() -> None:
     assert found.kappa_before < 0.6
     assert (found.pairs, found.questions) == (160, 40)
     assert found.judge == f"local:text(relevance={found.threshold:g})"
-    card = judge_card(found.judge, graded())
+    card = judge_card(graded(), judge=found.judge)
     assert card["kappa"].value == pytest.approx(1.0)
     assert found == recalibrate(judge, graded())
+    card = judge_card(graded(), judge="local:text", recalibrate=True)
+    assert JudgeCard.load(card.save()).recalibration == found
 
 
 def test_labels_that_fit_already_keep_the_threshold() -> None:
@@ -447,6 +452,8 @@ def test_too_little_to_choose_a_threshold_on() -> None:
         recalibrate(LocalJudge(None), [{**row, "label": 1} for row in ROWS])
     with pytest.raises(OptionError, match="unknown aspect"):
         recalibrate(LocalJudge(None), graded(12), aspect="entities")
+    with pytest.raises(OptionError, match="only the judges local and local:text"):
+        recalibrate(says(*[0, 1] * 24), graded(12))
 
 
 # --- real labels ----------------------------------------------------------------------------------
@@ -461,7 +468,7 @@ def test_the_local_judge_on_labels_of_people(judge: str, least: float) -> None:
     labels = load_labels(
         folder / "qrels.txt", corpus=folder / "corpus.tsv", questions=folder / "queries.tsv"
     )
-    card = judge_card(judge, labels)
+    card = judge_card(labels, judge=judge)
     assert (card.pairs, card.questions) == (420, 21)
     assert card["kappa"].value is not None
     assert card["kappa"].value >= least

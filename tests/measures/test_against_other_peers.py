@@ -83,7 +83,7 @@ def compare(
 ) -> None:
     """Assert that values by (karat's name, query) are what karat finds."""
     # parsed, as the names P and recall stand for lists in trec_eval's dialects
-    names = {name: karat.parse(name) for name, _ in theirs}
+    names = {name: karat.parse_measure(name) for name, _ in theirs}
     found = by_measure(karat.evaluate(run, gold, list(names.values()), **options))
     for (name, query), expected in theirs.items():
         value = found[str(names[name])][query]

@@ -128,7 +128,7 @@ def peer(run: Scored, gold: Graded, asked: set[str], level: int = 1) -> dict[str
 def ours(run: Scored, gold: Graded, dialect: str, level: int = 1) -> dict[str, dict[str, Any]]:
     """Return karat's values by pytrec_eval's name and by query."""
     # parsed, as P and recall stand for lists where trec_eval's names are asked for
-    parsed = {name: karat.parse(name) for name in SAME.values()}
+    parsed = {name: karat.parse_measure(name) for name in SAME.values()}
     asked = list(parsed.values())
     # num_ret and the like have no level, so it is written into those that have one
     result = karat.evaluate(run, gold, asked, dialect=dialect, missing="zero", rel=level)
@@ -176,13 +176,13 @@ def means_agree(run: Scored, gold: Graded, level: int = 1) -> None:
     """Assert that the aggregates agree, the geometric mean included."""
     theirs = peer(run, gold, {*ASKED, *GEOMETRIC}, level)
     names = {**SAME, **GEOMETRIC}
-    asked = [karat.parse(name) for name in names.values()]
+    asked = [karat.parse_measure(name) for name in names.values()]
     result = karat.evaluate(run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level)
     for name, our_name in names.items():
         expected = pytrec_eval.compute_aggregated_measure(
             name, [values[name] for values in theirs.values()]
         )
-        found = result[str(karat.parse(our_name).with_level(level))]
+        found = result[str(karat.parse_measure(our_name).with_level(level))]
         assert close(found, expected), name
 
 

@@ -102,24 +102,24 @@ def test_the_choices_reach_every_parameter() -> None:
 
 @each_measure
 def test_the_name_spells_the_measure(measure: Measure) -> None:
-    again = karat.parse(str(measure))
+    again = karat.parse_measure(str(measure))
     assert again == measure
     assert hash(again) == hash(measure)
     assert str(again) == str(measure)
-    assert karat.parse(measure) is measure
+    assert karat.parse_measure(measure) is measure
 
 
 @each_class
 def test_lookup_ignores_case(cls: type[Measure]) -> None:
     for spelling in (cls.name, cls.name.lower(), cls.name.upper(), f"  {cls.name} "):
-        assert karat.parse(spelling) == cls()
+        assert karat.parse_measure(spelling) == cls()
 
 
 @each_class
 def test_every_alias_is_an_alias_of_this_measure(cls: type[Measure]) -> None:
     for alias in cls.aliases:
         written = re.sub(r"\{\w+\}", "0.5", alias.replace("{k}", "7"))
-        assert type(karat.parse(written)) is cls, written
+        assert type(karat.parse_measure(written)) is cls, written
 
 
 @each_class
@@ -135,7 +135,7 @@ def test_a_measure_is_a_value(cls: type[Measure]) -> None:
 @pytest.mark.parametrize("cutoff", ["0", "-1", "2.5", "1e1", "nan", "", "x"])
 def test_a_cutoff_is_a_whole_number_from_one(cls: type[Measure], cutoff: str) -> None:
     with pytest.raises(MeasureError):
-        karat.parse(f"{cls.name}@{cutoff}")
+        karat.parse_measure(f"{cls.name}@{cutoff}")
 
 
 @each_cut
@@ -149,13 +149,13 @@ def test_a_cutoff_below_one_cannot_be_made(cls: type[Measure], k: int) -> None:
 def test_a_cutoff_where_none_is_taken_is_refused(cls: type[Measure]) -> None:
     if cls.at is None:
         with pytest.raises(MeasureError, match="no cutoff"):
-            karat.parse(f"{cls.name}@5")
+            karat.parse_measure(f"{cls.name}@5")
 
 
 @each_class
 def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
     with pytest.raises(MeasureError, match="no parameter 'nonsense'"):
-        karat.parse(f"{cls.name}(nonsense=1)")
+        karat.parse_measure(f"{cls.name}(nonsense=1)")
 
 
 @each_class
@@ -163,7 +163,7 @@ def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
 def test_a_relevance_level_is_a_positive_number(cls: type[Measure], rel: str) -> None:
     if "rel" in cls.parameters():
         with pytest.raises(MeasureError):
-            karat.parse(f"{cls.name}(rel={rel})")
+            karat.parse_measure(f"{cls.name}(rel={rel})")
 
 
 @each_class

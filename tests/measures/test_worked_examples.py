@@ -115,7 +115,7 @@ def test_a_flat_list(name: str, expected: float) -> None:
 
 
 def test_every_measure_has_a_worked_example() -> None:
-    shown = {karat.parse(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {"infAP"}
+    shown = {karat.parse_measure(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {"infAP"}
     assert shown == set(karat.known_measures())
 
 
@@ -199,7 +199,7 @@ GRADED = {
 
 @pytest.mark.parametrize(("name", "expected"), GRADED.items())
 def test_a_graded_list(name: str, expected: float) -> None:
-    canonical = str(karat.parse(name))
+    canonical = str(karat.parse_measure(name))
     found = value(canonical, GRADED_RUN, GRADED_GOLD)
     assert found == pytest.approx(expected, rel=1e-14, abs=1e-15)
 

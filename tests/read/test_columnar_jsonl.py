@@ -79,7 +79,7 @@ def _records(retrieved: str, gold: str, about: str, count: int = 40) -> list[dic
 
 
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.read.jsonl.frame_of", lambda *_: None)
+    monkeypatch.setattr("karat.read.json.frame_of", lambda *_: None)
 
 
 def _golds_equal(one: Gold, other: Gold) -> None:
@@ -151,7 +151,7 @@ def test_records_that_are_alike_are_read_in_bulk(
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("karat.read.jsonl.read_part", refuse)
+    monkeypatch.setattr("karat.read.json.read_part", refuse)
     path = save("s.jsonl", jsonl(_records(retrieved, gold, about)))
     assert load_samples(path, texts=texts).gold.queries.height == 40
 

@@ -148,7 +148,7 @@ def test_the_same_however_a_table_is_cut(
     )
     whole = [load_run(path).collect() for path in (run, text)]
     assert [len(each.findings) for each in whole] == [3, 1]
-    monkeypatch.setattr("karat.read.table.ROWS", rows)
+    monkeypatch.setattr("karat.read.tables.ROWS", rows)
     for path, same in zip((run, text), whole, strict=True):
         cut = load_run(path).collect()
         assert cut.rows.equals(same.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,7 @@ import pytest
 import karat
 from karat.errors import AlignError, InputError
 from karat.read import load_gold, load_run, load_samples
-from karat.read.shapes import SHAPES, shape_of
-from karat.read.shapes.tools import or_groups
+from karat.read.shapes import SHAPES, or_groups, shape_of
 from tests.dialects.golden import cases
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure
@@ -517,7 +517,7 @@ def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(tmp_path)},
+        env={"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         check=True,

@@ -33,30 +33,30 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_name_that_stands_twice_in_json_is_refused(case: str, save: Save) -> None:
     path = save("run.json", REFUSED[case])
-    with pytest.raises(InputError, match=r"run\.json.* stands more than once") as stop:
+    with pytest.raises(InputError, match=r"run\.json.* occurs more than once") as stop:
         load_run(path)
     assert "keep one" in stop.value.fix
     if REFUSED[case].startswith("{"):
-        with pytest.raises(InputError, match="stands more than once"):
+        with pytest.raises(InputError, match="occurs more than once"):
             load_gold(path)
 
 
 def test_a_gold_of_llama_index_in_which_a_query_stands_twice(save: Save) -> None:
     text = '{"queries": {"q": "?"}, "relevant_docs": {"q": ["a"], "q": ["b"]}}'
-    with pytest.raises(InputError, match="'q' stands more than once"):
+    with pytest.raises(InputError, match="'q' occurs more than once"):
         load_gold(save("gold.json", text))
 
 
 def test_a_corpus_in_which_an_id_stands_twice(save: Save) -> None:
     for text in ('{"a": "one", "a": "two"}', '{"corpus": {"a": "one", "a": "two"}}'):
-        with pytest.raises(InputError, match=r"corpus\.json: the id 'a' stands more than once"):
+        with pytest.raises(InputError, match=r"corpus\.json: the id 'a' occurs more than once"):
             load_corpus(save("corpus.json", text))
 
 
 def test_a_list_in_a_cell_in_which_a_name_stands_twice(save: Save) -> None:
     cell = '[{""doc"": ""a"", ""doc"": ""b""}]'
     path = save("run.csv", f'query,retrieved\nq1,"{cell}"\n')
-    with pytest.raises(InputError, match=r"row 1.*'doc' stands more than once"):
+    with pytest.raises(InputError, match=r"row 1.*'doc' occurs more than once"):
         load_run(path).collect()
 
 

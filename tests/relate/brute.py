@@ -156,7 +156,7 @@ def expected(
 def edges(result: karat.Result, relation: str | None = None) -> Edges:
     """Return the edges of a result of one run."""
     (run,) = result.runs
-    found = result.relations[run, relation or result.drawn_by]
+    found = result.relations[run, relation or result.provenance.drawn_by]
     queries = found.queries.to_list()
     first: dict[int, str] = {}
     for item, doc in zip(found.member_item.tolist(), found.member_doc.to_list(), strict=True):

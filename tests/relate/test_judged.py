@@ -259,3 +259,16 @@ def test_bare_ids_are_not_shown_to_a_judge() -> None:
     with pytest.raises(InputError, match="no document has a text, only ids such as 'd1'"):
         karat.evaluate({"q": ["d1", "d2"]}, gold, "P@2/relevance", judge=judge)
     assert judge.seen == []
+
+
+def test_relations_of_one_aspect_with_other_splitters_are_judged_apart() -> None:
+    reference = "Tea is hot. It is a plant: it grows."
+    sample = {"question": "What is tea?", "contexts": ["Tea is hot."], "reference": reference}
+
+    def judge(sample: Sample) -> dict[str, Any]:
+        return {"claims": [[int("hot" in claim)] for claim in sample.claims]}
+
+    result = karat.evaluate(
+        [sample], measures=["recall/claims", "recall/claims(splitter=lines)"], judge=judge
+    )
+    assert result.values == {"context_recall": 0.5, "recall/claims(splitter=lines)": 1.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
@@ -15,14 +16,16 @@ import karat
 from karat.comparison.systems import gather
 from karat.core.policy import Policy
 from karat.dialects import known_dialects, resolve_measures
+from karat.engines.local import LocalEngine
 from karat.errors import MeasureError
 from karat.evaluation.inputs import load_inputs
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import ASPECTS, Aspect, Sample
-from karat.relate.judged.assess import depth_read, judge_run
-from karat.relate.match import find_matcher
+from karat.judges.verdicts import ASPECTS, Aspect, Judged, Sample
+from karat.relate.judged.judging import Judging, Task
+from karat.relate.match import Matcher, find_matcher
+from karat.relate.match.matcher import MatchContext
 from karat.report.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.model import well
@@ -30,14 +33,14 @@ from tests.measures.test_registry import ALL
 from tests.strategies import quick
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from karat.core.data import Gold, Run
+    from karat.core.relation import Relation
     from karat.measures import Measure
     from tests.conftest import Karat, Save
 
-MATCHERS = {str(name): find_matcher(name) for name in ASPECTS}
+MATCHERS: dict[Aspect, Matcher] = {name: find_matcher(name) for name in ASPECTS}
 AT = {"relevance": "context_precision", "claims": "context_recall"}
 AT |= {"entities": "context_entities_recall", "statements": "context_relevancy"}
 
@@ -79,11 +82,18 @@ def samples_of(lists_: list[list[str]]) -> list[dict[str, Any]]:
     ]
 
 
-def read(samples: list[dict[str, Any]]) -> tuple[Run, Gold]:
-    streams, gold, _, _ = load_inputs(
-        samples, None, None, None, skip_bad=False, texts=True, unlabelled=True
-    )
-    return streams[0].collect(), gold
+def relations(samples: list[dict[str, Any]], depth: int | None = None) -> dict[str, Relation]:
+    """Draw what a judge judges, down to a rank."""
+    with ExitStack() as reading:
+        streams, gold, _ = load_inputs(
+            samples, None, None, None, reading, skip_bad=False, texts=True, unlabelled=True
+        )
+    tasks = {matcher: Task(name, depth) for name, matcher in MATCHERS.items()}
+    context = MatchContext(judging=Judging(FunctionJudge(judge_alone), tasks))
+    return {
+        name: LocalEngine().draw(streams[0], matcher.bind(gold, context), Policy()).relation
+        for name, matcher in MATCHERS.items()
+    }
 
 
 EVERY: list[Measure] = list(
@@ -97,13 +107,12 @@ EVERY: list[Measure] = list(
 @given(lists)
 def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[list[str]]) -> None:
     """For every measure of every dialect, over everything that a judge judges."""
-    run, gold = read(samples_of(given_lists))
-    how = (run, gold, FunctionJudge(judge_alone), MATCHERS, Policy(blank="kept"), None, None)
-    whole = judge_run(*how).relations
+    samples = samples_of(given_lists)
+    whole = relations(samples)
     for depth in (1, 3):
-        cut = judge_run(*how, dict.fromkeys(ASPECTS, depth)).relations
+        cut = relations(samples, depth)
         for name in ASPECTS:
-            one, other = whole[name].strict, cut[name].strict
+            one, other = whole[name], cut[name]
             cutting = [
                 measure
                 for measure in EVERY
@@ -128,8 +137,10 @@ def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[
         (["context_relevancy@2"], "statements", 2),
     ],
 )
-def test_how_deep_measures_read(measures: list[str], relation: str, depth: int | None) -> None:
-    assert depth_read(resolve_measures(measures, "karat"), MATCHERS[relation]) == depth
+def test_how_deep_measures_read(measures: list[str], relation: Aspect, depth: int | None) -> None:
+    task = MATCHERS[relation].task(resolve_measures(measures, "karat"))
+    assert task is not None
+    assert task.depth == depth
 
 
 # ---- a language model is asked
@@ -284,8 +295,8 @@ def test_each_aspect_is_asked_as_deep_as_its_own_measures() -> None:
         [("q0", 5, shallow), ("q0", 20, deep), ("q1", 4, shallow | deep)], key=str
     )
     assert steps == [(1, 3), (2, 3), (3, 3)]
-    assert result.verdicts is not None
-    counts = result.verdicts.filter(query="q0").group_by("aspect").len()
+    assert result.kept.verdicts is not None
+    counts = result.kept.verdicts.filter(query="q0").group_by("aspect").len()
     assert dict(counts.rows()) == {"relevance": 5, "claims": 20, "statements": 9}
     again = karat.evaluate(samples, measures=AT.values(), judge=judge_alone)
     assert {name: again.score([name])[name] for name in measures} == result.values
@@ -345,13 +356,32 @@ def test_a_report_says_nothing_about_what_was_not_judged(aspect: Aspect) -> None
     assert set(marks[5:]) == {"none"}  # no mark at all
 
 
+class Remembering:
+    """A judge that remembers what it was asked about all aspects, and what it said."""
+
+    def __init__(self, judge: FunctionJudge) -> None:
+        self._judge = judge
+        self.name, self.about = judge.name, judge.about
+        self.samples: list[Sample] = []
+        self.judged: list[Judged] = []
+
+    def judge(
+        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: object = None
+    ) -> list[Judged]:
+        assert aspects == frozenset(ASPECTS)
+        said = self._judge.judge(samples, aspects)
+        self.samples += samples
+        self.judged += said
+        del progress
+        return said
+
+
 def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> None:
-    run, gold = read(long_lists())
-    how = (FunctionJudge(judge_alone), MATCHERS, Policy(blank="kept"), None, None)
-    for depth, name in ((None, "all"), (5, "five")):
-        said = judge_run(run, gold, *how, dict.fromkeys(ASPECTS, depth)).said["statements"]
-        record([one for one, _ in said], [judged for _, judged in said], tmp_path / name)
     measures = [f"{each}@5" for each in AT.values()]
+    for asked, name in ((list(AT.values()), "all"), (measures, "five")):
+        judge = Remembering(FunctionJudge(judge_alone))
+        karat.evaluate(long_lists(), measures=asked, judge=judge)
+        record(judge.samples, judge.judged, tmp_path / name)
     expected = karat.evaluate(long_lists(), measures=measures, judge=judge_alone).values
     for name in ("all", "five"):
         found = karat.evaluate(long_lists(), measures=measures, judge=ReplayJudge(tmp_path / name))

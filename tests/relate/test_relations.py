@@ -95,7 +95,7 @@ def test_every_measure_stays_in_its_range_over_every_relation(
 ) -> None:
     result = evaluate(brute.with_texts(made), MEASURES, by)
     for name, values in by_measure(result).items():
-        measure = karat.parse(name)
+        measure = karat.parse_measure(name)
         for value in values.values():
             assert value is None or np.isfinite(value)
             assert value is None or value >= 0 or name == "utility"  # what noise costs
@@ -136,7 +136,7 @@ def test_names_are_canonical_and_read_back(spelled: str, canonical: str) -> None
     assert find_matcher(str(matcher)) == matcher
     (measure,) = resolve_measures(f"P@5/{spelled}", "karat")
     assert str(measure) == f"P@5/{canonical}"
-    assert karat.parse(str(measure)) == measure
+    assert karat.parse_measure(str(measure)) == measure
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_several_relations_in_one_call_and_again_from_disk(tmp_path: Path) -> No
     assert loaded.per_query.equals(result.per_query)
     assert loaded.summary.equals(result.summary)
     assert loaded.by("topic").equals(result.by("topic"))
-    assert loaded.settings == result.settings
-    assert loaded.settings[lines]["splitter"] == "lines"
+    assert loaded.provenance.settings == result.provenance.settings
+    assert loaded.provenance.settings[lines]["splitter"] == "lines"
     more = [f"recall@1/{lines}", f"P@1,2/{lines}", "AP/rouge", "AP"]
     assert loaded.score(more).per_query.equals(karat.evaluate(
         RECORDS, measures=more, by="containment", bounds=True
@@ -217,3 +217,11 @@ def test_repeated_chunks_are_noise_and_equal_gold_counts_once() -> None:
     assert list(result.values.values()) == [0.5, 1.0, 1.0, 1.0]
     kinds = {found.kind: found.count for found in result.findings}
     assert kinds == {"equal-gold": 1, "duplicate-document": 1}
+
+
+def test_a_matcher_takes_parameters_that_no_name_can_spell() -> None:
+    by = karat.find_matcher("rouge-sentence", splitter=lambda text: text.split("|"))
+    run, gold = {"q": ["a b|c d"]}, {"q": ["c d|e f"]}
+    assert karat.evaluate(run, gold, "recall", by=by)["recall"] == 0.5
+    with pytest.raises(karat.KaratError, match="unknown parameter of rouge-sentence 'spliter'"):
+        karat.find_matcher("rouge-sentence", spliter="lines")

@@ -73,8 +73,8 @@ def test_an_uncalibrated_threshold_is_a_finding() -> None:
     named = "semantic(threshold=0.65,calibrated=labels-2024)"
     result = karat.evaluate(data, measures="P", by=named, embedder=count)
     assert result.findings == ()
-    assert result.settings[named]["calibrated"] == "labels-2024"
-    assert result.settings[named]["threshold"] == 0.65
+    assert result.provenance.settings[named]["calibrated"] == "labels-2024"
+    assert result.provenance.settings[named]["threshold"] == 0.65
 
 
 def test_the_default_model_tells_meanings_separate_calls(

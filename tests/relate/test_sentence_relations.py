@@ -117,7 +117,7 @@ def test_the_default_splitter_knows_abbreviations() -> None:
     ]
     result = karat.evaluate(data, measures=["P", "recall"], by="exact-sentence")
     assert result.values == {"P": 0.5, "recall": 1.0}
-    assert result.settings["exact-sentence"]["splitter"] == "sentencex"
+    assert result.provenance.settings["exact-sentence"]["splitter"] == "sentencex"
 
 
 def test_languages_without_spaces() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.gates.gate import gate
+from karat.comparison.gates import gate
 from karat.report import comparison as tables
 from karat.report import escape, html
 from karat.report.gate import junit, lines, summary

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import karat
+from karat.results.store import LAYOUT
 
 RECORDS = [
     {"query": "q1", "retrieved": ["a", "x"], "gold": ["a", ["b", "c"]], "topic": "one", "n": 1},
@@ -115,7 +116,7 @@ def test_saved_and_loaded_it_is_the_same(result: karat.Result, tmp_path: Path) -
     assert again.summary.equals(result.summary)
     assert again.per_query.equals(result.per_query)
     assert again.findings == result.findings
-    assert again.policy == result.policy
+    assert again.provenance.policy == result.provenance.policy
     assert again.by("topic").equals(result.by("topic"))
     saved = pl.read_parquet(folder / "per_query.parquet")
     assert saved.equals(result.per_query)
@@ -161,7 +162,7 @@ def test_what_is_not_a_result_is_left_alone(result: karat.Result, tmp_path: Path
 
 def test_a_result_of_another_layout_is_refused(result: karat.Result, tmp_path: Path) -> None:
     manifest = result.save(tmp_path / "r") / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"layout": 3', '"layout": 99'))
+    manifest.write_text(manifest.read_text().replace(f'"layout": {LAYOUT}', '"layout": 99'))
     with pytest.raises(karat.KaratError, match="layout 99"):
         karat.load(tmp_path / "r")
 
@@ -217,7 +218,7 @@ class TestIntervals:
         )
         apart = karat.evaluate(self.RUN, self.GOLD, "RR")
         together = karat.evaluate(self.RUN, self.GOLD, "RR", queries=about)
-        assert (apart.cluster, together.cluster) == (None, "source")
+        assert (apart.options.cluster, together.options.cluster) == (None, "source")
         width = [
             result.summary["high"][0] - result.summary["low"][0] for result in (apart, together)
         ]
@@ -246,12 +247,42 @@ def test_lists_are_remembered_where_asked_for(tmp_path: Path) -> None:
         }
     ]
     plain = karat.evaluate(records, measures="RR")
-    assert dict(plain.listed) == {}
+    assert dict(plain.kept.listed) == {}
     kept = karat.evaluate(records, measures=["RR", "recall/exact"], keep=1)
-    assert kept.listed["run"].to_dicts() == [
+    assert kept.kept.listed["run"].to_dicts() == [
         {"query": "q", "rank": 1, "doc": "a", "score": 2.0, "text": "text a"}
     ]
     again = karat.load(kept.save(tmp_path / "r"))
-    assert again.listed["run"].equals(kept.listed["run"])
+    assert again.kept.listed["run"].equals(kept.kept.listed["run"])
     found = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR", keep=5, corpus={"a": "A!"})
-    assert found.listed["run"]["text"].to_list() == ["A!"]
+    assert found.kept.listed["run"]["text"].to_list() == ["A!"]
+
+
+TWO = {"a": {"q1": ["x", "y"], "q2": ["y"]}, "b": {"q1": ["y"], "q2": ["x"]}}
+ASKED = [{"query": "q1", "gold": ["x"], "topic": "tea"}, {"query": "q2", "gold": ["x"]}]
+
+
+def test_one_run_of_several() -> None:
+    result = karat.evaluate(TWO, ASKED, ["RR"], keep=2)
+    alone = karat.evaluate(TWO["b"], ASKED, ["RR"], keep=2)
+    only = result.only("b")
+    assert only.runs == list(only.kept.listed) == ["b"]
+    assert only.values == alone.values == {"RR": 0.5}
+    with pytest.raises(karat.KaratError, match="unknown run 'c'"):
+        result.only("c")
+
+
+def test_the_queries_of_a_slice() -> None:
+    result = karat.evaluate(TWO, ASKED, ["RR"], keep=2)
+    tea, rest = result.where("topic", "tea"), result.where("topic", "(none)")
+    assert tea.values == {"a: RR": 1.0, "b: RR": 0.0}
+    assert rest.values == {"a: RR": 0.0, "b: RR": 1.0}
+    assert tea.kept.listed["a"]["query"].unique().to_list() == ["q1"]
+    for each, label in ((tea, "tea"), (rest, None)):
+        assert each.summary["value"].to_list() == (
+            result.by("topic").filter(pl.col("slice").eq_missing(label))["value"].to_list()
+        )
+    with pytest.raises(karat.KaratError, match="unknown value of topic 'ink'"):
+        result.where("topic", "ink")
+    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+        result.where("tpic", "tea")

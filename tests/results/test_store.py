@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.cli.agree import _kind
 from karat.cli.report import _require_folder
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
 from karat.report.page import provenance
 from karat.report.panel import lay_side_by_side
-from karat.results import sealed
+from karat.results import store
 from karat.storage import files, folders
 from karat.storage.folders import FILES, is_folder, replacing
 from tests import saving
@@ -245,7 +244,7 @@ class TestKilled:
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: _kind(path, path), "systems"),
+            (lambda: karat.agree(path, path).kind, "systems"),
             (lambda: _require_folder(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
@@ -294,7 +293,7 @@ class TestReading:
         self, times: int, old: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         left = iter(range(times))
-        checked = sealed._checked
+        checked = store._checked
 
         def slow(folder: Path, content: bytes) -> dict[str, Any]:
             for number in left:
@@ -302,14 +301,14 @@ class TestReading:
                 break
             return checked(folder, content)
 
-        monkeypatch.setattr(sealed, "_checked", slow)
+        monkeypatch.setattr(store, "_checked", slow)
         assert found(old) == NEW + times - 1
 
     def test_replaced_while_it_is_read(self, old: Path) -> None:
-        with sealed.opened(old) as (manifest, files):
+        with store.opened(old) as (manifest, files):
             saving.sample(NEW).save(old)
             assert all(
-                sealed._hash(name, file) == manifest["files"][name] for name, file in files.items()
+                store._hash(name, file) == manifest["files"][name] for name, file in files.items()
             )
 
     @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "relation.parquet"])
@@ -366,8 +365,8 @@ class TestOrigin:
         first = karat.load(karat.evaluate({"q": ["a"]}, gold, "RR").save(folder))
         gold.write_text('{"q": ["b"]}')
         again = karat.load(first.score("P@1").save(folder))
-        assert again.inputs == first.inputs
-        assert again.inputs[1].as_dict() == first.inputs[1].as_dict()
+        assert again.provenance.inputs == first.provenance.inputs
+        assert again.provenance.inputs[1].as_dict() == first.provenance.inputs[1].as_dict()
 
     def test_an_input_that_nobody_hashed_stays_unknown(self, save: Save) -> None:
         gold = save("gold.json", '{"q": ["a"]}')
@@ -375,12 +374,12 @@ class TestOrigin:
         gold.unlink()
         loaded = karat.load(result.save(gold.parent / "r"))
         gold.write_text("another")
-        assert loaded.inputs[1].as_dict()["sha256"] is None
+        assert loaded.provenance.inputs[1].as_dict()["sha256"] is None
 
     def test_a_report_tells_about_the_result_it_read(self, old: Path) -> None:
         panel = lay_side_by_side([old])
         made = provenance(panel.systems[0])
-        assert karat.load(old).origin["created"] in dict(made).values()
+        assert karat.load(old).provenance.saved["created"] in dict(made).values()
         (old / "manifest.json").write_text('{"created": "later", "versions": {}, "inputs": []}')
         assert provenance(panel.systems[0]) == made
 
@@ -388,7 +387,7 @@ class TestOrigin:
         gold = tmp_path / os.fsdecode(b"g\xff.json")
         gold.write_text('{"q": ["a"]}')
         folder = karat.evaluate({"q": ["a"]}, gold, "RR").save(tmp_path / "r")
-        assert karat.load(folder).inputs[1].path == str(gold)
+        assert karat.load(folder).provenance.inputs[1].path == str(gold)
 
 
 class TestFiles:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import karat
 from karat.align.align import Ties, align
 from karat.dialects import dialect
-from karat.engines.local import relate
-from karat.measures import parse
+from karat.engines.local import LocalEngine
+from karat.measures import parse_measure
 from karat.relate.match import find_matcher
 from karat.relate.match.matcher import MatchContext
 from karat.results.bounds import tie_bounds
@@ -51,10 +51,10 @@ def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], mea
         gold = gold | {"x": 1}
     loaded, known = karat.load_run({"q": run}), karat.load_gold({"q": gold})
     bound = find_matcher("ids").bind(known, MatchContext())
-    related = relate(loaded, bound, dialect("karat").policy)
+    related = LocalEngine().draw(loaded, bound, dialect("karat").policy)
     none = np.zeros(0, dtype=np.int64)
     ties = related.ties or Ties(none, none, none)
-    ((low, high),) = tie_bounds(related.relation, ties, [parse(measure)])
+    ((low, high),) = tie_bounds(related.relation, ties, [parse_measure(measure)])
     assert (low[0], high[0]) == pytest.approx(brute(run, gold, measure))
 
 

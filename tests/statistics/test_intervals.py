@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.errors import InputError, OptionError
-from karat.measures import parse
+from karat.measures import parse_measure
 from karat.measures.aggregate import aggregate
 from karat.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
 from tests.statistics.scores import columns, limits
@@ -167,9 +167,9 @@ def test_clusters_of_unequal_size_widen_the_interval_and_stay_in_bounds() -> Non
 )
 def test_the_value_is_that_of_aggregate(measure: str, statistic: str) -> None:
     values = np.append(SKEWED, [np.nan, 0.0])
-    expected = aggregate(parse(measure), values)
+    expected = aggregate(parse_measure(measure), values)
     found = interval(values, statistic=statistic)
-    assert parse(measure).aggregation == statistic
+    assert parse_measure(measure).aggregation == statistic
     assert found.value == pytest.approx(expected.value)
     assert (found.n, found.undefined) == (expected.n, expected.undefined)
     low, high = limits(found)
@@ -221,7 +221,7 @@ def test_a_column_gets_the_same_in_any_company() -> None:
 def test_many_columns_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     table = RNG.random((50, 7))
     whole = intervals(table)
-    monkeypatch.setattr("karat.statistics.limits.CELLS", 120)
+    monkeypatch.setattr("karat.statistics.intervals.CELLS", 120)
     for one, other in zip(whole, intervals(table), strict=True):
         assert limits(one) == pytest.approx(limits(other))
 

@@ -46,6 +46,14 @@ def test_detectable_differences_are_statsmodels(queries: int, alpha: float) -> N
     assert found.value == pytest.approx(0.2 * float(np.ravel(theirs)[0]), rel=1e-5)
 
 
+@pytest.mark.parametrize("queries", [2, 3, 10, 100, 10_000])
+@pytest.mark.parametrize("effect", [1e-4, 0.05, 0.5])
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.2])
+def test_the_power_is_that_of_statsmodels(queries: int, effect: float, alpha: float) -> None:
+    theirs = float(TTestPower().power(effect, queries, alpha))
+    assert power_at(queries, effect, 1.0, alpha=alpha).value == pytest.approx(theirs, abs=1e-9)
+
+
 @settings(deadline=None, max_examples=8)
 @given(
     difference=st.floats(0.001, 3),
@@ -176,8 +184,8 @@ def test_hit_or_miss_sees_less_until_there_is_much_to_see() -> None:
 
 def test_sd_of_a_difference_from_those_of_the_systems() -> None:
     rng = np.random.default_rng(4)
-    both = rng.multivariate_normal([0, 0], [[0.09, 0.03], [0.03, 0.04]], 200_000)
-    found = sd_of_difference(0.3, 0.5, 0.2)
+    both = rng.multivariate_normal([0, 0], [[0.09, 0.045], [0.045, 0.09]], 200_000)
+    found = sd_of_difference(0.3, 0.5)
     assert found == pytest.approx((both[:, 1] - both[:, 0]).std(), rel=0.01)
     assert sd_of_difference(0.3, 1.0) == 0.0
 

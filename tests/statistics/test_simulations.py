@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from karat.statistics.power import power_at
-from karat.statistics.several import tukey
 from karat.statistics.significance import EXACT, sign_flip
+from karat.statistics.tukey import tukey
 from tests.statistics.scores import POPULATIONS
 
 if TYPE_CHECKING:

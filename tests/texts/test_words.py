@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import OptionError
-from karat.texts.words import TEXTS, tidy, tokens, words
+from karat.texts.words import TEXTS, tidy, words
 
 CASES = {
     "case and punctuation": ("“Hello,   WORLD!”", "hello world"),
@@ -39,6 +39,12 @@ CASES = {
     "blank": (" \n\t", ""),
     "empty": ("", ""),
 }
+
+
+def tokens(text: str, policy: str) -> list[str]:
+    """Return the words of one text."""
+    found: list[str] = words(pl.Series([text], dtype=pl.String), policy).item().to_list()
+    return found
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)

@@ -6,7 +6,7 @@ the user's attention becomes a finding, counted and with examples; nothing happe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +60,19 @@ class Aligned:
     blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
     ties: Ties | None = None  # None: nothing is tied
+
+    def first(self, depth: int | None) -> Aligned:
+        """Return the run cut after so many ranks; None: as it is."""
+        kept = self.rank <= (self.rank.max(initial=0) if depth is None else depth)
+        if kept.all():
+            return self
+        return replace(
+            self,
+            query=self.query[kept],
+            rank=self.rank[kept],
+            rows=self.rows.filter(kept),
+            repeat=None if self.repeat is None else self.repeat[kept],
+        )
 
     @property
     def doc(self) -> pl.Series:

@@ -12,43 +12,42 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karat.labels.anchors import Anchored
+    from karat.labels.anchor import Anchored
     from karat.report.tables import Grid
 
 SHOWN = tuple(name for name in options.FORMATS if name != "latex")
-TELL = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
+TO_CHECK = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
 CUT = ("split", "partly", "none")
 CELL = 48  # characters of a quote that a table shows
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what `anchor` and `drift` share."""
-    for option in reversed(
-        [
-            click.argument("gold", metavar="GOLD"),
-            click.option(
-                "--corpus", required=True, metavar="PATH", help="The documents: a folder or a file."
-            ),
-            click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
-            click.option(
-                "--least",
-                type=click.FloatRange(0, 1, min_open=True),
-                default=0.85,
-                show_default=True,
-                help="The least score of a text that is found only nearly.",
-            ),
-            click.option(
-                "--ambiguous",
-                type=click.Choice(["leave", "first", "all"]),
-                default="leave",
-                show_default=True,
-                help="A label that stands in several places: leave it out, take the first place, "
-                "or all of them as alternatives.",
-            ),
-            click.option("--format", "how", type=click.Choice(SHOWN), default="table"),
-        ]
-    ):
-        function = option(function)
+    decorators: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+        click.argument("gold", metavar="GOLD"),
+        click.option(
+            "--corpus", required=True, metavar="PATH", help="The documents: a folder or a file."
+        ),
+        options.some("gold_format", "skip_bad", of=options.reading),
+        click.option(
+            "--min-score",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=0.85,
+            show_default=True,
+            help="The lowest score of a text that is found only approximately.",
+        ),
+        click.option(
+            "--ambiguous",
+            type=click.Choice(["leave", "first", "all"]),
+            default="leave",
+            show_default=True,
+            help="What to do with a label whose text is in several places: leave it out, take "
+            "the first place, or take all of them as alternatives.",
+        ),
+        click.option("--format", "how", type=click.Choice(SHOWN), default="table"),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
     return function
 
 
@@ -56,7 +55,10 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 @common
 @click.option("--chunks", metavar="FILE", help="The texts of the ids that the gold names.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the gold there; - prints it instead of the table."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the gold to this file; - prints it instead of the table.",
 )
 def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:  # noqa: ANN401
     """Find the text of every chunk that GOLD names in the documents, and list what is not there.
@@ -65,7 +67,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     karat anchor gold.jsonl --chunks chunks.jsonl --corpus docs/ -o gold-spans.jsonl
     karat anchor quotes.jsonl --corpus docs/ -o gold-spans.jsonl
     """
-    from karat.labels.anchors import anchor  # noqa: PLC0415
+    from karat.labels.anchor import anchor  # noqa: PLC0415
 
     file, _ = options.paths((gold,), None)
     with options.progress("looking for the labels"):
@@ -74,7 +76,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
 
 
 def deliver(anchored: Anchored, how: str, output: str | None) -> None:
-    """Write the gold if that is asked for, print what became of the labels, tell the findings."""
+    """Write the gold if asked to, print what became of the labels, report the findings."""
     if output is not None:
         options.write(anchored.jsonl(), output)
     if output != "-":
@@ -83,7 +85,7 @@ def deliver(anchored: Anchored, how: str, output: str | None) -> None:
 
 
 def render(anchored: Anchored, how: str) -> str:
-    """Return the labels in a format; tables show only those of which there is something to tell."""
+    """Return the labels in a format; tables show only those that need a look."""
     from karat.report.tables import markdown, terminal  # noqa: PLC0415
 
     labels = anchored.labels.drop("number")
@@ -114,7 +116,7 @@ def _grids(anchored: Anchored) -> Iterator[Grid]:
             counts = anchored.summary(column).rows()
             rows = [[value, str(count)] for value, count in counts]
             yield Grid(f"{title} · {sum(count for _, count in counts)}", [column, "labels"], rows)
-    odd = labels["status"].is_in(TELL)
+    odd = labels["status"].is_in(TO_CHECK)
     if "cut" in labels.columns:
         odd |= labels["cut"].is_in(CUT).fill_null(value=False)
     rows = [_line(row) for row in labels.filter(odd).to_dicts()]

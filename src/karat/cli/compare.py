@@ -12,49 +12,73 @@ from karat.cli import asking, gating, options
 from karat.report.tables import FORMATS
 
 
-@click.command("compare", short_help="Say whether a system is better than another.")
+@click.command("compare", short_help="Test whether one system is better than another.")
 @options.inputs
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@5, nDCG@10, …")
 @options.measuring
-@click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
-@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
-@click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
-@click.option("--baseline", metavar="NAME", help="What to compare with (default: the first).")
+@click.option(
+    "--queries", metavar="FILE", help="A table with columns about the queries, to slice by."
+)
+@click.option(
+    "--slice",
+    "slices",
+    multiple=True,
+    metavar="COLUMN",
+    help="Also compare by this column of the queries.",
+)
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Queries with the same value in this column are not independent.",
+)
+@click.option("--baseline", metavar="NAME", help="The system to compare with (default: the first).")
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
 @click.option(
     "--test",
     type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
     default="auto",
     show_default=True,
-    help="What p is from; auto: McNemar's test for hit or miss, else a permutation test.",
+    help="The test of the difference; auto: McNemar's for hit or miss, else a permutation test.",
 )
-@click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--permutations", type=int, default=10_000, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is random.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Level of the intervals."
+)
+@click.option(
+    "--permutations",
+    type=int,
+    default=10_000,
+    show_default=True,
+    help="How many random permutations a test draws.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random permutations."
+)
 @click.option(
     "--moved",
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="Show so many queries that gained most, and that lost most.",
+    help="How many queries to show that gained most, and that lost most.",
 )
 @click.option(
     "--no-regression",
     multiple=True,
     metavar="MEASURE,…",
-    help="A gate: no system is worse than the baseline in these measures.",
+    help="A gate: no system may be worse than the baseline in these measures.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="How much worse is still good enough for --no-regression.",
+    help="How much worse --no-regression still accepts.",
 )
 @asking.judging
 @gating.deciding
 @click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     runs: tuple[str, ...],
@@ -78,14 +102,13 @@ def command(
     The first one is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
     """
+    from karat.comparison import gates  # noqa: PLC0415
     from karat.comparison.compare import compare  # noqa: PLC0415
-    from karat.gates.gate import Gate  # noqa: PLC0415
-    from karat.gates.gate import no_regression as hold  # noqa: PLC0415
     from karat.report.comparison import render, unmeasured  # noqa: PLC0415
 
-    telling = gating.Telling.take(choices)
+    gating_options = gating.GateOptions.take(choices)
     guarded = [name for text in no_regression for name in _split(text)]
-    if telling.junit is not None and not guarded:
+    if gating_options.junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
     files, gold = options.systems(runs, gold)
     judge = asking.for_all(asking.take(choices))
@@ -96,14 +119,16 @@ def command(
         if asking.rehearse(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
-    gate = hold(comparison, guarded, margin=margin, decide=telling.decide) if guarded else Gate(())
+    asked = gates.no_regression(comparison, guarded, margin) if guarded else []
+    how_decided = {"decide": gating_options.decide, "undecided": gating_options.undecided}
+    gate = gates.gate(comparison, asked, **how_decided)
     text = render(comparison, how, moved=moved, color=options.use_color())
     options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
         options.tell(comparison.findings)
     lacking = options.tell_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
-    return telling.finish(gate, how, output, tables) or lacking
+    return gating_options.finish(gate, how, output, tables) or lacking
 
 
 def _split(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`karat drift`: what became of labels when the documents, or the chunks, changed."""
+"""`karat drift`: find labels again in documents, or chunks, that have changed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from karat.cli import options
 from karat.cli.anchor import common, deliver
 
 
-@click.command("drift", short_help="Say which labels changed documents or chunks broke.")
+@click.command("drift", short_help="Find labels again after documents or chunks changed.")
 @common
-@click.option("--chunks", metavar="FILE", help="The new chunks: say which of them hold each label.")
+@click.option(
+    "--chunks", metavar="FILE", help="The new chunks: report which of them hold each label."
+)
 @click.option(
     "--before",
     metavar="PATH",
@@ -22,7 +24,7 @@ from karat.cli.anchor import common, deliver
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the gold with the new places there; - prints it instead of the table.",
+    help="Write the gold with the new places to this file; - prints it instead of the table.",
 )
 def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:  # noqa: ANN401
     """Find the labels of GOLD, as `karat anchor` writes it, again in documents that have changed.
@@ -32,7 +34,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     karat drift gold-spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
     karat drift gold-spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
-    from karat.labels.drifts import drift  # noqa: PLC0415
+    from karat.labels.drift import drift  # noqa: PLC0415
 
     file, _ = options.paths((gold,), None)
     with options.progress("looking for the labels"):

@@ -1,4 +1,4 @@
-"""Options for gates, and what a command does with the verdicts."""
+"""Options for gates, and where a command reports the verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.report.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from karat.gates.gate import Gate
+    from karat.comparison.gates import GateReport
     from karat.results.result import Result
 
 GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows beside a run
@@ -30,7 +30,7 @@ def requiring(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--update-baseline",
             is_flag=True,
-            help="Save the result as the baseline, unless something is worse or lost.",
+            help="Save the result as the new baseline, unless something is worse or lost.",
         ),
         click.option("--baseline", metavar="DIR", help="A saved result to compare with."),
         click.option(
@@ -45,7 +45,7 @@ def requiring(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def deciding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how gates are decided and where that is told."""
+    """Add the options that say how gates are decided and where the verdicts are written."""
     for option in (
         click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML."),
         click.option(
@@ -68,36 +68,38 @@ def deciding(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """How gates are decided, and where that is told."""
+class GateOptions:
+    """How gates are decided, and where the verdicts are written."""
 
     decide: str
     undecided: str
     junit: str | None
 
     @classmethod
-    def take(cls, choices: dict[str, Any]) -> Telling:
+    def take(cls, choices: dict[str, Any]) -> GateOptions:
         """Take the options of gates out of those of a command."""
         return cls(choices.pop("decide"), choices.pop("undecided"), choices.pop("junit"))
 
-    def finish(self, gate: Gate, how: str, output: str | None, tables: Callable[[], str]) -> int:
-        """Tell the verdicts everywhere but on standard output; return the exit code."""
+    def finish(
+        self, gate: GateReport, how: str, output: str | None, tables: Callable[[], str]
+    ) -> int:
+        """Report the verdicts everywhere but on standard output; return the exit code."""
         from karat.report.gate import ADVICE, junit, lines  # noqa: PLC0415
 
         if how not in SHOWN or output is not None:
             for line in lines(gate):
                 click.echo(line, err=True)
-        if gate.exit_code(self.undecided) == NOT_DECIDED:
+        if gate.exit_code == NOT_DECIDED:
             click.echo(f"undecided: {ADVICE}", err=True)
         if how != "json":
             options.tell(gate.findings)
         if self.junit is not None:
-            options.write(junit(gate, self.undecided), self.junit)
+            options.write(junit(gate), self.junit)
         summarise(gate, tables)
-        return gate.exit_code(self.undecided)
+        return gate.exit_code
 
 
-def with_verdicts(text: str, gate: Gate, how: str) -> str:
+def with_verdicts(text: str, gate: GateReport, how: str) -> str:
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
     from karat.report.gate import render  # noqa: PLC0415
 
@@ -110,7 +112,7 @@ def with_verdicts(text: str, gate: Gate, how: str) -> str:
     return text + ("\n" if how == "markdown" else "") + render(gate, how)
 
 
-def summarise(gate: Gate | None, tables: Callable[[], str]) -> None:
+def summarise(gate: GateReport | None, tables: Callable[[], str]) -> None:
     """Append a summary for the pull request to the file that GitHub names, where it does."""
     path = os.environ.get(GITHUB)
     if not path:
@@ -133,21 +135,21 @@ class Requirements:
     folder: str | None
     update: bool
     before: Result | None
-    telling: Telling
+    options: GateOptions
 
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
-        from karat.gates.requirements import parse_requirement  # noqa: PLC0415
-        from karat.results.loaded import load  # noqa: PLC0415
+        from karat.comparison.gates import parse_requirement  # noqa: PLC0415
+        from karat.results.saving import load  # noqa: PLC0415
         from karat.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
         texts, folder = choices.pop("require"), choices.pop("baseline")
-        update, telling = choices.pop("update_baseline"), Telling.take(choices)
+        update, how = choices.pop("update_baseline"), GateOptions.take(choices)
         asked = [parse_requirement(text) for text in texts]
         if update and folder is None:
             raise click.UsageError("--update-baseline needs --baseline DIR")
-        if telling.junit is not None and not texts:
+        if how.junit is not None and not texts:
             raise click.UsageError("--junit needs a --require")
         if folder is not None and not update and all(each.factor is None for each in asked):
             raise click.UsageError(
@@ -158,31 +160,32 @@ class Requirements:
             refuse_foreign(folder)
         absent = folder is None or (update and not is_folder(folder))
         before = None if absent or folder is None else load(folder)
-        return cls(texts, folder, update, before, telling)
+        return cls(texts, folder, update, before, how)
 
     @property
     def measures(self) -> list[str]:
         """The measures that requirements name."""
-        from karat.gates.requirements import COUNTS, parse_requirement  # noqa: PLC0415
+        from karat.comparison.gates import COUNTS, parse_requirement  # noqa: PLC0415
 
         named = (parse_requirement(text).subject for text in self.texts)
         return [name for name in named if name not in COUNTS]
 
-    def hold(self, result: Result) -> Gate:
+    def hold(self, result: Result) -> GateReport:
         """Hold the result against the requirements."""
-        from karat.gates.gate import gate  # noqa: PLC0415
+        from karat.comparison.gates import gate  # noqa: PLC0415
 
         return gate(
             result,
             self.texts,
             baseline=self.before,
-            decide=self.telling.decide,
-            first_time=self.update,
+            decide=self.options.decide,
+            undecided=self.options.undecided,
+            no_baseline="pass" if self.update else "error",
         )
 
     def finish(
         self,
-        gate: Gate,
+        gate: GateReport,
         result: Result,
         how: str,
         output: str | None,
@@ -190,7 +193,7 @@ class Requirements:
         slices: Sequence[str],
         lacking: int,
     ) -> int:
-        """Tell the verdicts, move the baseline if that was asked for, return the exit code.
+        """Report the verdicts, update the baseline if asked to, return the exit code.
 
         `lacking` is the exit code for what was not measured, which no gate makes good.
         """
@@ -198,17 +201,17 @@ class Requirements:
 
         if not self.texts and not self.update:
             return lacking
-        code = self.telling.finish(gate, how, output, lambda: render(result, "markdown")) or lacking
+        code = self.options.finish(gate, how, output, lambda: render(result, "markdown")) or lacking
         return self._update(result, code, slices) if self.update else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
-        from karat.gates.baseline import succeed  # noqa: PLC0415
-        from karat.gates.gate import EXIT  # noqa: PLC0415
+        from karat.comparison.baseline import check_update  # noqa: PLC0415
+        from karat.comparison.gates import EXIT  # noqa: PLC0415
         from karat.report.gate import sentence  # noqa: PLC0415
 
         folder = str(self.folder)
         if self.before is not None:
-            found = succeed(result, self.before, slices)
+            found = check_update(result, self.before, slices)
             for verdict in found.worse:
                 click.echo(printable(f"worse than the baseline: {sentence(verdict)}"), err=True)
             options.tell(found.findings)

@@ -24,13 +24,13 @@ def command(name: str | None, how: str, *, relations: bool) -> None:
     karat measures nDCG
     karat measures --relations
     """
-    from karat.measures import known_measures, parse  # noqa: PLC0415
+    from karat.measures import known_measures, parse_measure  # noqa: PLC0415
 
     if relations:
         click.echo(_relations(name, how), nl=False)
         return
 
-    classes = list(known_measures().values()) if name is None else [type(parse(name))]
+    classes = list(known_measures().values()) if name is None else [type(parse_measure(name))]
     if how == "json":
         click.echo(json.dumps([_facts(cls) for cls in classes], indent=1, ensure_ascii=False))
     elif name is None:

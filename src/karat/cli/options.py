@@ -112,6 +112,20 @@ def _add(
     return function
 
 
+def some(
+    *names: str, of: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add only these of the options that a decorator adds, by the names of their parameters."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        every: Any = of(lambda: None)
+        chosen = [each for each in every.__click_params__ if each.name in names]
+        vars(function).setdefault("__click_params__", []).extend(chosen)
+        return function
+
+    return add
+
+
 def given(choices: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; the rest is as saved results say, or as usual."""
     context = click.get_current_context()
@@ -261,6 +275,7 @@ __all__ = [
     "progress",
     "reading",
     "saved_result",
+    "some",
     "systems",
     "tell",
     "tell_unmeasured",

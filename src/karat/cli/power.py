@@ -17,36 +17,51 @@ from karat.cli import asking, options
 @options.latency
 @options.measuring
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@10, …")
-@click.option("--difference", type=float, metavar="D", help="The difference to be seen: 0.02")
+@click.option("--difference", type=float, metavar="D", help="The difference to detect: 0.02")
 @click.option(
-    "--sd", type=float, metavar="SD", help="Assume that differences vary by this (0.2 to 0.4)."
+    "--sd",
+    type=float,
+    metavar="SD",
+    help="Assume this standard deviation of the differences (mostly 0.2 to 0.4).",
 )
 @click.option(
     "--changed",
     type=float,
     metavar="SHARE",
-    help="Assume for hit or miss that this share of the queries changes.",
+    help="For a hit-or-miss measure, assume that this share of the queries changes.",
 )
-@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Queries at hand.")
+@click.option(
+    "--queries", type=click.IntRange(min=1), metavar="N", help="How many queries you have."
+)
 @click.option(
     "--correlation",
     type=float,
     default=0.5,
     show_default=True,
-    help="Of one result with that of another system.",
+    help="With one result: the correlation assumed between it and another system.",
 )
-@click.option("--power", type=float, default=0.8, show_default=True, help="Chance to see it.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance to be fooled.")
-@click.option("--at", metavar="N,N,…", help="Sizes for the curve.")
+@click.option(
+    "--power", type=float, default=0.8, show_default=True, help="Chance to detect the difference."
+)
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Chance to report a difference where there is none.",
+)
+@click.option("--sizes", metavar="N,N,…", help="Numbers of queries for the curve.")
 @asking.judging
 @click.option("--format", "how", type=click.Choice(["table", "json", "markdown"]), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
 def command(
     *,
     results: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
-    at: str | None,
+    sizes: str | None,
     how: str,
     output: str | None,
     **choices: Any,  # noqa: ANN401
@@ -60,11 +75,11 @@ def command(
     karat power --sd 0.3 --difference 0.02 --power 0.8 --alpha 0.05
 
     RESULT is a folder that `karat score --save` wrote, or a file as `karat score` takes it (with
-    --gold a run, without it records that hold what is gold as well). Two show how
-    much their differences vary from query to query; of one the --correlation with another system
-    is assumed; without any, assume --sd, the standard deviation of the differences.
+    --gold a run, without it records that hold what is gold as well). Two show how much their
+    differences vary from query to query; with one, the --correlation with another system is
+    assumed; without any, assume --sd, the standard deviation of the differences.
     """
-    from karat.comparison.planning import plan  # noqa: PLC0415
+    from karat.comparison.power import power  # noqa: PLC0415
     from karat.report.power import render  # noqa: PLC0415
 
     if gold is not None and not results:
@@ -75,16 +90,15 @@ def command(
     named = list(measures) or None
     if asking.rehearse(files, named, chosen, how, output):
         return 0
-    plans = plan(*files, measures=named, sizes=_sizes(at), **chosen)
+    found = power(*files, measures=named, sizes=_sizes(sizes), **chosen)
     if how == "json":
-        shown = {"plans": [each.as_dict() for each in plans]}
-        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n"
     else:
-        text = render(plans, how)
+        text = render(found.plans, how)
     options.write(text, output)
     if how != "json":
-        options.tell(plans[0].findings)
-    empty = (each for each in plans if each.queries == 0)
+        options.tell(found.findings)
+    empty = (each for each in found.plans if each.queries == 0)
     return options.tell_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)
 
 
@@ -94,6 +108,6 @@ def _sizes(text: str | None) -> list[int] | None:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and 2 <= int(part) <= 10**9 for part in parts):
         raise click.BadParameter(
-            f"{text!r} is not a list of sizes such as 100,200,400", param_hint="--at"
+            f"{text!r} is not a list of sizes such as 100,200,400", param_hint="--sizes"
         )
     return sorted({int(part) for part in parts})

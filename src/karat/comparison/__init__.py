@@ -1,1 +1,1 @@
-"""Systems on the same queries: paired, tested, corrected; how many queries it takes; agreement."""
+"""Systems on the same queries: paired, tested, planned, held against requirements; agreement."""

@@ -27,7 +27,7 @@ from karat.comparison.systems import System, gather
 from karat.dialects import meant
 from karat.errors import MeasureError, OptionError, choose, nearest
 from karat.measures.aggregate import aggregate
-from karat.statistics.quantity import check_draws, check_share
+from karat.statistics.values import check_draws, check_share
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -186,7 +186,7 @@ def compare(
     order = _baseline_first(gathered, baseline)
     result = order[0].result
     table = pair(order)
-    column = cluster or result.cluster
+    column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
     how = Statistics(level, permutations, seed, test, clusters)
     pairs = _pairs(len(order), every=all_pairs)

@@ -12,10 +12,10 @@ import polars as pl
 
 from karat.errors import OptionError, choose
 from karat.measures.aggregate import aggregate
-from karat.statistics.intervals import binary
 from karat.statistics.paired import Paired, paired
-from karat.statistics.several import adjust, tukey
-from karat.statistics.significance import Significance, mcnemar, out_of_reach, paired_t
+from karat.statistics.significance import Significance, adjust, mcnemar, out_of_reach, paired_t
+from karat.statistics.tukey import tukey
+from karat.statistics.values import is_binary
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -157,10 +157,7 @@ def _tests(
     if how.test == "permutation" or how.clusters is not None:
         return flipped
     hits = [column for column in range(len(found)) if _hit_or_miss(before, after, column)]
-    try:
-        exact = mcnemar(before[:, hits], after[:, hits]) if hits else ()
-    except OptionError:  # no statsmodels: flipping signs of −1, 0 and 1 is the same test
-        return flipped
+    exact = mcnemar(before[:, hits], after[:, hits])
     for column, test in zip(hits, exact, strict=True):
         flipped[column] = test
     return flipped
@@ -169,7 +166,7 @@ def _tests(
 def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
     one, other = before[:, column], after[:, column]
     both = ~(np.isnan(one) | np.isnan(other))
-    return bool(both.any()) and binary(one[both]) and binary(other[both])
+    return bool(both.any()) and is_binary(one[both]) and is_binary(other[both])
 
 
 def correct(rows: Iterable[Row], method: str) -> None:

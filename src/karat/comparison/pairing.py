@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import NO_COLUMN, AlignError, choose
-from karat.findings import Finding, merge_findings
+from karat.findings import Finding, FindingKind, merge_findings
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from karat.results.result import Result
 
-BETWEEN = ("unpaired-query", "other-gold", "other-choice")  # findings about two systems
+# findings about two systems, not about one
+BETWEEN_SYSTEMS = (
+    FindingKind.UNPAIRED_QUERY,
+    FindingKind.OTHER_GOLD,
+    FindingKind.OTHER_CHOICE,
+)
 LISTED = 10  # queries that a finding names
 ONE_SIDED = "query that only the baseline or only this system has: left out of the comparison"
 NO_VALUE = "query with a value for only one of the baseline and this system: left out"
@@ -159,19 +164,21 @@ def _findings(
             continue
         both = present[:, at] & present[:, baseline]
         one_sided = present[:, at] != present[:, baseline]
-        found += _finding("unpaired-query", queries.filter(pl.Series(one_sided)), system.name)
+        found += _finding(
+            FindingKind.UNPAIRED_QUERY, queries.filter(pl.Series(one_sided)), system.name
+        )
         undefined = np.isnan(values)
         empty = (undefined[:, at, :] != undefined[:, baseline, :]).any(axis=1) & both
         found += _finding("no-value", queries.filter(pl.Series(empty)), system.name)
-        found += _finding("other-gold", _other_gold(base, system), system.name)
+        found += _finding(FindingKind.OTHER_GOLD, _other_gold(base, system), system.name)
         found += _other_choices(base.result, system.result, system.name)
     return merge_findings(found)
 
 
 _SAID = {
-    "unpaired-query": (ONE_SIDED, "evaluate both on the same queries"),
+    FindingKind.UNPAIRED_QUERY: (ONE_SIDED, "evaluate both on the same queries"),
     "no-value": (NO_VALUE, "`karat score --per-query` says why"),
-    "other-gold": (OTHER_GOLD, "evaluate both against the same gold"),
+    FindingKind.OTHER_GOLD: (OTHER_GOLD, "evaluate both against the same gold"),
 }
 
 
@@ -222,7 +229,11 @@ def _items(relation: Relation) -> pl.DataFrame:
 def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
     """Return what was decided otherwise than for the baseline."""
     mine, theirs = (
-        {**each.policy.as_dict(), "ids": each.ids, "judge": each.judge.get("name", "none")}
+        {
+            **each.provenance.policy.as_dict(),
+            "ids": each.provenance.ids,
+            "judge": each.judge.get("name", "none"),
+        }
         for each in (base, other)
     )
     differ = [
@@ -237,9 +248,10 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         if before != after
     ]
     differ += [
-        f"{name}: {dict(other.settings[name])} instead of {dict(base.settings[name])}"
-        for name in base.settings.keys() & other.settings.keys()
-        if dict(base.settings[name]) != dict(other.settings[name])
+        f"{name}: {dict(theirs[name])} instead of {dict(mine[name])}"
+        for mine, theirs in [(base.provenance.settings, other.provenance.settings)]
+        for name in mine.keys() & theirs.keys()
+        if dict(mine[name]) != dict(theirs[name])
     ]
     differ += [
         f"{name} of the judge"
@@ -250,4 +262,4 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         return []
     message = "choice that was made otherwise than for the baseline"
     fix = "evaluate both with the same options"
-    return [Finding("other-choice", len(differ), tuple(differ), message, fix, run)]
+    return [Finding(FindingKind.OTHER_CHOICE, len(differ), tuple(differ), message, fix, run)]

@@ -176,7 +176,7 @@ def _evaluated(
         names = unique_names([each.spellings("") for each in files])
         runs = {name: each.data for name, each in zip(names, files, strict=True)}
         whole = evaluate(runs, gold, measures, **options)
-        together = {id(each): _only(whole, name) for name, each in zip(names, files, strict=True)}
+        together = {id(each): whole.only(name) for name, each in zip(names, files, strict=True)}
     return [
         each
         if each.result is not None
@@ -187,24 +187,13 @@ def _evaluated(
     ]
 
 
-def _only(result: Result, run: str) -> Result:
-    """Return the result of one of its runs."""
-    return replace(
-        result,
-        relations={key: relation for key, relation in result.relations.items() if key[0] == run},
-        lenient={key: relation for key, relation in result.lenient.items() if key[0] == run},
-        findings=tuple(found for found in result.findings if found.run in ("", run)),
-        about={name: table for name, table in result.about.items() if name == run},
-    )
-
-
 def _as_evaluated(result: Result) -> dict[str, Any]:
     """Return the options that evaluate a run as this result was."""
     return {
         "dialect": result.dialect,
-        "by": result.drawn_by,
-        "ids": result.ids,
-        "missing": result.policy.missing,
+        "by": result.provenance.drawn_by,
+        "ids": result.provenance.ids,
+        "missing": result.provenance.policy.missing,
     }
 
 

@@ -36,7 +36,6 @@ class Hits:
 
 
 T = TypeVar("T")
-FAILED = "failed: "  # how the reason begins of a query without a value because a judge failed
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
@@ -67,13 +66,15 @@ class Relation:
     unit_repeat: Ints  # u     0 new, 1 the same after normalising its id, 2 the very same id
     member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
-    undefined_reason: pl.Series  # n     why a query has no value at all; null where it has
+    undefined_reason: pl.Series  # n     why a query has no value at all; null where it has one
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
     item_times: Ints | None = None  # m   how often the gold lists each item; None: all once
     # a judge was asked down to this rank only, and lists are longer: what follows is not in here
     judged_to: int | None = None
+    failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
+    lenient: Relation | None = None  # the same, were every verdict that failed a yes
     # what was worked out so far; never handed on, so that `replace` begins anew
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -119,7 +120,9 @@ class Relation:
     @property
     def failed(self) -> Bools:
         """Which queries have no value because a judge failed."""
-        return self.undefined_reason.str.starts_with(FAILED).fill_null(value=False).to_numpy()
+        if self.failed_verdicts is None:
+            return np.zeros(self.n, dtype=bool)
+        return self.failed_verdicts
 
     @property
     def item_query(self) -> Ints:
@@ -304,6 +307,8 @@ class Relation:
             needed=self.needed,
             item_times=None if self.item_times is None else self.item_times[items],
             judged_to=self.judged_to,
+            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
+            lenient=None if self.lenient is None else self.lenient.select(keep),
             **self._chunks_of(keep),
         )
 

@@ -1,4 +1,4 @@
-"""How other tools would have computed it: a dialect is a named set of policies, one file a tool.
+"""How other tools compute it: a dialect is a named set of policies and formulas, one file per tool.
 
 A dialect never changes what the measures are called, only the choices that tools make silently:
 policies, and formulas over the same relation. The result says which dialect made its numbers.
@@ -12,9 +12,10 @@ import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
 
+from karat.dialects.autorag import select_best, token_scores
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
-from karat.measures import Measure, expand, parse
+from karat.measures import Measure, expand, parse_measure
 from karat.relate.match import find_matcher
 
 
@@ -89,7 +90,7 @@ def ask(
 def _spoken(measure: str | Measure, speaks: Dialect, rel: float | None) -> Measure:
     """Return a measure as it is defined, and its relation as it is drawn, in a dialect."""
     if isinstance(measure, str):
-        return _related(parse(measure, speaks.formulas).with_level(rel), speaks)
+        return _related(parse_measure(measure, speaks.formulas).with_level(rel), speaks)
     return _related(speaks.formula(measure.with_level(rel)), speaks)
 
 
@@ -106,4 +107,13 @@ def _load() -> None:
         importlib.import_module(f"{__name__}.{module.name}")
 
 
-__all__ = ["Dialect", "ask", "dialect", "known_dialects", "meant", "resolve_measures"]
+__all__ = [
+    "Dialect",
+    "ask",
+    "dialect",
+    "known_dialects",
+    "meant",
+    "resolve_measures",
+    "select_best",
+    "token_scores",
+]

@@ -14,12 +14,19 @@ Quirks that the dialect keeps:
 
 Where the original compares ids of different types (the text "1" and the number 1) they differ;
 karat reads all ids as text. A cutoff takes the first k of the list; AutoRAG has none.
+
+Beside the metrics: how AutoRAG chooses the best of several modules (`select_best`), and its token
+metrics (`token_scores`).
 """
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -27,6 +34,7 @@ from karat.align.align import positions
 from karat.core.policy import Policy
 from karat.core.relation import ANY_GAIN
 from karat.dialects.dialect import Dialect, register_dialect
+from karat.errors import OptionError, choose
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
 from karat.measures.measure import Divisor, Ideal, Limit, Terms
@@ -37,6 +45,11 @@ from karat.measures.reciprocal_rank import ReciprocalRank
 if TYPE_CHECKING:
     from karat.core.data import Ints
     from karat.core.relation import Relation
+
+Values: TypeAlias = Sequence[float | None]
+STRATEGIES = ("mean", "rank", "normalize_mean")
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,3 +162,110 @@ AUTORAG = register_dialect(
         },
     )
 )
+
+
+def select_best(
+    results: Mapping[str, Mapping[str, Values]],
+    strategy: str = "mean",
+    *,
+    columns: Sequence[str] | None = None,
+    seconds: Mapping[str, float] | None = None,
+    speed_threshold: float | None = None,
+) -> str:
+    """Return the name of the best module; ties go to the first.
+
+    `results` has for each module the values of each metric, None for queries that have none: they
+    are left out of the mean, so that a module which failed on the hard queries can win. `mean`
+    adds up the means of the columns, `rank` adds up 1 ÷ the rank of each mean, `normalize_mean`
+    scales each column to 0…1 first. A module slower than the threshold is out, unless all are.
+
+    >>> results = {"a": {"f1": [0.9], "recall": [0.1]}, "b": {"f1": [0.5], "recall": [0.6]}}
+    >>> select_best(results, "mean")
+    'b'
+    """
+    choose("strategy", strategy, STRATEGIES)
+    if not results:
+        raise OptionError("there is no module to choose from")
+    fast = _fast_enough(list(results), seconds or {}, speed_threshold)
+    names = columns or list(next(iter(results.values())))
+    means = {module: [_mean(results[module][column]) for column in names] for module in fast}
+    if strategy == "rank":
+        scores = {module: sum(_rank_scores(means, module)) for module in fast}
+    elif strategy == "normalize_mean":
+        scores = {module: sum(_normalised(means, module)) for module in fast}
+    else:
+        scores = {module: sum(means[module]) / len(names) for module in fast}
+    return max(fast, key=lambda module: scores[module])
+
+
+def _fast_enough(
+    modules: list[str], seconds: Mapping[str, float], threshold: float | None
+) -> list[str]:
+    if threshold is None:
+        return modules
+    fast = [module for module in modules if seconds.get(module, 0.0) <= threshold]
+    return fast or modules
+
+
+def _mean(values: Values) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else 0.0
+
+
+def _rank_scores(means: dict[str, list[float]], module: str) -> list[float]:
+    """Return 1 ÷ rank in each column; equal means share the average of their ranks."""
+    columns = zip(*means.values(), strict=True)
+    return [
+        1 / (sum(other > mine for other in column) + (column.count(mine) + 1) / 2)
+        for column, mine in zip(columns, means[module], strict=True)
+    ]
+
+
+def _normalised(means: dict[str, list[float]], module: str) -> list[float]:
+    """Return the means scaled to 0…1 in each column; a column of equal means says nothing."""
+    scaled = []
+    for column, mine in zip(zip(*means.values(), strict=True), means[module], strict=True):
+        low, high = min(column), max(column)
+        scaled.append((mine - low) / (high - low) if high > low else 0.0)
+    return scaled
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """Token precision, recall and F1, each the mean over the retrieved passages."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def token_scores(retrieved: Sequence[str], gold: Sequence[str]) -> TokenScores | None:
+    """Compare passages word by word; None if there is nothing to compare.
+
+    Texts are normalised as for SQuAD (lower case, no punctuation, no articles). For each retrieved
+    passage the best value over the gold passages counts, for each of the three by itself.
+
+    >>> token_scores(["The battery lasts 6 hours."], ["battery lasts six hours"])
+    TokenScores(precision=0.75, recall=0.75, f1=0.75)
+    """
+    if not retrieved or not gold:
+        return None
+    best = [_best(_words(passage), [_words(text) for text in gold]) for passage in retrieved]
+    precision, recall, f1 = (sum(column) / len(best) for column in zip(*best, strict=True))
+    return TokenScores(precision, recall, f1)
+
+
+def _best(words: list[str], golds: list[list[str]]) -> tuple[float, ...]:
+    return tuple(map(max, zip(*(_overlap(words, gold) for gold in golds), strict=True)))
+
+
+def _overlap(words: list[str], gold: list[str]) -> tuple[float, float, float]:
+    common = sum((Counter(words) & Counter(gold)).values())
+    if not common:
+        return 0.0, 0.0, 0.0
+    precision, recall = common / len(words), common / len(gold)
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def _words(text: str) -> list[str]:
+    return ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split()

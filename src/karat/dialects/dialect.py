@@ -49,3 +49,9 @@ def register_dialect(dialect: Dialect) -> Dialect:
     """Make a dialect known."""
     DIALECTS[dialect.name] = dialect
     return dialect
+
+
+# karat's own choices are the defaults of `Policy`, each explained in docs/policies.md
+register_dialect(
+    Dialect("karat", "principled: nothing is dropped in silence, no measure can pass 1")
+)

@@ -1,1 +1,34 @@
-"""How it runs, never what it computes."""
+"""How it runs, never what it computes: where the batches of a run are worked on.
+
+What is done with a batch, and with all of them in the end, is `karat.relate.pipeline`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from karat.core.data import RunStream
+    from karat.core.policy import Policy
+    from karat.progress import Report
+    from karat.relate.match.matcher import BoundMatcher
+    from karat.relate.pipeline import Drawn
+
+
+class Engine(Protocol):
+    """Draws the relation of a run: cuts it into batches of whole queries, and joins the parts.
+
+    An engine calls `karat.relate.pipeline.draw_batch` for every batch, wherever that is, and
+    `join` with the parts, and so gives the numbers of every other engine.
+    """
+
+    def draw(
+        self,
+        run: RunStream,
+        bound: BoundMatcher,
+        policy: Policy,
+        *,
+        keep: int = 0,
+        progress: Report | None = None,
+    ) -> Drawn:
+        """Draw the relation of a run; `keep` is how many documents of each list are kept."""

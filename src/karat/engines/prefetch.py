@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import polars as pl
+
+    from karat.core.data import RunStream
 
 DEPTH = 4  # batches that wait in memory at the most
 
@@ -23,18 +27,47 @@ class Prefetch:
         self._reader = ThreadPoolExecutor(max_workers=1)
         self._coming = deque(self._submit() for _ in range(DEPTH))
 
+    @classmethod
+    def of(cls, run: RunStream) -> Prefetch:
+        """Read a run ahead, unless that is being done already."""
+        batches = run.batches()
+        return batches if isinstance(batches, cls) else cls(batches)
+
     def _submit(self) -> Future[pl.DataFrame | None]:
         return self._reader.submit(next, self._batches, None)
 
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        """Give out the batches; an error of the reader is raised where its batch would come."""
+    def __iter__(self) -> Prefetch:
+        return self
+
+    def __next__(self) -> pl.DataFrame:
+        """Return the next batch; an error of the reader is raised where its batch would come."""
         try:
-            while (batch := self._coming.popleft().result()) is not None:
-                self._coming.append(self._submit())
-                yield batch
-        finally:
+            batch = self._coming.popleft().result() if self._coming else None
+        except BaseException:
             self.close()
+            raise
+        if batch is None:
+            self.close()
+            raise StopIteration
+        self._coming.append(self._submit())
+        return batch
 
     def close(self) -> None:
         """Stop reading."""
+        self._coming.clear()
         self._reader.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def begin(run: RunStream) -> Iterator[RunStream]:
+    """Begin to read a run at once: the first who asks for its batches finds them on their way."""
+    waiting = [Prefetch(run.batches())]
+
+    def batches() -> Iterator[pl.DataFrame]:
+        return waiting.pop() if waiting else run.batches()
+
+    try:
+        yield replace(run, batches=batches)
+    finally:
+        while waiting:
+            waiting.pop().close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,8 +17,8 @@ from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import asked_at, find_judge
 from karat.measures import DEFAULTS, Measure
 from karat.read.corpus import load_corpus
-from karat.relate.match.judged import Judged
 from karat.relate.match.matcher import MatchContext
+from karat.results.result import SummaryOptions
 from karat.results.store import Input
 
 if TYPE_CHECKING:
@@ -93,43 +94,42 @@ def evaluate(
     wanted = ask(measures, speaks, rel)
     matchers = find_matchers("ids" if by is None else by, wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
-    judging = [matcher for matcher in matchers.values() if isinstance(matcher, Judged)]
+    judging = [matcher for matcher in matchers.values() if matcher.judged]
     server, options = asked_at(base_url, judge, judge_options)
     judges = find_judge(judge, **options) if judging else None
-    streams, known, inputs, reading = load_inputs(
-        run,
-        gold,
-        run_format,
-        gold_format,
-        skip_bad=skip_bad,
-        texts=texts,
-        unlabelled=len(judging) == len(matchers),
-    )
-    streams = [_timed(stream, latency_unit) for stream in streams]
-    described = with_columns(known, queries)
-    timed = in_units(described.queries, latency_unit, "what is said about the queries")
-    table = None if corpus is None else load_corpus(corpus)
-    inputs += [] if corpus is None else [Input.of("corpus", corpus)]
-    result = assess(
-        streams,
-        replace(described, queries=timed),
-        wanted,
-        replace(speaks, policy=_with_missing(speaks.policy, missing)),
-        "ids" if by is None else by,
-        MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
-        judge=judges,
-        reading=reading,
-        progress=progress,
-        keep=keep,
-    )
+    with ExitStack() as reading:
+        streams, known, inputs = load_inputs(
+            run,
+            gold,
+            run_format,
+            gold_format,
+            reading,
+            skip_bad=skip_bad,
+            texts=texts,
+            unlabelled=len(judging) == len(matchers),
+        )
+        streams = [_timed(stream, latency_unit) for stream in streams]
+        described = with_columns(known, queries)
+        timed = in_units(described.queries, latency_unit, "what is said about the queries")
+        table = None if corpus is None else load_corpus(corpus)
+        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+        result = assess(
+            streams,
+            replace(described, queries=timed),
+            wanted,
+            replace(speaks, policy=_with_missing(speaks.policy, missing)),
+            "ids" if by is None else by,
+            MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
+            judge=judges,
+            progress=progress,
+            keep=keep,
+        )
     forgotten = by is None and not any(measure.relation for measure in wanted)
     return replace(
         result,
         findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
-        bounds=bounds,
-        inputs=tuple(inputs),
-        level=_checked_level(level),
-        cluster=_cluster(result.queries, cluster),
+        provenance=replace(result.provenance, inputs=tuple(inputs)),
+        options=SummaryOptions(_checked_level(level), _cluster(result.queries, cluster), bounds),
     )
 
 

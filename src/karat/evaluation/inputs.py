@@ -1,4 +1,4 @@
-"""What an evaluation is given: runs and a gold, in any form, and columns about the queries."""
+"""What an evaluation is given: runs, one gold for all of them, and columns about the queries."""
 
 from __future__ import annotations
 
@@ -6,65 +6,66 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.core.data import Gold, Run, RunStream
-from karat.engines.prefetch import Prefetch
-from karat.errors import InputError
-from karat.evaluation.shared_gold import share_gold
+from karat.core.data import FACTS, Gold, Run, RunStream
+from karat.core.timing import TIMED
+from karat.engines.prefetch import begin
+from karat.errors import AlignError, InputError
+from karat.findings import merge_findings
 from karat.read import is_several, load_gold, load_run, load_samples
-from karat.read.position import join_queries
-from karat.read.queries import load_queries
+from karat.read.queries import join_queries, load_queries
+from karat.read.records import join_about
 from karat.read.source import Source
 from karat.results.store import Input
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from karat.core.data import NamedBy
 
 
 def load_inputs(
     run: object,
-    gold: object,
+    gold: Any,  # noqa: ANN401
     run_format: str | None,
     gold_format: str | None,
+    reading: ExitStack,
     *,
     skip_bad: bool,
     texts: bool,
     unlabelled: bool = False,
-) -> tuple[list[RunStream], Gold, list[Input], Prefetch | None]:
+) -> tuple[list[RunStream], Gold, list[Input]]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
-    With `unlabelled` the records need no gold; what they say about the queries is kept.
+    `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
+    the queries is kept.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
     named = _named(run)
     if gold is None:
         streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
-        return streams, loaded, [Input.of("samples", data) for _, data in named], None
+        return streams, loaded, [Input.of("samples", data) for _, data in named]
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
-    def opened(name: str, data: object, names: NamedBy = "id") -> RunStream:
+    def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
         return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
-    reading = Prefetch(streams[0].batches())
-    try:
-        loaded = load_gold(gold, format=gold_format, **how)
-    except BaseException:
-        reading.close()
-        raise
+    begun = reading.enter_context(begin(streams[0]))
+    loaded = load_gold(gold, format=gold_format, **how)
     joined = [
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
     ]
     inputs.append(Input.of("gold", gold))
-    if joined[0] is not streams[0]:  # what is being read carries other ids
-        reading.close()
-        return _unique_names(joined), loaded, inputs, None
-    return _unique_names(joined), loaded, inputs, reading
+    if joined[0] is streams[0]:  # otherwise what is being read carries other ids
+        joined[0] = begun
+    return _unique_names(joined), loaded, inputs
 
 
 def _kept(data: object) -> object:
@@ -74,7 +75,7 @@ def _kept(data: object) -> object:
     return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
-def _named(run: object) -> list[tuple[str, object]]:
+def _named(run: object) -> list[tuple[str, Any]]:
     """Return each of several runs with its name, or the one that it is."""
     if is_several(run) and isinstance(run, Mapping):
         return [(str(name), data) for name, data in run.items()]
@@ -84,7 +85,7 @@ def _named(run: object) -> list[tuple[str, object]]:
 
 
 def _load_both(
-    named: list[tuple[str, object]],
+    named: list[tuple[str, Any]],
     run_format: str | None,
     how: dict[str, Any],
     *,
@@ -152,3 +153,92 @@ def with_columns(gold: Gold, queries: object) -> Gold:
         table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
     )
     return replace(gold, queries=joined)
+
+
+# what must be the same, and how the error calls it
+SAME = {"gold": "gold", "question": "question", "reference": "reference answer"}
+
+
+def share_gold(golds: Mapping[str, Gold]) -> Gold:
+    """Return the gold of all runs, by name; a query of which they say different things is an error.
+
+    A query that only some of them have is held against all. How long a query took is left to the
+    runs, since each has its own time.
+    """
+    first, *others = golds
+    shared = golds[first]
+    for name in others:
+        _check_names(shared, golds[name], first, name)
+        _check_same(shared, golds[name], first, name)
+        shared = replace(_joined(shared, golds[name]), named_by=shared.named_by)
+    findings = dict.fromkeys(chain.from_iterable(gold.findings for gold in golds.values()))
+    queries = shared.queries.drop(TIMED, strict=False)
+    built = Gold.build(
+        shared.rows(), queries=queries, findings=merge_findings(findings), flaws=shared.flaws
+    )
+    carries = frozenset(chain.from_iterable(gold.carries for gold in golds.values()))
+    return replace(built, named_by=golds[first].named_by, carries=carries)
+
+
+def _check_names(shared: Gold, gold: Gold, first: str, name: str) -> None:
+    if gold.named_by != shared.named_by:
+        raise AlignError(
+            f"its records are known by their {gold.named_by}, those of {first} by their "
+            f"{shared.named_by}",
+            where=f"run {name}",
+            fix="give every record the id of its query, or one gold for all (--gold, gold=)",
+        )
+
+
+def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
+    both = _contents(shared).join(_contents(gold), on="query", suffix="_other")
+    for column, what in SAME.items():
+        other = both.filter(pl.col(column) != pl.col(f"{column}_other"))["query"]
+        if not len(other):
+            continue
+        count = "1 query has" if len(other) == 1 else f"{len(other)} queries have"
+        raise AlignError(
+            f"{count} another {what} than in {first}, for example {other[0]!r}",
+            where=f"run {name}",
+            fix="make the records agree, or give one gold for all (--gold, gold=)",
+        )
+
+
+def _contents(gold: Gold) -> pl.DataFrame:
+    """Return a row a query with all that is to be the same, as texts; what is not said is null."""
+    rows = gold.rows()
+    said = ("doc", *(name for name in FACTS if name in rows.columns))
+    member = pl.concat_str(pl.col(said).cast(pl.String).fill_null(""), separator="\x1f")
+    items = (
+        rows.select("query", "grade", item=pl.Series(gold.member_item), member=member)
+        .group_by("query", "item")
+        .agg(pl.col("grade").first(), pl.col("member").sort().str.join("\x1e"))
+        .with_columns(item=pl.concat_str("member", "grade", separator="\x1e"))
+        .group_by("query")
+        .agg(gold=pl.col("item").sort().str.join("\x1d"))
+    )
+    about = [
+        pl.col(name).cast(pl.String) if name in gold.queries.columns else pl.lit(None, pl.String)
+        for name in ("question", "reference")
+    ]
+    named = zip(("question", "reference"), about, strict=True)
+    queries = gold.queries.select("query", **dict(named))
+    return queries.join(items, on="query", how="left").with_columns(pl.col("gold").fill_null(""))
+
+
+def _joined(one: Gold, other: Gold) -> Gold:
+    """Add the queries that only the other has, and what only it says about the common ones."""
+    new = ~other.queries["query"].is_in(one.queries["query"].implode())
+    more = ["query", *(name for name in other.queries.columns if name not in one.queries.columns)]
+    known = one.queries.join(other.queries.select(more), "query", "left", maintain_order="left")
+    rows = other.rows()
+    return Gold.build(
+        pl.concat([one.rows(), *_of(rows, other.queries["query"].filter(new))], how="diagonal"),
+        queries=join_about([known, other.queries.filter(new)]),
+        flaws={**other.flaws, **one.flaws},
+    )
+
+
+def _of(rows: pl.DataFrame, queries: pl.Series) -> Iterator[pl.DataFrame]:
+    if len(queries):
+        yield rows.filter(pl.col("query").is_in(queries.implode()))

@@ -166,7 +166,7 @@ class Calculations:
             ideal=(),
             limit="" if measure.limit is None else measure.limit.says,
             value=None,
-            reason=LACKING[result.policy.missing],
+            reason=LACKING[result.provenance.policy.missing],
             parts=tuple(self.names[part] for part in measure.parts()),
         )
         if at is None:

@@ -6,6 +6,7 @@ What is explained is a `Result`, whether it was just measured or saved long ago.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -27,7 +28,7 @@ from karat.judges.find import asked_at, find_judge
 from karat.judges.verdicts import Judged
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
-from karat.relate.match.matcher import MatchContext
+from karat.relate.match.matcher import BoundByRule, MatchContext
 from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 
 if TYPE_CHECKING:
@@ -149,17 +150,17 @@ def explain(
     ]
     matchers = [matcher for each in spoken for matcher in each.matchers.values()]
     judged = [matcher.judged for matcher in matchers]
-    streams, known, _, prefetch = load_inputs(
-        run,
-        gold,
-        run_format,
-        gold_format,
-        skip_bad=skip_bad,
-        texts=any(matcher.reads_texts for matcher in matchers),
-        unlabelled=all(judged),
-    )
-    if prefetch is not None:
-        prefetch.close()
+    with ExitStack() as prefetching:
+        streams, known, _ = load_inputs(
+            run,
+            gold,
+            run_format,
+            gold_format,
+            prefetching,
+            skip_bad=skip_bad,
+            texts=any(matcher.reads_texts for matcher in matchers),
+            unlabelled=all(judged),
+        )
     chosen = _choose_run([stream.name for stream in streams], system)
     table = None if corpus is None else load_corpus(corpus)
     server, options = asked_at(base_url, judge, judge_options)
@@ -327,7 +328,7 @@ class _Explainer:
             judge=judge,
             keep=EVERY if judge else 0,
         )
-        return replace(result, policy=policy)
+        return replace(result, provenance=replace(result.provenance, policy=policy))
 
     def _lists(self, spoken: _Spoken, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
@@ -335,9 +336,9 @@ class _Explainer:
         policy = replace(spoken.dialect.policy, blank="kept")
         found = {}
         for name, matcher in spoken.matchers.items():
-            if matcher.judged:
+            bound = None if matcher.judged else matcher.bind(self.gold, context)
+            if not isinstance(bound, BoundByRule):
                 continue
-            bound = matcher.bind(self.gold, context)
             batches = (bound.rows(batch)[0] for batch in self.stream.batches())
             mine = pl.col("query").is_in(queries)
             rows = pl.concat([batch.filter(mine) for batch in batches], how="diagonal")

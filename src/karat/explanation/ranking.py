@@ -225,7 +225,7 @@ def views(result: Result, run: str, measures: Iterable[Measure]) -> list[Relatio
     readers: dict[tuple[str, int], list[Measure]] = {}
     relations = {name: each for (owner, name), each in result.relations.items() if owner == run}
     for measure in sorted(every, key=lambda each: level_of(each) is None):
-        name = measure.relation or result.drawn_by
+        name = measure.relation or result.provenance.drawn_by
         level = level_of(measure)
         known = [key for key in readers if key[0] == name]
         if level is None and known:  # it asks for no grade, and fits any view
@@ -246,8 +246,8 @@ def views(result: Result, run: str, measures: Iterable[Measure]) -> list[Relatio
 def level_of(measure: Measure) -> float | None:
     """Return the grade from which a measure counts an item; None if it asks for none.
 
-    >>> from karat.measures import parse
-    >>> [level_of(parse(name)) for name in ("P(rel=2)@5", "judged@5")]
+    >>> from karat.measures import parse_measure
+    >>> [level_of(parse_measure(name)) for name in ("P(rel=2)@5", "judged@5")]
     [2.0, None]
     """
     asks = measure.needs_relevant or "rel" in measure.parameters()

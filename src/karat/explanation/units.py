@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.engines.local import TEXT
 from karat.errors import KaratError
 from karat.explanation.ranking import Unit, reads_texts
+from karat.relate.pipeline import TEXT
 from karat.texts.sentences import split
 from karat.texts.words import tidy
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from karat.align.align import Aligned
     from karat.explanation.ranking import RelationView
-    from karat.relate.match.matcher import BoundMatcher, Units
+    from karat.relate.match.matcher import BoundByRule, Units
     from karat.results.result import Result
 
 BEST_SCORES = 3  # of a unit that are shown
@@ -44,9 +44,9 @@ class KeptRun:
 
     def __init__(self, result: Result, run: str, queries: Iterable[str] | None = None) -> None:
         wanted = None if queries is None else list(queries)
-        verdicts = result.verdicts
-        self._settings = result.settings
-        self._lists = _by_query(result.listed.get(run), wanted)
+        verdicts = result.kept.verdicts
+        self._settings = result.provenance.settings
+        self._lists = _by_query(result.kept.listed.get(run), wanted)
         self._verdicts = _by_query(
             None if verdicts is None else verdicts.filter(pl.col("run") == run).drop("run"), wanted
         )
@@ -132,7 +132,7 @@ def _by_query(table: pl.DataFrame | None, queries: list[str] | None) -> dict[str
     return {str(query): part for (query,), part in parts.items()}
 
 
-def bound_units(aligned: Aligned, bound: BoundMatcher) -> dict[str, list[Unit]]:
+def bound_units(aligned: Aligned, bound: BoundByRule) -> dict[str, list[Unit]]:
     """Return the units that a rule compares with the gold, by query, with their best scores."""
     units = bound.units(aligned)
     scores = _scores(bound, units)
@@ -149,7 +149,7 @@ def bound_units(aligned: Aligned, bound: BoundMatcher) -> dict[str, list[Unit]]:
     return found
 
 
-def _scores(bound: BoundMatcher, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
+def _scores(bound: BoundByRule, units: Units) -> dict[int, tuple[tuple[int, float], ...]]:
     """Return the items that each unit meets best, with the scores."""
     found = bound.scores(units)
     if found is None:

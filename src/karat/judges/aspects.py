@@ -100,3 +100,8 @@ def rows_of(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[ob
 
 def _cells(verdict: Verdict) -> tuple[object, ...]:
     return verdict.value, verdict.reason, verdict.quote, verdict.unproven
+
+
+def parts_of(judged: Judged, aspect: Aspect) -> Sequence[Sequence[str]] | None:
+    """Return the parts of each chunk that verdicts are about; None where they are about chunks."""
+    return judged.statement_texts if aspect == "statements" else None

@@ -1,10 +1,10 @@
 """Measures: formulas over a relation, one file each.
 
 A measure is a value: immutable, hashable, `str()` is its canonical name and
-`parse(str(m)) == m`. It only reads the relation; it never knows who drew the edges.
+`parse_measure(str(m)) == m`. It only reads the relation; it never knows who drew the edges.
 
-To add one, write a file here with a frozen dataclass under `@register`, or in your own package
-under an entry point of the group `karat.measures`, or anywhere with `karat.measure`.
+To add one, write a frozen dataclass under `@register_measure`: in a file here, in your own package
+under an entry point of the group `karat.measures`, or anywhere with `karat.register_measure`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
 DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
 
 
-def parse(spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None) -> Measure:
-    """Return the measure that a name spells: `parse("nDCG@10")`; a dialect has other formulas."""
+def parse_measure(
+    spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None
+) -> Measure:
+    """Return the measure of this name; `formulas` are those that a dialect computes otherwise.
+
+    >>> parse_measure("ndcg_cut_10") == parse_measure("nDCG@10")
+    True
+    """
     known_measures()
-    return grammar.parse(spec, formulas)
+    return grammar.parse_measure(spec, formulas)
 
 
 def expand(spec: str) -> list[str]:
@@ -44,10 +50,10 @@ def known_measures() -> dict[str, type[Measure]]:
     return dict(sorted(REGISTRY.items(), key=lambda entry: entry[0].casefold()))
 
 
-def register(cls: M) -> M:
+def register_measure(cls: M) -> M:
     """Class decorator: make a measure of yours known by its name and aliases."""
     _load_built_in()
-    return measure.register(cls)
+    return measure.register_measure(cls)
 
 
 @functools.cache
@@ -67,7 +73,7 @@ def _load_plugins() -> None:
                 fix="update or uninstall the package that brings it",
             ) from error
         if isinstance(loaded, type) and issubclass(loaded, Measure):
-            register(loaded)
+            register_measure(loaded)
 
 
-__all__ = ["DEFAULTS", "Measure", "expand", "known_measures", "parse", "register"]
+__all__ = ["DEFAULTS", "Measure", "expand", "known_measures", "parse_measure", "register_measure"]

@@ -26,8 +26,8 @@ class Aggregate:
 def aggregate(measure: Measure, values: Floats) -> Aggregate:
     """Aggregate the values of a measure over queries; NaN is undefined and left out.
 
-    >>> from karat.measures import parse
-    >>> aggregate(parse("AP"), np.array([1.0, 0.5, np.nan]))
+    >>> from karat.measures import parse_measure
+    >>> aggregate(parse_measure("AP"), np.array([1.0, 0.5, np.nan]))
     Aggregate(value=0.75, n=2, undefined=1)
     """
     defined = values[~np.isnan(values)]

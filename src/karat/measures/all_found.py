@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Limit, Measure, Terms, register
+from karat.measures.measure import Divisor, Limit, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class AllFound(Measure):
     """1 when the first k units cover every relevant item, else 0.

@@ -14,7 +14,7 @@ from karat.measures.measure import (
     Limit,
     Measure,
     Terms,
-    register,
+    register_measure,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class AlphaNDCG(Measure):
     """Novelty-biased nDCG over groups (subtopics).

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class AveragePrecision(Measure):
     """The mean of the precision at the rank of each relevant item, 0 for items not found.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.above import rejected
-from karat.measures.measure import Aggregation, Measure, Terms, register
+from karat.measures.measure import Aggregation, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Queries(Measure):
     """How many queries were measured.
@@ -37,7 +37,7 @@ class Queries(Measure):
         return np.ones(relation.n)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Retrieved(Measure):
     """How many units were retrieved, among the first k.
@@ -62,7 +62,7 @@ class Retrieved(Measure):
         return relation.shown(self.k).astype(float)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Relevant(Measure):
     """How many relevant items there are.
@@ -86,7 +86,7 @@ class Relevant(Measure):
         return relation.relevant(self.rel).astype(float)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RelevantRetrieved(Measure):
     """How many relevant items were found, among the first k.
@@ -116,7 +116,7 @@ class RelevantRetrieved(Measure):
         return Terms(hits.query, hits.rank)
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RejectedRetrieved(Measure):
     """How many units were retrieved that somebody judged not relevant, among the first k.

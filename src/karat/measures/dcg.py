@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.gain import check_gain, gains
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class DCG(Measure):
     """The sum of gains, each divided by log2(rank + 1).

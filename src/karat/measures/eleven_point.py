@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.interpolated_precision import InterpolatedPrecision
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class ElevenPoint(Measure):
     """The mean of the interpolated precision at recall 0, .1, .2, … 1.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.core.relation import ANY_GAIN
-from karat.measures.measure import Measure, Terms, register
+from karat.measures.measure import Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class ExpectedReciprocalRank(Measure):
     """The expected 1 ÷ rank at which a reader, who may be satisfied by every unit, stops.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, register_measure
 from karat.measures.precision import Precision
 from karat.measures.recall import Recall
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class FScore(Measure):
     """The weighted harmonic mean of precision and recall.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from karat.measures.average_precision import AveragePrecision
-from karat.measures.measure import Aggregation, register
+from karat.measures.measure import Aggregation, register_measure
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class GeometricAveragePrecision(AveragePrecision):
     """Average precision, aggregated by the geometric mean: gains on the worst queries count most.

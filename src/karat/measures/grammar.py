@@ -46,17 +46,19 @@ def expand(spec: str) -> list[str]:
     return [f"{before}{number.strip()}{after}" for number in numbers]
 
 
-def parse(spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None) -> Measure:
+def parse_measure(
+    spec: str | Measure, formulas: Mapping[str, type[Measure]] | None = None
+) -> Measure:
     """Return the measure that a name spells; case and the field's aliases are understood.
 
     `formulas` are the classes that a dialect has instead of karat's, by the name of the measure.
 
-    >>> from karat.measures import parse
-    >>> parse("ndcg_cut_10"), str(parse("MAP"))
+    >>> from karat.measures import parse_measure
+    >>> parse_measure("ndcg_cut_10"), str(parse_measure("MAP"))
     (NDCG(k=10, relation=None, gain='linear'), 'AP')
-    >>> parse("hitrate_at_5") == parse("HitRate@5") == parse("success_5")
+    >>> parse_measure("hitrate_at_5") == parse_measure("HitRate@5") == parse_measure("success_5")
     True
-    >>> parse("recal@5")
+    >>> parse_measure("recal@5")
     Traceback (most recent call last):
     karat.errors.MeasureError: unknown measure 'recal'
       fix: did you mean recall or StRecall or set_recall? `karat measures` lists them all

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register
+from karat.measures.measure import Divisor, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
-class Judged(Measure):
+class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other

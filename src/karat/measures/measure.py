@@ -192,8 +192,8 @@ class Measure:
     def _known_as(self) -> tuple[str, Mapping[str, Any]]:
         """Return the name and what it implies: over some relations there is one of its own.
 
-        >>> from karat.measures import parse
-        >>> str(parse("recall@3/claims")), str(parse("nDCG@3/claims"))
+        >>> from karat.measures import parse_measure
+        >>> str(parse_measure("recall@3/claims")), str(parse_measure("nDCG@3/claims"))
         ('context_recall@3', 'nDCG@3/claims')
         """
         for alias, implied in self.aliases.items():
@@ -239,7 +239,7 @@ REGISTRY: dict[str, type[Measure]] = {}
 M = TypeVar("M", bound=type[Measure])
 
 
-def register(cls: M) -> M:
+def register_measure(cls: M) -> M:
     """Class decorator: make a measure known by its name and aliases.
 
     A name that is taken by another class is refused, so that a plugin cannot change what a
@@ -264,5 +264,5 @@ __all__ = [
     "Limit",
     "Measure",
     "Terms",
-    "register",
+    "register_measure",
 ]

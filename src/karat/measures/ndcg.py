@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NDCG(DCG):
     """DCG ÷ the DCG of the ideal list, capped at 1.

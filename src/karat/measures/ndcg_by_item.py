@@ -10,7 +10,7 @@ import numpy as np
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NDCGByItem(DCG):
     """The mean over the items of nDCG down to the rank where each was found.

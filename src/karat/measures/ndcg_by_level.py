@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
 from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class NDCGByLevel(DCG):
     """The mean of nDCG at the ranks where the ideal list goes from one gain to the next.

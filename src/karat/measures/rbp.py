@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register
+from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RankBiasedPrecision(Measure):
     """The gain of a reader who goes on to the next rank with probability p.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, register
+from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, register_measure
 from karat.measures.precision import Precision
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class RelativePrecision(Precision):
     """Relevant units among the first k ÷ the most there could be: k or R, whichever is less.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, register_measure
 from karat.measures.precision import Precision
 from karat.measures.recall import Recall
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class SetAveragePrecision(Measure):
     """Precision × recall of all that was retrieved, whatever its order.

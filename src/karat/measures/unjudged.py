@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Unjudged(Measure):
     """The share of the first k units that carry no judgement.

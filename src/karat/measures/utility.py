@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.counts import Relevant, RelevantRetrieved, Retrieved
-from karat.measures.measure import Measure, register
+from karat.measures.measure import Measure, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
-@register
+@register_measure
 @dataclass(frozen=True, kw_only=True)
 class Utility(Measure):
     """The worth of all units retrieved and missed, each counted by its kind.

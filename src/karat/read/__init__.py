@@ -1,6 +1,6 @@
-"""From bytes and Python objects to Run and Gold: one file a format, each registers itself.
+"""From bytes and Python objects to Run and Gold: one file per format, which registers itself.
 
-The format is told from the content; naming one overrides that. A plugin adds a format with an
+The format is detected from the content; naming one overrides that. A plugin adds a format with an
 entry point of the group `karat.formats` that names a module which registers it.
 """
 
@@ -13,24 +13,26 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from karat.core.data import Gold, Run, RunStream
 from karat.errors import InputError, choose
+from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
+from karat.read.python import GoldLike, RunLike
 from karat.read.reading import Reading
-from karat.read.shapes import GIVE_GOLD, register_shape, shape_of
+from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from karat.read.source import Source
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
     from karat.read.format import Samples
+    from karat.read.python import PathLike, Records, TableLike
 
 
 def load_run(
-    data: object,
+    data: RunLike | Source,
     *,
     name: str = "",
     format: str | None = None,  # noqa: A002
@@ -58,13 +60,14 @@ def load_run(
         source = replace(data, reading=reading)
         stream = _format(source, "run", format).run(source, name or source.name)
     else:
-        stream = _python().run(data, name or "run", reading=reading)
+        _load()
+        stream = python.run(data, name or "run", reading=reading)
     stream = replace(stream, found=reading.findings)
     return _whole(stream, reading) if skip_bad else stream
 
 
 def load_gold(
-    data: object,
+    data: GoldLike,
     *,
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
@@ -84,13 +87,14 @@ def load_gold(
         source = Source.of(data, reading)
         gold = _format(source, "gold", format).gold(source)
     else:
-        gold = _python().gold(data, reading=reading)
+        _load()
+        gold = python.gold(data, reading=reading)
     reading.check_rest(gold.queries.height)
     return replace(gold, findings=(*gold.findings, *reading.findings()))
 
 
 def load_samples(
-    data: object,
+    data: PathLike | TableLike | Records,
     *,
     name: str = "",
     format: str | None = None,  # noqa: A002
@@ -103,16 +107,11 @@ def load_samples(
         source = Source.of(data, reading)
         samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
-        samples = _python().samples(data, name or "run", reading=reading)
+        _load()
+        samples = python.samples(data, name or "run", reading=reading)
     reading.check_rest(samples.gold.queries.height)
     gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
     return replace(samples, gold=gold)
-
-
-def _python() -> ModuleType:
-    """Return the reader of Python objects, which knows the shapes of plugins too."""
-    _load()
-    return importlib.import_module("karat.read.python")
 
 
 def _whole(stream: RunStream, reading: Reading) -> RunStream:
@@ -194,6 +193,7 @@ def _no_gold(name: str, source: Source) -> InputError:
 
 @functools.cache
 def _load() -> None:
+    """Import every format and shape, those of plugins too."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     for plugin in metadata.entry_points(group="karat.formats"):
@@ -201,6 +201,9 @@ def _load() -> None:
 
 
 __all__ = [
+    "GoldLike",
+    "RunLike",
+    "Shape",
     "is_several",
     "known_formats",
     "load_gold",

@@ -18,17 +18,15 @@ from typing import Any
 import polars as pl
 
 from karat.core.keys import blank_ids
-from karat.errors import InputError, nearest
-from karat.read.columnar import COERCED
-from karat.read.ids import identifier
+from karat.errors import InputError
+from karat.read.by_query import COERCED
+from karat.read.json import HALF_PAIR
+from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
-from karat.read.jsonl import all_entries as json_lines
-from karat.read.ndjson import HALF_PAIR
-from karat.read.objects import refuse_repeated
 from karat.read.record import Entry, entries
 from karat.read.source import BYTE_ORDER_MARK, Source
-from karat.read.table import frame
-from karat.read.tabular import Csv, Parquet, Tsv
+from karat.read.tables import Csv, Parquet, Tsv, frame
+from karat.read.values import identifier, no_column, refuse_repeated
 
 SCHEMA: dict[str, type[pl.DataType]] = {"doc": pl.String, "text": pl.String, "source": pl.String}
 SCHEMA |= {"start": pl.Int64, "end": pl.Int64}
@@ -274,14 +272,7 @@ def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:
 
 
 def _missing(name: str, what: str, columns: tuple[str, ...], *, where: str = "") -> InputError:
-    spellings = COLUMNS[name].split()
-    close = next(filter(None, (nearest(str(column), spellings) for column in columns)), "")
-    also = ", ".join(word for word in spellings if word != name)
-    return InputError(
-        f"no {what}; found {', '.join(map(repr, columns[:12])) or 'nothing'}",
-        where=where,
-        fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
-    )
+    return no_column(what, name, COLUMNS[name].split(), columns, where=where)
 
 
 def _each_once(table: pl.DataFrame, where: str) -> pl.DataFrame:

@@ -1,18 +1,53 @@
-"""JSON files as pytrec_eval and ranx write them: {query: {doc: number}}, or lists of records."""
+"""JSON files: one value (JSON), or one record per line (JSON lines).
+
+Lines are parsed in bulk where the records are all alike, and where polars reads them as Python
+would; otherwise one by one.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import polars as pl
+
+from karat.core.data import Gold, RunStream
 from karat.errors import InputError
-from karat.read import python, records
+from karat.read import python
+from karat.read.by_query import columnar_part
 from karat.read.format import Format, Look, Samples, register_format
-from karat.read.objects import loads
+from karat.read.reading import Reading
+from karat.read.record import Entry, twice
+from karat.read.records import (
+    FIRST,
+    Collected,
+    Part,
+    State,
+    find_shape,
+    first_look,
+    join_about,
+    read_part,
+    texts_as_ids,
+)
+from karat.read.shapes import SHAPES, shape_of
 from karat.read.source import not_utf8
+from karat.read.values import loads
 
 if TYPE_CHECKING:
-    from karat.core.data import Gold, RunStream
-    from karat.read.source import Source
+    from collections.abc import Iterator
+
+    from karat.findings import Finding
+    from karat.read.source import Block, Source
+
+HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
+    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
+)
 
 
 @register_format
@@ -38,7 +73,7 @@ class Json(Format):
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return records.samples(_read_some(source), name, source.where, source.reading)
+        return python.samples(_read_some(source), name, source.where, source.reading)
 
 
 def _read_some(source: Source) -> Any:  # noqa: ANN401
@@ -60,3 +95,234 @@ def read(source: Source) -> Any:  # noqa: ANN401
     except ValueError as error:
         what = str(error)
     raise InputError(f"not valid JSON: {what}", where=source.where, fix="write it again")
+
+
+@register_format
+class JsonLines(Format):
+    """One JSON object a line."""
+
+    name: ClassVar[str] = "jsonl"
+    roles: ClassVar = frozenset({"run", "gold", "samples"})
+    order: ClassVar[int] = 20
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """The first line is an object of a known shape, or one of several objects."""
+        del role
+        first, _, rest = look.head.lstrip().partition(b"\n")
+        several = rest.lstrip().startswith(b"{")
+        begins = first.startswith(b"{") or (several and not first.startswith(b"["))
+        named = look.suffix in (".jsonl", ".ndjson") and begins
+        try:
+            record = json.loads(first)
+        except (ValueError, RecursionError):  # too long to be seen whole, or broken
+            return named or _begins_as_record(first)
+        if not isinstance(record, dict):
+            return named
+        return several or _has_shape(record)
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read what was retrieved, block by block."""
+        state, first = _begin(source, "run"), _first(source)
+        if state.reading.skip or _texts(state, first):  # there is more to report
+            return _collect(source, state).run(name)
+        return _stream(source, state, name, first)
+
+    def gold(self, source: Source) -> Gold:
+        """Read what is gold."""
+        return _collect(source, _begin(source, "gold")).gold()
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read both: at once, but where texts are kept the run may be larger than memory."""
+        state = _begin(source, "samples")
+        if state.reading.texts and not state.reading.skip:
+            return Samples(_stream(source, state, name, _first(source)), self.gold(source))
+        return _collect(source, state).samples(name)
+
+
+def _collect(source: Source, state: State) -> Collected:
+    """Read the file whole."""
+    parts = list(_parts(source, state)) or [read_part((), state)]
+    first = _first(source)
+    return Collected(parts, state, first, _texts(state, first))
+
+
+def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
+    """Return the run of the records, which is read when it is asked for."""
+    about: list[pl.DataFrame] = []
+
+    def batches() -> Iterator[pl.DataFrame]:
+        about.clear()
+        state.reading.begin()
+        for part in _parts(source, State(state.shape, "run", state.reading)):
+            about.append(part.about)
+            yield part.run
+
+    return RunStream(
+        name,
+        batches,
+        order="listed",
+        about=lambda: join_about(about),
+        **first_look(state, first, "retrieved"),
+    )
+
+
+def _has_shape(record: dict[str, object]) -> bool:
+    known = {"query", "question", "reference"}.intersection(record)
+    return bool(known) or any(shape_of(record, role) for role in ("run", "gold"))
+
+
+def _begins_as_record(line: bytes) -> bool:
+    """Tell whether a line that is not seen whole begins with a field of a known shape."""
+    key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
+    known = {name for shape in SHAPES.values() for name in shape.known()}
+    return line.startswith(b"{") and key.startswith('"') and key[1:] in known
+
+
+def _begin(source: Source, role: str) -> State:
+    """Tell the shape by the first records."""
+    probe = replace(source, reading=source.reading.afresh())
+    shape = find_shape(all_entries(probe), role, skip=probe.reading.skip)
+    return State(shape, role, source.reading)
+
+
+def _first(source: Source) -> list[Entry]:
+    """Return the first records, by which others are judged."""
+    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), FIRST))
+
+
+def _texts(state: State, first: list[Entry]) -> list[Finding]:
+    """Say which fields of texts served as ids, judging by the first record."""
+    found = texts_as_ids(state, first[:1])
+    return [replace(finding, count=state.records) for finding in found]
+
+
+def _parts(source: Source, state: State) -> Iterator[Part]:
+    """Read block by block: in bulk if the records are alike, otherwise one by one."""
+    if state.last_wins:  # which is known at the end only
+        yield read_part(all_entries(source), state)
+        return
+    like: pl.Schema | None = None
+    for block in source.blocks():
+        frame = frame_of(block.data, like)
+        part = None
+        if frame is not None:
+            like = frame.schema
+            part = columnar_part(frame, state)
+        yield read_part(_entries(block, state.records), state) if part is None else part
+    repeated = state.repeated()
+    if repeated is not None:
+        raise twice(repeated, source.where)
+
+
+def all_entries(source: Source) -> Iterator[Entry]:
+    """Parse the lines of a file one by one."""
+    before = 0
+    for block in source.blocks():
+        for entry in _entries(block, before):
+            before = entry.number
+            yield entry
+
+
+def _entries(block: Block, before: int) -> Iterator[Entry]:
+    """Parse the lines of a block; `before` records came earlier."""
+    number = before
+    for line, raw in enumerate(block.data.split(b"\n")):
+        if not raw.strip():
+            continue
+        number += 1
+        where = functools.partial(block.where, line)
+        try:
+            yield Entry(_record(raw), number, where)
+        except InputError as error:
+            block.source.reading.meet(InputError(error.what, where=where(), fix=error.fix))
+
+
+def _record(raw: bytes) -> object:
+    try:
+        record = loads(raw)
+        if b"\\u" in raw:
+            json.dumps(record, ensure_ascii=False).encode()  # refuses half a surrogate pair
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, "") from None
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"not valid JSON: {what}", fix="write one JSON object a line") from None
+    return record
+
+
+def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
+    """Parse lines of JSON; None where polars cannot, or where the lines are not a record each.
+
+    `like` is the schema of earlier lines. Finding out the schema of all lines takes as long as
+    parsing them, so it is first assumed that the first lines are like the others, and checked.
+    """
+    if b"\\" in data and HALF_PAIR.search(data):
+        return None
+    frame = _parsed(data, like)
+    if frame is not None and _has_keys(data, frame):
+        return frame
+    try:
+        frame = pl.read_ndjson(data, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, ValueError):
+        return None
+    whole = frame.height == _lines(data) and _names_once(data, frame)
+    return frame if whole else None
+
+
+def _parsed(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
+    try:
+        frame = pl.read_ndjson(data, schema=like)
+    except (pl.exceptions.PolarsError, ValueError):
+        return None
+    return frame if frame.height == _lines(data) else None
+
+
+def _lines(data: bytes) -> int:
+    return data.count(b"\n") + (not data.endswith(b"\n"))
+
+
+def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:
+    """Tell whether the lines hold the keys of the frame and no others; if in doubt, say no."""
+    keys = 0
+    for column in frame.iter_columns():
+        given = frame.height
+        if column.null_count():
+            given = data.count(b'"%s":' % column.name.encode())
+            if given > column.count() + _nulls(data, column.name):  # a record names it twice
+                return False
+        keys += given
+        inner = getattr(column.dtype, "inner", column.dtype)
+        if isinstance(inner, pl.Struct):
+            if inner == column.dtype:
+                return False
+            elements = column.list.explode(empty_as_null=False, keep_nulls=False)
+            fields = elements.struct.unnest()
+            if any(field.null_count() for field in fields.iter_columns()):
+                return False
+            keys += fields.height * fields.width
+    codes = np.frombuffer(data, np.uint8)
+    colons = np.flatnonzero(codes == ord(":"))
+    ends = (codes[colons - 1] == ord('"')) & (codes[colons - 2] != ord("\\"))
+    return int(np.count_nonzero(ends)) == keys
+
+
+def _names_once(data: bytes, frame: pl.DataFrame) -> bool:
+    """Tell whether certainly no record or entry of a list names a field twice.
+
+    Polars and Python take different ones then.
+    """
+    places: Counter[str] = Counter()
+    for column in frame.iter_columns():
+        places[column.name] += column.count()
+        inner = getattr(column.dtype, "inner", column.dtype)
+        if isinstance(inner, pl.Struct):
+            entries = column if inner == column.dtype else column.explode()
+            places.update({each.name: each.count() for each in entries.struct.unnest()})
+    return all(
+        data.count(b'"%s"' % name.encode()) <= most + _nulls(data, name)
+        for name, most in places.items()
+    )
+
+
+def _nulls(data: bytes, name: str) -> int:
+    return sum(data.count(b'"%s":%snull' % (name.encode(), blank)) for blank in (b"", b" "))

@@ -1,10 +1,11 @@
-"""Plain Python objects: dicts by query, lists of records, and data frames."""
+"""Python objects: dicts by query, lists of records and data frames; and the types of all inputs."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -13,18 +14,44 @@ from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import Finding
-from karat.read import by_query, records, table
-from karat.read.ids import identifier
-from karat.read.objects import refuse_repeated
+from karat.read.by_query import read_frame
 from karat.read.reading import STRICT, Reading
-from karat.read.record import Entry
+from karat.read.record import Entry, entries
+from karat.read.records import read_records
+from karat.read.shapes import GIVE_GOLD
+from karat.read.tables import frame, frame_gold, frame_run
+from karat.read.values import identifier, refuse_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.read.format import Samples
 
+
+class DataFrameLike(Protocol):
+    """A data frame of any library: polars, pandas, and others with named columns."""
+
+    @property
+    def columns(self) -> Any:  # noqa: ANN401
+        """The names of the columns."""
+
+
+class ArrowTableLike(Protocol):
+    """A table of any library that exports Arrow, such as pyarrow's or DuckDB's."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+# What `karat.load_run` and `karat.load_gold` take. A dict maps queries to documents; a list holds
+# one record per query.
+PathLike: TypeAlias = str | os.PathLike[str]
+TableLike: TypeAlias = DataFrameLike | ArrowTableLike
+ByQuery: TypeAlias = Mapping[Any, Mapping[Any, Any] | Iterable[Any]]
 Record: TypeAlias = Mapping[str, Any]
+Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlike dicts as objects
+RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
+GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
+
 LLAMA_INDEX = {"queries", "relevant_docs"}
 
 
@@ -36,11 +63,11 @@ def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> 
         if any(isinstance(docs, Mapping) for docs in data.values()):
             return _scored(data, name, where).stream()
         return _listed(data, name, where, reading).stream()
-    frame = table.frame(data)
-    if frame is not None:
-        return by_query.frame_run(frame, name, where, reading)
+    table = frame(data)
+    if table is not None:
+        return frame_run(table, name, where, reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.run(data, name, where, reading)
+        return read_records(entries(data, where), "run", reading).run(name)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
@@ -53,21 +80,27 @@ def gold(data: object, where: str = "gold", reading: Reading = STRICT) -> Gold:
         if data and all(isinstance(docs, Mapping) for docs in data.values()):
             return _graded(data, where)
         given = ({"query": query, "gold": items} for query, items in data.items())
-        return records.read_gold(_in_place(given, where), reading)
-    frame = table.frame(data)
-    if frame is not None:
-        return by_query.frame_gold(frame, where, reading)
+        return read_records(_in_place(given, where), "gold", reading).gold()
+    table = frame(data)
+    if table is not None:
+        return frame_gold(table, where, reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return records.gold(data, where, reading)
+        return read_records(entries(data, where), "gold", reading).gold()
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
 
 
 def samples(data: object, name: str, where: str = "records", reading: Reading = STRICT) -> Samples:
     """Return run and gold of records that hold both, in a list or a table."""
-    frame = table.frame(data)
-    if frame is not None:
-        return by_query.samples(frame, name, where, reading)
-    return records.samples(data, name, where, reading)
+    table = frame(data)
+    if table is not None:
+        return read_frame(table, "samples", where, reading).samples(name)
+    if not isinstance(data, Iterable) or isinstance(data, Mapping | str | bytes):
+        raise InputError(
+            f"without a gold, one list of records is needed, not {type(data).__name__}",
+            where=where,
+            fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
+        )
+    return read_records(entries(data, where), "samples", reading).samples(name)
 
 
 def _each_once(data: Mapping[Any, Any], where: str) -> None:
@@ -97,7 +130,7 @@ def _llama_index(data: Mapping[str, Any], where: str, reading: Reading) -> Gold:
     given = (
         {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
     )
-    return records.read_gold(_in_place(given, where), reading)
+    return read_records(_in_place(given, where), "gold", reading).gold()
 
 
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
@@ -111,7 +144,7 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
 
 def _listed(data: Mapping[Any, Any], name: str, where: str, reading: Reading) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    rows = records.read_run(_in_place(listed, where), name, reading).collect().rows
+    rows = read_records(_in_place(listed, where), "run", reading).run(name).collect().rows
     return Run(name, rows, order="listed", findings=_id_mix(data))
 
 

@@ -1,19 +1,140 @@
-"""Tables about the queries: columns to slice results by."""
+"""Queries: joining those of records without ids with the gold, and tables that describe them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.read.format import Look
-from karat.read.ids import identifier
+from karat.findings import EXAMPLES, Finding
+from karat.read.record import one_line
 from karat.read.source import Source
-from karat.read.table import frame
-from karat.read.tabular import Csv, Tsv
+from karat.read.tables import frame, read_table
+from karat.read.values import identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from karat.core.data import Gold, NamedBy, RunStream
+
+
+def join_queries(
+    stream: RunStream, gold: Gold, reopen: Callable[[NamedBy], RunStream]
+) -> RunStream:
+    """Return a run whose queries are named as the gold names them.
+
+    Where one side has ids and the other only questions, the questions join them; where one side
+    has neither, the first record goes with the first query and so on. `reopen` reads the run again
+    with queries that are named by something else.
+    """
+    if stream.named_by == gold.named_by or not gold.queries.height:
+        return stream
+    if stream.named_by == "id":
+        asking = reopen("question") if gold.named_by == "question" else stream
+        return asking if asking.named_by == "question" else stream
+    if stream.named_by == "question" and gold.named_by == "id":
+        if "question" in gold.queries.columns:
+            return _by_question(stream, gold)
+        first = next(iter(stream.batches()), None)
+        if first is not None and (gold.find(first["query"]) >= 0).any():
+            return stream  # the ids of the gold are the questions
+    return _by_position(reopen("position"), gold)
+
+
+def _by_question(stream: RunStream, gold: Gold) -> RunStream:
+    """Give the records of a run the ids under which the gold asks the same questions."""
+    names = gold.queries["query"]
+    asked = pl.Series(
+        [text and one_line(text) for text in gold.queries["question"].cast(pl.String)],
+        dtype=pl.String,
+    )
+    nth = pl.int_range(1, pl.len() + 1).over("asked")
+    numbered = pl.when(nth == 1).then("asked").otherwise(pl.format("{} ({})", "asked", nth))
+    table = pl.DataFrame({"asked": asked, "name": names}).select(numbered, "name").drop_nulls()
+
+    def named(rows: pl.DataFrame) -> pl.DataFrame:
+        changed = rows["query"].replace(table["asked"], table["name"])
+        return rows.with_columns(query=changed)
+
+    return _renamed(stream, named, "question", names)
+
+
+def _by_position(stream: RunStream, gold: Gold) -> RunStream:
+    """Give the records of a run the ids of the gold, the first to the first and so on.
+
+    If the ids of the gold are such positions themselves, there is nothing to do. If broken records
+    were left out, the last ones may be among them.
+    """
+    names = gold.queries["query"]
+    if stream.named_by != "position" or _are_numbers(names):
+        return stream
+    skipped = any(found.kind == "skipped-record" for found in stream.findings)
+
+    def named(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(query=names.gather(rows["query"].cast(pl.Int64) - 1))
+
+    def batches() -> Iterator[pl.DataFrame]:
+        last = 0
+        for rows in stream.batches():
+            number = rows["query"].cast(pl.Int64)
+            last = max(last, int(number.max() or 0))  # type: ignore[arg-type]
+            if last > len(names):
+                raise _uneven(stream.name, f"more than {len(names)}", len(names))
+            yield rows
+        if last < len(names) and not skipped:
+            raise _uneven(stream.name, str(last), len(names))
+
+    return _renamed(replace(stream, batches=batches), named, "position", names)
+
+
+def _renamed(
+    stream: RunStream,
+    named: Callable[[pl.DataFrame], pl.DataFrame],
+    by: NamedBy,
+    names: pl.Series,
+) -> RunStream:
+    """Return the run with other names, and the finding that says so."""
+
+    def about() -> pl.DataFrame | None:
+        found = stream.about()
+        return None if found is None else named(found)
+
+    finding = Finding(
+        f"joined-by-{by}",
+        len(names),
+        tuple(names.head(EXAMPLES)),
+        f"record of the run without an id: joined with the gold by its {by}",
+        "give every record the id of its query",
+    )
+    return replace(
+        stream,
+        batches=lambda: map(named, stream.batches()),
+        findings=(*stream.findings, finding),
+        whole=None,
+        about=about,
+        named_by="id",
+    )
+
+
+def _are_numbers(names: pl.Series) -> bool:
+    """Tell whether ids are what positions are called: 1, 2, … perhaps with gaps."""
+    numbers = names.cast(pl.Int64, strict=False)
+    if numbers.null_count() or (numbers.cast(pl.String) != names).any():
+        return False
+    return bool(numbers[0] == 1 and (np.diff(numbers.to_numpy()) > 0).all())
+
+
+def _uneven(run: str, found: str, gold: int) -> InputError:
+    return InputError(
+        f"its records carry no id, and they are {found} where the gold has {gold} queries",
+        where=f"run {run}",
+        fix="give every record the id of its query, or as many records as the gold has, in order",
+    )
 
 
 def load_queries(data: object) -> pl.DataFrame:
@@ -38,15 +159,11 @@ def load_queries(data: object) -> pl.DataFrame:
 
 
 def _read(source: Source) -> pl.DataFrame:
-    look = Look.at(source)
+    if not source.head().lstrip().startswith(b"{"):
+        return read_table(source)
     try:
         with source.plain_file() as path:
-            if look.head.startswith(b"PAR1"):
-                return pl.read_parquet(path)
-            if look.head.lstrip().startswith(b"{"):
-                return pl.read_ndjson(path, infer_schema_length=None)
-            tabs = b"\t" in look.head.split(b"\n", 1)[0]
-            return (Tsv() if tabs else Csv()).whole(source)
+            return pl.read_ndjson(path, infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"the table cannot be read: {first}", where=source.where) from None

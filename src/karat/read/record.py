@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from karat.errors import InputError, nearest
-from karat.read.grades import grade
-from karat.read.ids import doc_id, identifier
-from karat.read.objects import refuse_repeated, repeated
 from karat.read.shapes import ROLES
+from karat.read.values import doc_id, grade, identifier, refuse_repeated, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +32,7 @@ class Entry:
     cells: bool = False  # every value is a text, as in a CSV file
 
 
-class Place(NamedTuple):
+class DocEntry(NamedTuple):
     """What a retrieved or a gold entry says: an id and, where given, a text and its offsets."""
 
     doc: str
@@ -48,8 +46,8 @@ class Parsed(NamedTuple):
     """A record, understood."""
 
     query: str
-    units: list[Place]
-    items: list[list[Place]]  # the places of an item are interchangeable
+    units: list[DocEntry]
+    items: list[list[DocEntry]]  # the places of an item are interchangeable
     about: dict[str, Any]
     named_by: NamedBy = "id"
     twice: tuple[str, ...] = ()  # fields that describe the query and stand there twice
@@ -89,8 +87,8 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: Reading)
     }[named_by]()
     refuse_repeated(record, f"in the record of query {query!r} the field", shape.main())
     rivals = shape.rivals([name for name, value in record.items() if value is not None])
-    units: list[Place] = []
-    items: list[list[Place]] = []
+    units: list[DocEntry] = []
+    items: list[list[DocEntry]] = []
     for side in sides:
         if side not in fields:
             raise _no_field(record, getattr(shape, side), query)
@@ -145,9 +143,9 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
     )
 
 
-def _unit(entry: object, query: str, *, texts: bool) -> Place:
+def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
     if not isinstance(entry, Mapping):
-        return Place(_doc(entry, query))
+        return DocEntry(_doc(entry, query))
     refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY)
     score = entry.get("score")
     number = None if score is None else _score(score, query)
@@ -158,31 +156,33 @@ def _unit(entry: object, query: str, *, texts: bool) -> Place:
             f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
             fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
         )
-    return Place(_doc(doc, query), number, text, *_offsets(entry, query))
+    return DocEntry(_doc(doc, query), number, text, *_offsets(entry, query))
 
 
-def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[Place]]:
+def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]:
     """Go through the items of a gold field: ids, groups, or objects with a grade or a text."""
     if isinstance(gold, Mapping):
         refuse_repeated(gold, f"in the gold of query {query!r} the document")
-        yield from ([Place(_doc(doc, query), _grade(value, query))] for doc, value in gold.items())
+        yield from (
+            [DocEntry(_doc(doc, query), _grade(value, query))] for doc, value in gold.items()
+        )
         return
     for entry in [] if gold is None else _several(gold):
         alternatives = [entry] if isinstance(entry, Mapping) else _several(entry)
         yield [place for each in alternatives for place in _gold_places(each, query, texts=texts)]
 
 
-def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[Place]:
+def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry]:
     if not isinstance(entry, Mapping):
         if entry is not None:
-            yield Place(_doc(entry, query), 1.0)
+            yield DocEntry(_doc(entry, query), 1.0)
         return
     refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY)
     number = _grade(entry.get("grade", 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
     for doc in [] if docs is None else _several(docs):
-        yield Place(_doc(doc, query), number, text, *_offsets(entry, query))
+        yield DocEntry(_doc(doc, query), number, text, *_offsets(entry, query))
 
 
 def _text(entry: Mapping[Any, Any], query: str) -> str | None:

@@ -1,100 +1,138 @@
-"""Records, one a query, in karat's own shape or another tool's:
+"""Records, one per query, in karat's own shape or another tool's:
 
     {"query": "q1", "question": "…", "retrieved": [{"doc": "d1", "score": 0.9}, "d2"],
      "gold": ["d1", ["d2", "d3"], {"docs": ["d4"], "grade": 2}], "topic": "billing"}
 
 A retrieved list is in rank order. In the gold every entry is needed; the documents of one entry
 are interchangeable. Every other field describes the query, to slice results by.
+
+Records are read in parts, so that a file may be larger than memory; `Collected` joins the parts.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
+from karat.core.timing import TIMED
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.read.parts import State, gold_of, read_part, run_of, samples_of
-from karat.read.reading import STRICT, Reading, text_as_id
-from karat.read.record import Entry, entries, name_of
-from karat.read.shapes import GIVE_GOLD, NATIVE, Shape, shape_of, unknown_shape
+from karat.read.format import Samples
+from karat.read.reading import Reading, text_as_id, two_names
+from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
+from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
-if TYPE_CHECKING:
-    from karat.core.data import Gold, Run, RunStream
-    from karat.read.format import Samples
-
-FIRST = 10  # records by which it is told what the others are like
+FIRST = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"}
+RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
+GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
+TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 
 
-def run(
-    records: Iterable[object], name: str, where: str = "", reading: Reading = STRICT
-) -> RunStream:
-    """Return the run of records."""
-    return read_run(entries(records, where or name), name, reading)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows that some of the records make."""
+
+    run: pl.DataFrame
+    gold: pl.DataFrame
+    about: pl.DataFrame  # one row per query: its id and what describes it
+    flaws: Mapping[str, str] = field(default_factory=dict)
 
 
-def gold(records: Iterable[object], where: str = "gold", reading: Reading = STRICT) -> Gold:
-    """Return the gold of records, with every further field as a column of the queries."""
-    return read_gold(entries(records, where), reading)
+@dataclass(slots=True)
+class State:
+    """How far the reading of one input has come."""
+
+    shape: Shape
+    role: str  # run, gold or samples
+    reading: Reading
+    records: int = 0  # read so far, broken ones included
+    items: int = 0
+    queries: set[str] = field(default_factory=set)
+    pending: list[pl.Series] = field(default_factory=list)  # queries that are not in the set yet
+    findings: list[Finding] = field(default_factory=list)
+
+    def known(self) -> set[str]:
+        """Return the queries of all records so far."""
+        for names in self.pending:
+            self.queries.update(names)
+        self.pending.clear()
+        return self.queries
+
+    def repeated(self) -> str | None:
+        """Return a query that occurs in several parts, if there is one."""
+        if len(self.pending) < 2:
+            return None
+        names = pl.concat(self.pending)
+        if names.n_unique() == len(names):
+            return None
+        return str(names.filter(names.is_duplicated())[0])
+
+    def nth(self, question: str) -> str:
+        """Return a name for a question that no record had before, by adding a number."""
+        name, again = question, 2
+        while name in self.known():
+            name, again = f"{question} ({again})", again + 1
+        return name
+
+    @property
+    def last_wins(self) -> bool:
+        """Whether the later of two records of one query counts."""
+        return self.shape.last_wins and self.role == "gold"
 
 
-def samples(
-    records: object, name: str, where: str = "records", reading: Reading = STRICT
-) -> Samples:
-    """Return run and gold of records that hold both."""
-    if not isinstance(records, Iterable) or isinstance(records, Mapping | str | bytes):
-        raise InputError(
-            f"without a gold, one list of records is needed, not {type(records).__name__}",
-            where=where,
-            fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """All parts of an input, ready to become a run, a gold, or both."""
+
+    parts: list[Part]
+    state: State
+    first: Iterable[Entry]  # the first records, or all of them
+    texts: list[Finding]  # which fields of texts served as ids
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found while reading."""
+        return (*self.state.findings, *self.texts)
+
+    def run(self, name: str) -> RunStream:
+        """Return the run; where records hold both, the findings go with the gold."""
+        alone = self.state.role == "run"
+        about = [part.about if alone else timed(part.about) for part in self.parts]
+        rows = pl.concat([part.run for part in self.parts])
+        run = Run(name, rows, "listed", self.findings if alone else (), join_about(about))
+        return replace(run.stream(), **first_look(self.state, self.first, "retrieved"))
+
+    def gold(self) -> Gold:
+        """Return the gold, with every further field as a column of the queries."""
+        gold = Gold.build(
+            pl.concat([part.gold for part in self.parts]),
+            queries=join_about([part.about for part in self.parts]),
+            findings=self.findings,
+            flaws=dict(chain.from_iterable(part.flaws.items() for part in self.parts)),
         )
-    return read_samples(entries(records, where), name, reading)
+        return replace(gold, **first_look(self.state, self.first, "gold"))
+
+    def samples(self, name: str) -> Samples:
+        """Return run and gold."""
+        return Samples(self.run(name), self.gold())
 
 
-def read_run(given: Iterable[Entry], name: str, reading: Reading) -> RunStream:
-    """Return the run of entries."""
-    state, listed = begin(given, "run", reading)
-    part = read_part(listed, state)
-    whole = run_of([part], name, [*state.findings, *texts_as_ids(state, listed)])
-    return stream_of(whole, state, listed)
-
-
-def read_gold(given: Iterable[Entry], reading: Reading) -> Gold:
-    """Return the gold of entries."""
-    state, listed = begin(given, "gold", reading)
-    part = read_part(listed, state)
-    found = gold_of([part], [*state.findings, *texts_as_ids(state, listed)])
-    return replace(found, **first_look(state, listed, "gold"))
-
-
-def read_samples(given: Iterable[Entry], name: str, reading: Reading) -> Samples:
-    """Return run and gold of entries."""
-    state, listed = begin(given, "samples", reading)
-    part = read_part(listed, state)
-    findings = [*state.findings, *texts_as_ids(state, listed)]
-    return looked_at(samples_of([part], name, findings), state, listed)
-
-
-def looked_at(samples: Samples, state: State, listed: list[Entry]) -> Samples:
-    """Return run and gold that remember what their first records tell."""
-    return replace(
-        samples,
-        run=replace(samples.run, **first_look(state, listed, "retrieved")),
-        gold=replace(samples.gold, **first_look(state, listed, "gold")),
-    )
-
-
-def begin(given: Iterable[Entry], role: str, reading: Reading) -> tuple[State, list[Entry]]:
-    """Tell the shape of records by the first that has one."""
+def read_records(given: Iterable[Entry], role: str, reading: Reading) -> Collected:
+    """Read records one by one; their shape is that of the first one that has any."""
     listed = list(given)
-    return State(tell_shape(listed, role, skip=reading.skip), role, reading), listed
+    state = State(find_shape(listed, role, skip=reading.skip), role, reading)
+    part = read_part(listed, state)
+    return Collected([part], state, listed, texts_as_ids(state, listed))
 
 
-def tell_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Shape:
+def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Shape:
     """Return the shape of the first record, or of the first that has one if others are skipped."""
     unknown: InputError | None = None
     for entry in listed:
@@ -107,12 +145,93 @@ def tell_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
             break
     if unknown is not None:
         raise unknown
-    return NATIVE  # no records, or something else, which is said where it is read
+    return NATIVE  # no records, or something else, which is reported where it is read
 
 
-def stream_of(whole: Run, state: State, listed: list[Entry]) -> RunStream:
-    """Return a run as a stream, which remembers what its first records tell."""
-    return replace(whole.stream(), **first_look(state, listed, "retrieved"))
+def read_part(entries: Iterable[Entry], state: State) -> Part:
+    """Read records one by one."""
+    understood: dict[str, Parsed] = {}
+    replaced: list[str] = []
+    known = state.known()
+    for entry in entries:
+        state.records = entry.number
+        try:
+            parsed = parse(entry, state.shape, state.role, state.reading)
+            if parsed.named_by == "question":
+                parsed = parsed._replace(query=state.nth(parsed.query))
+            if parsed.query in known:
+                if not state.last_wins:
+                    raise twice(parsed.query, entry.where())
+                replaced.append(parsed.query)
+        except InputError as error:
+            state.reading.meet(error)
+            continue
+        known.add(parsed.query)
+        understood[parsed.query] = parsed
+        if parsed.twice:
+            state.reading.note(_repeated(parsed.twice))
+        for chosen, other in parsed.rivals:
+            note_rivals(state, chosen, other)
+    if replaced:
+        state.findings.append(_replaced(replaced))
+    return _part(list(understood.values()), state)
+
+
+def _part(records: list[Parsed], state: State) -> Part:
+    run: list[tuple[Any, ...]] = []
+    gold: list[tuple[Any, ...]] = []
+    flaws: dict[str, str] = {}
+    nothing = (None,) * len(DocEntry._fields)
+    for record in records:
+        run.extend((record.query, *unit) for unit in record.units)
+        if not record.units:  # an empty list is a row without a document
+            run.append((record.query, *nothing))
+        for places in record.items:
+            blank = [place for place in places if not place.doc.strip()]
+            if blank:
+                no_id = f"{blank[0].doc!r} is not an id"
+                flaws[record.query] = no_id if blank[0].text is None else TEXT_ITEM
+            elif not places:
+                flaws[record.query] = EMPTY_ITEM
+            state.items += 1
+            key = state.items if len(places) > 1 else None
+            gold.extend((record.query, doc, grade, key, *facts) for doc, grade, *facts in places)
+    about = _table([{"query": each.query} | each.about for each in records])
+    if state.role == "run" and not state.reading.about:
+        about = timed(about)
+    return Part(_frame(run, RUN, state), _frame(gold, GOLD, state), about, flaws)
+
+
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=schema | TEXT, orient="row")
+    return frame if state.reading.texts else frame.drop(TEXT)
+
+
+def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
+    names = list(dict.fromkeys(chain.from_iterable(about))) or ["query"]
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, [entry.get(name) for entry in about], strict=False)
+            for name in names
+        },
+        schema_overrides={"query": pl.String},
+    )
+
+
+def timed(about: pl.DataFrame) -> pl.DataFrame:
+    """Return what a table of queries says about time and errors."""
+    present = set(about.columns)
+    return about.select("query", *(name for name in TIMED if name in present))
+
+
+def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    """Join the parts of the table of queries; a column of several types becomes text."""
+    if not tables:
+        return pl.DataFrame(schema={"query": pl.String})
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
 
 
 def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, Any]:
@@ -125,7 +244,7 @@ def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, An
     fields = {name: records[0][field] for name, field in picked.items()}
     carries: set[str] = set()
     for record in records:
-        with contextlib.suppress(InputError):  # which is said where the record is read
+        with contextlib.suppress(InputError):  # which is reported where the record is read
             given = state.shape.native(record, texts=True).get(side)
             entries = given if isinstance(given, list | tuple) else ()
             keys = {key for entry in entries if isinstance(entry, Mapping) for key in entry}
@@ -134,7 +253,7 @@ def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, An
 
 
 def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
-    """Say which fields of texts served as ids."""
+    """Report which fields of texts served as ids."""
     values = (entry.value for entry in listed)
     used = [
         state.shape.uses_texts([key for key, value in record.items() if value is not None])
@@ -144,3 +263,30 @@ def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
     count = sum(map(bool, used))
     names = tuple(dict.fromkeys(chain.from_iterable(used)))[:EXAMPLES]
     return [text_as_id(count, names)] if count else []
+
+
+def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
+    """Report that one field counts, and another one of the same meaning does not."""
+    if count:
+        what = "record with another field of the same meaning"
+        state.reading.note(two_names(count, chosen, (other,), what))
+
+
+def _repeated(names: tuple[str, ...]) -> Finding:
+    return Finding(
+        "repeated-field",
+        1,
+        names[:EXAMPLES],
+        "record in which a field occurs more than once: the last one counts",
+        "keep one of them",
+    )
+
+
+def _replaced(queries: list[str]) -> Finding:
+    return Finding(
+        "replaced-gold",
+        len(queries),
+        tuple(dict.fromkeys(queries))[:EXAMPLES],
+        "query with more than one gold: the last one counts",
+        "keep one reference per query",
+    )

@@ -2,25 +2,50 @@
 
 Any whitespace separates the columns, lines that begin with # are comments, .gz is welcome. The tag
 may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
+
+What a line means is decided by itself, whatever stands around it, so that a file gives the same
+rows however it is cut into blocks. Blocks are parsed in bulk, which must give the same; where that
+needs care, they are parsed line by line.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import re
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.read.format import Format, Look, register_format
-from karat.read.line import QRELS, RUN, UNTAGGED, columns_of, layout_of
-from karat.read.lines import parse_lines
+from karat.read.source import not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.read.source import Source
+    from numpy.typing import NDArray
+
+    from karat.read.reading import Reading
+    from karat.read.source import Block, Source
+
+RUN = ("query", "q0", "doc", "rank", "score", "tag")
+UNTAGGED = RUN[:-1]
+QRELS = ("query", "iteration", "doc", "grade")
+SHOWN = {
+    RUN: "query Q0 doc rank score tag",
+    UNTAGGED: "query Q0 doc rank score",
+    QRELS: "query iteration doc grade",
+}
+IDS, NUMBERS = ("query", "doc"), ("score", "grade")
+BLANKS = " \t\r\v\f"  # what trec_eval separates columns by
+RANK = re.compile("[0-9]+")
+SPLIT = re.compile(f"[{BLANKS}]+")
+EXCERPT = 40  # characters of a line that are shown
+COMMENTS = re.compile(rb"^[ \t]*#.*\n?", re.MULTILINE)
+CRLF = ord("\r") | ord("\n") << 8  # as two neighbouring bytes
+WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
 @register_format
@@ -137,4 +162,306 @@ def _by_subtopic(rows: pl.DataFrame) -> Gold:
     return Gold.build(pl.concat([relevant, rejected]), queries=queries)
 
 
-__all__ = ["Qrels", "SubtopicQrels", "TrecRun"]
+def layout_of(line: bytes) -> tuple[str, ...]:
+    """Return the columns of a run by its first line: the tag may be missing from all lines.
+
+    >>> layout_of(b"q1 Q0 d1 1 0.5") == UNTAGGED, layout_of(b"q1 d1 1 0.5 7") == RUN
+    (True, True)
+    """
+    words = SPLIT.split(line.decode("utf-8", "replace").strip(BLANKS))
+    if len(words) == len(UNTAGGED) and words[1].upper() == "Q0" and _is_number(words[-1]):
+        return UNTAGGED
+    return RUN
+
+
+class Columns(NamedTuple):
+    """The columns of a line, and the first word behind them."""
+
+    cells: list[str]
+    rest: str = ""
+
+
+def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
+    """Return the columns of a line, or None if it has others.
+
+    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
+    that an id may hold a blank; and behind the tag of a run there may stand anything.
+
+    >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
+    ['q1', '0', 'd1', '1']
+    >>> columns_of("q1\\t0\\ta b.pdf\\t1", QRELS).cells
+    ['q1', '0', 'a b.pdf', '1']
+    >>> columns_of("q1 Q0 d1 1 0.5 bm25 k1=2 b=1", RUN).rest
+    'k1=2'
+    """
+    words = SPLIT.split(line.strip(BLANKS))
+    if len(words) == len(names):
+        return Columns(words)
+    cells = [cell.strip(BLANKS) for cell in line.split("\t")]
+    if len(cells) == len(names) and all(cells):
+        numbers = (cell for name, cell in zip(names, cells, strict=True) if name in NUMBERS)
+        if all(map(_is_number, numbers)):
+            return Columns(cells)
+    if names is RUN and _has_more(words):
+        return Columns(words[: len(RUN)], words[len(RUN)])
+    return None
+
+
+def _has_more(words: list[str]) -> bool:
+    """Tell whether something stands behind the tag; a number for a tag is rather a shifted score.
+
+    So it is where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
+    """
+    if len(words) <= len(RUN):
+        return False
+    rank, score, tag = words[3:6]
+    return bool(RANK.fullmatch(rank)) and _is_number(score) and not _is_number(tag)
+
+
+def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> Columns | None:
+    """Return the columns of a line that may be blank or a comment, which have none."""
+    try:
+        line = raw.decode()
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, block.where(number)) from None
+    words = line.strip(BLANKS)
+    if not words or words.startswith("#"):
+        return None
+    found = columns_of(line, names)
+    if found is None:
+        count = len(SPLIT.split(words))
+        raise InputError(
+            f"found {count} columns where {len(names)} belong: {_short(raw)}",
+            where=block.where(number),
+            fix=_column_advice(count, names),
+        )
+    for name, cell in zip(names, found.cells, strict=True):
+        if name in NUMBERS and not _is_number(cell):
+            raise InputError(
+                f"the {name} {cell[:EXCERPT]!r} is not a number",
+                where=block.where(number),
+                fix=f"give every line a number as its {name}",
+            )
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text  # Python alone reads 1_000 or ١ as a number
+
+
+def _column_advice(found: int, names: tuple[str, ...]) -> str:
+    if names is UNTAGGED:
+        return f"each line is `{SHOWN[UNTAGGED]}` as the first one, or each has a tag behind it"
+    other = QRELS if names is RUN else RUN
+    if found == len(other):
+        role = "judgements" if other is QRELS else "a run"
+        return f"this line looks like {role}: are run and gold swapped?"
+    if names is RUN and found == len(UNTAGGED):
+        return f"each line is `{SHOWN[RUN]}`; only the tag may be missing, from every line"
+    return f"each line is `{SHOWN[names]}`; ids hold no spaces, unless tabs separate all columns"
+
+
+def _short(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
+    """Parse lines of these columns; only where that fails, look line by line."""
+    data = block.data
+    if b"\0" in data:
+        raise InputError(
+            "the line holds a NUL byte, so this is no text file",
+            where=block.where(data[: data.index(b"\0")].count(b"\n")),
+            fix=f"give a text file of lines `{SHOWN[names]}`",
+        )
+    if b"#" in data:
+        data = COMMENTS.sub(b"", data)
+    separator = _separator(data)
+    rows = None if separator is None else _read(data, names, separator)
+    if rows is None:
+        squeezed = _squeeze(data)
+        rows = _read(squeezed, names, b" ")
+        if rows is None:
+            reading = block.source.reading
+            tabs = b"\t" in data
+            rows = (_read_cells if tabs else _read_more)(data if tabs else squeezed, names, reading)
+    return _line_by_line(block, names) if rows is None else rows
+
+
+def _separator(data: bytes) -> bytes | None:
+    """Return the one separator of all lines, or None if they mix some."""
+    odd = b"\v" in data or b"\f" in data
+    if not odd and b"\r" in data:
+        returns = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\r"))
+        odd = returns != sum(np.count_nonzero(pair == CRLF) for pair in _pairs(data))
+    tabs, spaces = b"\t" in data, b" " in data
+    if odd or tabs == spaces:
+        return None
+    return b"\t" if tabs else b" "
+
+
+def _read(data: bytes, names: tuple[str, ...], separator: bytes) -> pl.DataFrame | None:
+    """Parse with a single separator; None when a line does not have exactly these columns.
+
+    The last column is read only to see that no line lacks it.
+    """
+    if not data:
+        return pl.DataFrame(schema={name: _kind(name) for name in _wanted(names)})
+    try:
+        rows = (
+            pl.scan_csv(
+                data,
+                has_header=False,
+                separator=separator.decode(),
+                quote_char=None,
+                schema={name: _kind(name) for name in names},
+            )
+            .select(list(dict.fromkeys([*_wanted(names), names[-1]])))
+            .collect()
+        )
+    except pl.exceptions.PolarsError:  # not a number
+        return None
+    missing = any(column.null_count() for column in rows)
+    if missing or not _is_regular(data, separator, rows.height, len(names)):
+        return None
+    return rows.select(_wanted(names))
+
+
+def _is_regular(data: bytes, separator: bytes, lines: int, columns: int) -> bool:
+    """Tell whether every line has exactly these columns, given that none has too few.
+
+    Looking at the bytes is cheaper than parsing the columns that nobody reads.
+    """
+    if np.count_nonzero(np.frombuffer(data, np.uint8) == separator[0]) != lines * (columns - 1):
+        return False
+    # no separator stands before another one, or before the end of the line, as it is in Windows
+    wrong = [separator[0] | mark << 8 for mark in separator + (b"\r" if b"\r" in data else b"")]
+    return not any((pair == code).any() for pair in _pairs(data) for code in wrong)
+
+
+def _pairs(data: bytes) -> list[NDArray[np.uint16]]:
+    """Return every two neighbouring bytes as a number, in two arrays."""
+    return [np.frombuffer(data, "<u2", (len(data) - at) // 2, at) for at in (0, 1)]
+
+
+def _read_cells(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
+    """Parse what stands between tabs, blanks around it dropped; None if that is not all there."""
+    cells = _texts(data, names, "\t")
+    if cells is None or cells["rest"].count():
+        return None
+    cells = cells.drop("rest").with_columns(pl.all().str.strip_chars(BLANKS))
+    rows = cells.with_columns(_as_number(name) for name in names if name in NUMBERS)
+    if any(column.null_count() for column in rows) or any((each == "").any() for each in cells):
+        return None
+    query, doc = (pl.col(name).str.contains(f"[{BLANKS}]") for name in IDS)
+    blank = cells.filter(query | doc).select(pl.when(query).then("query").otherwise("doc"))
+    _note(reading, blank.to_series().to_list(), [])
+    return rows.select(_wanted(names))
+
+
+def _read_more(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
+    """Parse lines of a run that have something behind the tag; None if there are others, too."""
+    cells = None if names is not RUN else _texts(data, RUN, " ")
+    if cells is None:
+        return None
+    rows = cells.with_columns(_as_number("score"))
+    more = cells.filter(pl.col("rest").is_not_null())
+    shifted = ~pl.col("rank").str.contains(f"^{RANK.pattern}$") | _as_number("tag").is_not_null()
+    if any(rows[name].null_count() for name in RUN) or more.select(shifted.any()).item():
+        return None
+    _note(reading, [], more["rest"].str.extract("^([^ ]+)").to_list())
+    return rows.select(_wanted(names))
+
+
+def _texts(data: bytes, names: tuple[str, ...], separator: str) -> pl.DataFrame | None:
+    """Return the columns as texts; those that a line lacks are null, further ones are the rest."""
+    try:
+        lines = pl.Series(data.decode().split("\n"))
+    except UnicodeDecodeError:
+        return None
+    lines = lines.filter(lines.str.strip_chars(BLANKS) != "")
+    return (
+        lines.str.splitn(separator, len(names) + 1)
+        .struct.rename_fields([*names, "rest"])
+        .struct.unnest()
+    )
+
+
+def _as_number(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def _kind(name: str) -> pl.DataType:
+    return pl.Float64() if name in NUMBERS else pl.String()
+
+
+def _wanted(names: tuple[str, ...]) -> list[str]:
+    """Return the columns to keep: of a run, nobody reads Q0, the rank and the tag."""
+    return list(names) if names is QRELS else ["query", "doc", "score"]
+
+
+def _squeeze(data: bytes) -> bytes:
+    """Make every stretch of whitespace one space and drop blank lines."""
+    data = b"\n" + data.translate(WHITESPACE) + b"\n"
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n")
+    while b"\n\n" in data:
+        data = data.replace(b"\n\n", b"\n")
+    return data[1:]
+
+
+def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
+    """Parse with care, and say what is wrong with the lines that cannot be read."""
+    columns: dict[str, list[str | float]] = {name: [] for name in names}
+    blank: list[str] = []
+    behind: list[str] = []
+    for number, raw in enumerate(block.data.split(b"\n")):
+        try:
+            found = read_line(raw, names, block, number)
+        except InputError as error:
+            block.source.reading.meet(error)
+            continue
+        if found is None:
+            continue
+        for name, cell in zip(names, found.cells, strict=True):
+            columns[name].append(float(cell) if name in NUMBERS else cell)
+        blank += [cell for cell in _ids(found.cells, names) if SPLIT.search(cell)][:1]
+        if found.rest:
+            behind.append(found.rest[:EXCERPT])
+    _note(block.source.reading, blank, behind)
+    schema = {name: _kind(name) for name in names}
+    return pl.DataFrame(columns, schema=schema).select(_wanted(names))
+
+
+def _ids(cells: list[str], names: tuple[str, ...]) -> Iterator[str]:
+    return (cell for name, cell in zip(names, cells, strict=True) if name in IDS)
+
+
+def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
+    """Say which ids hold a blank and what stood behind tags, an entry a line each."""
+    if blank:
+        reading.note(
+            Finding(
+                "blank-in-id",
+                len(blank),
+                tuple(dict.fromkeys(blank))[:EXAMPLES],
+                "line with a blank inside an id: read, because tabs separate its columns",
+                "give ids without blanks; trec_eval and most other tools would split them",
+            )
+        )
+    if behind:
+        reading.note(
+            Finding(
+                "text-behind-tag",
+                len(behind),
+                tuple(dict.fromkeys(behind))[:EXAMPLES],
+                "line with more than the six columns of a run: what stands behind is left out",
+                "check that no id holds a blank; trec_eval leaves it out, too",
+            )
+        )

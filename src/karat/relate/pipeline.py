@@ -1,33 +1,265 @@
-"""From what batches of a run cover to its relation."""
+"""How every relation is drawn: batch by batch, whoever draws the edges.
+
+An engine decides how a run is cut into batches of whole queries and where they are worked on. What
+happens to a batch (`draw_batch`) and to all of them in the end (`join`) is decided here, once: the
+policies about blank entries, missing queries and queries without a value included.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
+from karat.align.align import Ties, align
+from karat.align.preflight import (
+    missing_queries,
+    no_shared_document,
+    no_shared_query,
+    nothing_retrieved,
+)
+from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
 from karat.core.relation import Relation
+from karat.findings import Finding, merge_findings
+from karat.relate.match.spans import require_places
+from karat.relate.match.texts import require_texts
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Iterable, Sequence
 
-    from karat.core.data import Gold, Ints
-    from karat.relate.match.matcher import Edges
+    from karat.align.align import Aligned
+    from karat.core.data import Bools, Ints
+    from karat.core.policy import Policy
+    from karat.relate.match.matcher import BoundMatcher, Edges
+
+SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
+KEPT = 1_000_000  # rows of lists that are kept at most
+TEXT = 20_000  # characters of a text that are kept
 
 
-def join_parts(
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one batch of a run adds to its relation; queries are counted as in the gold."""
+
+    query: Ints  # the queries of the batch, and how many chunks of each were looked at
+    retrieved: Ints
+    edges: Edges
+    chunks: tuple[Ints, Ints] | None  # query and rank of these chunks, where units are parts
+    asked: Ints  # queries whose list is empty
+    blank: Ints  # queries whose list holds a blank id
+    ties: Ties | None
+    findings: tuple[Finding, ...]
+    documents: int
+    sample: pl.DataFrame
+    cut: bool = False  # whether any list is longer than what was looked at
+    listed: pl.DataFrame | None = None  # the beginnings of the lists, where they are kept
+
+    @property
+    def queries(self) -> Ints:
+        """The queries that the batch is about."""
+        return np.union1d(self.query, self.asked)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The relation of a run, what is worth knowing, and the lists as far as they are kept."""
+
+    relation: Relation
+    findings: tuple[Finding, ...]
+    listed: pl.DataFrame | None = None  # query, rank, doc, and score and text where known
+    ties: Ties | None = None  # those among which something was hit
+
+
+def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -> Part:
+    """Draw the edges of a batch of whole queries; `keep` is how many ranks of a list are kept."""
+    if bound.blank_is_unit and policy.blank == "error":
+        policy = replace(policy, blank="kept")
+    rows, found = bound.rows(batch.rows)
+    aligned = align(replace(batch, rows=rows), bound.gold, policy, by_id=not bound.blank_is_unit)
+    documents = batch.rows["doc"].count()
+    if bound.finds_items:
+        require_texts(found, documents, batch.name)  # before anybody is paid to look at them
+    edges = bound.edges(aligned)
+    seen = aligned.first(bound.depth)
+    ties = None
+    if aligned.ties is not None and edges.sizes is None:
+        ties = _with_edges(aligned.ties, edges)
+    first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
+    return Part(
+        query=seen.query[first],
+        retrieved=np.diff(first, append=len(seen.query)),
+        edges=edges,
+        chunks=None if edges.sizes is None else (seen.query, seen.rank),
+        asked=aligned.asked,
+        blank=aligned.blank,
+        ties=ties,
+        findings=(*found, *aligned.findings),
+        documents=documents,
+        # a copy: a slice would keep the whole batch in memory
+        sample=rows.select(pl.col("query", "doc").gather(range(min(SAMPLE, rows.height)))),
+        cut=len(seen.query) < len(aligned.query),
+        listed=top_of(aligned, keep) if keep else None,
+    )
+
+
+def join(run: Run, parts: list[Part], bound: BoundMatcher, policy: Policy) -> Drawn:
+    """Make the relation of all batches of a run; `run` needs no rows."""
+    gold = bound.gold
+    count = gold.queries.height
+    asked, blank, seen = np.zeros((3, count), dtype=bool)
+    for part in parts:
+        asked[part.asked] = True
+        blank[part.blank] = True
+        seen[part.queries] = True
+    findings = [*run.findings, *(found for part in parts for found in part.findings)]
+    documents = sum(part.documents for part in parts)
+    findings = require_texts(findings, documents, run.name)
+    require_places(findings, documents, run.name)
+    sample = parts[0].sample if parts else None
+    if sample is not None and not seen.any():
+        raise no_shared_query(sample["query"], gold, run.name)
+    findings += missing_queries(seen, gold, run.name, policy)
+    findings += nothing_retrieved(asked, gold, policy)
+    if bound.finds_items and policy.missing != "skip" and not seen.all():
+        parts = [*parts, _nothing(run, ~seen, bound, policy)]
+    relation = _relation(parts, blank, bound, policy)
+    nothing_met = relation.depth.any() and not relation.unit_judged.any()
+    if nothing_met and sample is not None and not bound.blank_is_unit:
+        findings += no_shared_document(sample["doc"].drop_nulls(), gold)
+    skipping = policy.missing == "skip"
+    listed = [part.listed for part in parts if part.listed is not None]
+    return Drawn(
+        relation=relation.select(seen) if skipping else relation,
+        findings=merge_findings(findings),
+        listed=pl.concat(listed, how="diagonal").head(KEPT) if listed else None,
+        ties=_all_ties([part.ties for part in parts if part.ties], seen if skipping else None),
+    )
+
+
+def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> Part:
+    """Draw the queries that a run lacks: they have items, though nothing covers them."""
+    queries = bound.gold.queries["query"].filter(missing)
+    rows = pl.DataFrame(
+        {"query": queries, "doc": pl.Series([None] * len(queries), dtype=pl.String)}
+    )
+    return draw_batch(Run(run.name, rows, "listed"), bound, policy)
+
+
+def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Policy) -> Relation:
+    """Make the relation of what was drawn; where anything failed, also the lenient one."""
+    gold = bound.gold
+    failures: dict[int, str] = {}
+    for part in parts:
+        failures |= part.edges.failures
+    failed = np.isin(np.arange(gold.queries.height), list(failures))
+
+    def version(edges: list[Edges]) -> Relation:
+        counted, numbered = with_items(gold, edges) if bound.finds_items else (gold, edges)
+        retrieved = np.zeros(counted.queries.height, dtype=np.int64)
+        for part in parts:
+            retrieved[part.query] = part.retrieved
+        chunks = [part.chunks for part in parts if part.chunks is not None]
+        reasons = _undefined_reasons(counted, retrieved, blank, policy) | failures
+        return replace(
+            join_edges(counted, retrieved, numbered, chunks, _series(reasons, len(retrieved))),
+            needed=bound.needed,
+            judged_to=bound.depth if any(part.cut for part in parts) else None,
+            failed_verdicts=failed if failures else None,
+        )
+
+    strict = version([part.edges for part in parts])
+    if not failures:
+        return strict
+    return replace(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
+
+
+def _with_edges(ties: Ties, edges: Edges) -> Ties:
+    """Return the ties among which there is an edge: only there does the order matter."""
+    at = ties.around(edges.query, edges.rank)
+    return ties.filter(np.isin(np.arange(len(ties.query)), at))
+
+
+def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
+    """Put the ties of batches together, for the queries that are kept."""
+    if not any(len(part.query) for part in parts):
+        return None
+    columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
+    query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
+    # a query that was seen keeps its ties; what was not has none
+    return Ties(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
+
+
+def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
+    """Return the first documents of each list: query, rank, doc, score and text where known."""
+    first = aligned.rank <= keep
+    rows = aligned.rows.with_columns(
+        rank=pl.Series(aligned.rank), doc=pl.col("raw" if "raw" in aligned.rows.columns else "doc")
+    ).filter(first)
+    wanted = [name for name in ("query", "rank", "doc", "score", "text") if name in rows.columns]
+    return rows.select(wanted).with_columns(
+        pl.col(name).str.head(TEXT) for name in wanted if name == "text"
+    )
+
+
+def _undefined_reasons(gold: Gold, depth: Ints, blank: Bools, policy: Policy) -> dict[int, str]:
+    """Say which queries have no value, whatever the measure, and why."""
+    why: dict[int, str] = {}
+    if policy.nothing == "undefined":
+        why |= dict.fromkeys(np.flatnonzero(depth == 0).tolist(), "nothing was retrieved")
+        without = np.flatnonzero(np.diff(gold.item_offset) == 0)
+        why |= dict.fromkeys(without.tolist(), "no gold")
+    why |= dict.fromkeys(np.flatnonzero(blank).tolist(), "a retrieved id is blank")
+    return why | {
+        gold.query_numbers[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()
+    }
+
+
+def _series(reasons: dict[int, str], count: int) -> pl.Series:
+    none = pl.repeat(None, count, dtype=pl.String, eager=True)
+    return none.scatter(list(reasons), list(reasons.values())) if reasons else none
+
+
+def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:
+    """Return the gold of the items that batches brought to light, and edges that count them."""
+    found = [part.items for part in parts if part.items is not None]
+    query = _column([each.query for each in found])
+    grade = _column([each.grade for each in found], float)
+    text = pl.concat([each.text for each in found]) if found else pl.Series([], dtype=pl.String)
+    # equal texts are items of their own, so a number stands behind them where they repeat
+    again = pl.int_range(1, pl.len() + 1).over("query", "doc")
+    rows = pl.DataFrame(
+        {"query": gold.queries["query"].gather(query), "doc": text, "grade": grade}
+    ).with_columns(
+        doc=pl.when(again == 1).then("doc").otherwise(pl.format("{} ({})", "doc", again)),
+        group=pl.int_range(pl.len()),
+    )
+    built = Gold.build(rows, queries=gold.queries, findings=gold.findings)
+    # a row is an item with one member; items are ordered by query, then grade, then as given
+    order = np.lexsort((np.arange(len(query)), -grade, query))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    first = 0
+    numbered = []
+    for part in parts:
+        numbered.append(replace(part, item=place[part.item + first]))
+        first += 0 if part.items is None else len(part.items.query)
+    return built, numbered
+
+
+def join_edges(
     gold: Gold,
     retrieved: Ints,
-    parts: list[Edges],
+    parts: Sequence[Edges],
     chunks: list[tuple[Ints, Ints]],
     undefined_reason: pl.Series,
 ) -> Relation:
     """Make the relation of what batches cover; `chunks` is empty where every unit is a chunk."""
 
     def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
-        columns = [getattr(part, name) for part in parts]
-        return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
+        return _column([getattr(part, name) for part in parts], kind)
 
     depth, ends = _fine_units(retrieved, parts, chunks) if chunks else (retrieved, None)
     return Relation.build(
@@ -45,8 +277,13 @@ def join_parts(
     )
 
 
+def _column(columns: Iterable[Any], kind: type = np.int64) -> Any:  # noqa: ANN401
+    columns = list(columns)
+    return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
+
+
 def _fine_units(
-    retrieved: Ints, parts: list[Edges], chunks: list[tuple[Ints, Ints]]
+    retrieved: Ints, parts: Sequence[Edges], chunks: list[tuple[Ints, Ints]]
 ) -> tuple[Ints, tuple[Ints, Ints]]:
     """Count the units of each query, and down to the end of each of its chunks."""
     query, rank = (np.concatenate(columns) for columns in zip(*chunks, strict=True))

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from karat.comparison.agreements import Agreement
-    from karat.judges.cards.card import JudgeCard
-    from karat.judges.cards.figures import Figure
+    from karat.comparison.agree import Agreement
+    from karat.judges.cards.card import CardFigure, JudgeCard
     from karat.judges.cards.recalibrate import Recalibration
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -74,13 +73,11 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def render_card(card: JudgeCard, how: str, again: Recalibration | None = None) -> str:
-    """Return a card in one of CARD_FORMATS, perhaps with what a new threshold would bring."""
+def render_card(card: JudgeCard, how: str) -> str:
+    """Return a card in one of CARD_FORMATS."""
     if how == "json":
-        shown = card.as_dict() | ({} if again is None else {"recalibration": again.as_dict()})
-        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
-    grids = [*_card_grids(card), *([] if again is None else [_again(again)])]
-    return render_grids(grids, how)
+        return json.dumps(card.as_dict(), indent=1, ensure_ascii=False) + "\n"
+    return render_grids(_card_grids(card), how)
 
 
 def _card_grids(card: JudgeCard) -> Iterator[Grid]:
@@ -105,23 +102,25 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         parts = [part for part in card.slices if part.column == column]
         lines = [[part.value, *_selected(part.figures), str(part.pairs)] for part in parts]
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
+    if card.recalibration is not None:
+        yield _recalibration(card.recalibration)
 
 
-def _because(figure: Figure) -> str:
+def _because(figure: CardFigure) -> str:
     return f" ({figure.reason})" if figure.reason else ""
 
 
-def _limits(figure: Figure) -> list[str]:
+def _limits(figure: CardFigure) -> list[str]:
     return [number(figure.value), number(figure.low), number(figure.high)]
 
 
-def _selected(figures: Sequence[Figure]) -> list[str]:
+def _selected(figures: Sequence[CardFigure]) -> list[str]:
     found = {figure.statistic: figure for figure in figures}
     rest = [number(found[name].value) for name in CARD_SLICES[1:]]
     return [*_limits(found["kappa"]), *rest]
 
 
-def _again(found: Recalibration) -> Grid:
+def _recalibration(found: Recalibration) -> Grid:
     rows = [
         ["as it is", number(found.before), number(found.kappa_before)],
         ["chosen on these labels", number(found.threshold), number(found.kappa)],

@@ -247,7 +247,7 @@ def gold_texts(panel: Panel) -> dict[str, str]:
     tables = [
         table.select("doc", "text")
         for system in panel.systems
-        for table in system.result.listed.values()
+        for table in system.result.kept.listed.values()
         if "text" in table.columns
     ]
     wanted = [

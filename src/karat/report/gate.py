@@ -9,8 +9,7 @@ from karat.report.tables import Grid, count, markdown, number, render_grids, sig
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from karat.gates.gate import Gate
-    from karat.gates.verdicts import Verdict
+    from karat.comparison.gates import GateReport, RequirementVerdict
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (
@@ -19,11 +18,10 @@ ADVICE = (
 )
 
 
-def sentence(verdict: Verdict) -> str:
+def sentence(verdict: RequirementVerdict) -> str:
     """Say what was decided, and by what.
 
-    >>> from karat.gates.gate import gate
-    >>> from karat import evaluate
+    >>> from karat import evaluate, gate
     >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
     >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
     ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
@@ -39,7 +37,7 @@ def sentence(verdict: Verdict) -> str:
     return head + found + (f"; {verdict.reason}" if verdict.reason else "")
 
 
-def value(verdict: Verdict) -> str:
+def value(verdict: RequirementVerdict) -> str:
     """Write what was measured: queries that were counted are whole, or a share of all."""
     if verdict.measure in ("failed", "undefined") and verdict.value is not None:
         share = verdict.requirement.endswith("%")
@@ -47,7 +45,7 @@ def value(verdict: Verdict) -> str:
     return number(verdict.value)
 
 
-def interval(verdict: Verdict) -> str:
+def interval(verdict: RequirementVerdict) -> str:
     """Write the interval of what was held against the line."""
     if verdict.low is None or verdict.high is None:
         return "–"
@@ -55,7 +53,7 @@ def interval(verdict: Verdict) -> str:
     return f"{write(verdict.low)} … {write(verdict.high)}"
 
 
-def gate_grid(gate: Gate) -> Grid:
+def gate_grid(gate: GateReport) -> Grid:
     """One row per requirement and run."""
     several = len({verdict.run for verdict in gate.verdicts}) > 1
     compared = any(verdict.baseline is not None for verdict in gate.verdicts)
@@ -75,12 +73,12 @@ def gate_grid(gate: Gate) -> Grid:
     return Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
 
 
-def render(gate: Gate, how: str) -> str:
+def render(gate: GateReport, how: str) -> str:
     """Return the gate as `table` for the terminal or as `markdown`."""
     return render_grids([gate_grid(gate)], how)
 
 
-def summary(gate: Gate | None, tables: str) -> str:
+def summary(gate: GateReport | None, tables: str) -> str:
     """Return Markdown for a pull request: the verdicts, then the tables behind them."""
     parts = ["### Retrieval\n"]
     if gate is not None and gate.verdicts:
@@ -90,17 +88,17 @@ def summary(gate: Gate | None, tables: str) -> str:
     return "\n".join([*parts, tables]) + "\n"
 
 
-def lines(gate: Gate) -> list[str]:
+def lines(gate: GateReport) -> list[str]:
     """Return a sentence per verdict, safe to print."""
     return [printable(sentence(verdict)) for verdict in gate.verdicts]
 
 
-def junit(gate: Gate, undecided: str = "error") -> str:
+def junit(gate: GateReport) -> str:
     """Return the gate as a JUnit test suite, which every CI server shows: a case per requirement.
 
     What is undecided counts as error, failure or pass.
     """
-    outcomes = [_outcome(verdict, undecided) for verdict in gate.verdicts]
+    outcomes = [_outcome(verdict, gate.undecided) for verdict in gate.verdicts]
     cases = "".join(
         _case(verdict, outcome) for verdict, outcome in zip(gate.verdicts, outcomes, strict=True)
     )
@@ -113,13 +111,13 @@ def junit(gate: Gate, undecided: str = "error") -> str:
     )
 
 
-def _outcome(verdict: Verdict, undecided: str) -> str:
+def _outcome(verdict: RequirementVerdict, undecided: str) -> str:
     if verdict.outcome == "undecided":
         return {"error": "error", "fail": "failure"}.get(undecided, "pass")
     return "failure" if verdict.outcome == "fail" else "pass"
 
 
-def _case(verdict: Verdict, outcome: str) -> str:
+def _case(verdict: RequirementVerdict, outcome: str) -> str:
     said = xml(sentence(verdict))
     name = f'classname="{xml(f"karat.{verdict.run}")}" name="{xml(verdict.requirement)}"'
     if outcome == "pass":

@@ -75,7 +75,7 @@ def page(
         insights=list(insights(panel)),
         measures=[str(measure) for measure in panel.measures],
         interval_level="" if result.level is None else f"{result.level:.0%}",
-        cluster=result.cluster,
+        cluster=result.options.cluster,
         headline=[_headline(panel, system) for system in panel.systems],
         any_failed=any(row["failed"] for row in panel.summary.values()),
         judged_at=JUDGED_AT,
@@ -227,20 +227,21 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
 def provenance(system: System) -> list[tuple[str, str]]:
     """Return what made the numbers of a system: names and values."""
     result = system.result
-    versions = result.origin.get("versions", {"karat": __version__})
+    policies = result.provenance.policy.as_dict()
+    versions = result.provenance.saved.get("versions", {"karat": __version__})
     pairs = [
         ("folder", system.given),
-        ("made", str(result.origin.get("created", ""))),
+        ("made", str(result.provenance.saved.get("created", ""))),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
         ("run", system.run),
         ("dialect", result.dialect),
-        ("matched by", "; ".join(_relations(result.settings))),
-        ("ids", result.ids),
-        ("policies", ", ".join(f"{name} {each}" for name, each in result.policy.as_dict().items())),
+        ("matched by", "; ".join(_relations(result.provenance.settings))),
+        ("ids", result.provenance.ids),
+        ("policies", ", ".join(f"{name} {each}" for name, each in policies.items())),
         ("intervals", _methods(result.interval)),
     ]
     pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
-    for each in result.inputs:
+    for each in result.provenance.inputs:
         sha256 = each.as_dict()["sha256"]
         known = f" · sha256 {sha256[:16]}…" if sha256 else ""
         pairs.append((each.role, f"{each.path or each.kind}{known}"))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from karat.comparison.compare import Comparison, compare
@@ -18,7 +17,6 @@ from karat.errors import InputError, choose
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
-    from karat.results.result import Result
 
 FACETS = 40  # values of a column that are still slices
 NOT_SLICES = ("query", "question", "reference", "answer")
@@ -94,14 +92,14 @@ def lay_side_by_side(
     only: tuple[str, str] | None = None,
 ) -> Panel:
     """Lay results, or the folders of results, side by side; `only` picks a slice of the queries."""
-    systems = [_alone(system) for system in gather(results)]
+    systems = [replace(system, result=system.result.only(system.run)) for system in gather(results)]
     if not systems:
         raise InputError("there is no result to report", fix="name the folder of a result")
     if baseline is not None:
         choose("baseline", baseline, [system.name for system in systems])
         systems.sort(key=lambda system: system.name != baseline)
     if only is not None:
-        systems = [_within(system, *only) for system in systems]
+        systems = [replace(system, result=system.result.where(*only)) for system in systems]
     return Panel(tuple(systems), pair(systems), _compared(systems), only)
 
 
@@ -110,43 +108,3 @@ def _compared(systems: Sequence[System]) -> Comparison | None:
         return None
     level = systems[0].result.level or 0.95
     return compare({system.name: system.result for system in systems}, level=level)
-
-
-def _alone(system: System) -> System:
-    """Return the system with the result of its own run only."""
-    result = system.result
-    mine = replace(
-        result,
-        relations={key: each for key, each in result.relations.items() if key[0] == system.run},
-        lenient={key: each for key, each in result.lenient.items() if key[0] == system.run},
-        listed={run: each for run, each in result.listed.items() if run == system.run},
-        about={run: each for run, each in result.about.items() if run == system.run},
-        findings=tuple(found for found in result.findings if found.run in ("", system.run)),
-    )
-    return replace(system, result=mine)
-
-
-def _within(system: System, column: str, value: str) -> System:
-    """Return the system on the queries of one slice."""
-    result = system.result
-    known = [name for name in result.queries.columns if name != "query"]
-    choose("slice column", column, known)
-    label = pl.col(column).cast(pl.String).fill_null("(none)")
-    inside = result.queries.filter(label == value)
-    if not inside.height:
-        values = result.queries.select(label.unique()).to_series().to_list()
-        choose(f"value of {column}", value, values)
-    wanted = inside["query"]
-    some: Result = replace(
-        result,
-        queries=inside,
-        relations={
-            key: each.select(np.asarray(each.queries.is_in(wanted.implode())))
-            for key, each in result.relations.items()
-        },
-        lenient={
-            key: each.select(np.asarray(each.queries.is_in(wanted.implode())))
-            for key, each in result.lenient.items()
-        },
-    )
-    return replace(system, result=some)

@@ -10,11 +10,11 @@ from karat.report.tables import Grid, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from karat.comparison.planning import Plan
-    from karat.statistics.quantity import Quantity
+    from karat.comparison.power import PowerPlan
+    from karat.statistics.values import Quantity
 
 
-def render(plans: tuple[Plan, ...], how: str) -> str:
+def render(plans: tuple[PowerPlan, ...], how: str) -> str:
     """Return plans as `table` for the terminal or as `markdown`."""
     clean = escape.markdown if how == "markdown" else printable
     bullet = "- " if how == "markdown" else "  "
@@ -27,7 +27,7 @@ def render(plans: tuple[Plan, ...], how: str) -> str:
     return "\n".join(parts)
 
 
-def sentences(plan: Plan) -> list[str]:
+def sentences(plan: PowerPlan) -> list[str]:
     """Say what this many queries can show."""
     if plan.reason:
         return [f"nothing can be said: {plan.reason}"]
@@ -48,7 +48,7 @@ def sentences(plan: Plan) -> list[str]:
     return said
 
 
-def _heading(plan: Plan) -> str:
+def _heading(plan: PowerPlan) -> str:
     if not plan.measure:
         return "from assumed numbers"
     return f"{plan.measure}{name_relations([plan.relation], ' by ')}: from {plan.basis}"
@@ -64,7 +64,7 @@ def _share(found: Quantity) -> str:
     return _told(found) if found.value is None else f"{found.value:.0%} of cases"
 
 
-def _curve(plan: Plan) -> Grid:
+def _curve(plan: PowerPlan) -> Grid:
     asked = plan.difference is not None
     header = ["queries", *([f"power for {plan.difference:g}"] if asked else [])]
     header += ["detectable difference", "interval width"]

@@ -200,7 +200,7 @@ def _notes(panel: Panel, kept: Ints, embedded: EmbeddedQueries | None) -> list[s
         )
     if len(panel.names) > SYSTEMS:
         notes.append(f"Charts show the first {SYSTEMS} of {len(panel.names)} systems.")
-    if not any(system.result.listed for system in panel.systems):
+    if not any(system.result.kept.listed for system in panel.systems):
         notes.append(
             "The results do not remember the retrieved documents; `karat score --save DIR` "
             "keeps them, and the lists then appear here."

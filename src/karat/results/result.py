@@ -17,7 +17,6 @@ from karat.dialects import meant, resolve_measures
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
-from karat.results.saved import save
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spelling import spell_relation
 
@@ -34,6 +33,37 @@ if TYPE_CHECKING:
     from karat.results.store import Input
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where a result came from: enough to make it again."""
+
+    dialect: str
+    policy: Policy
+    drawn_by: str = "ids"  # the relation of measures that name none
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
+    ids: str = "identity"  # how document ids were normalised
+    inputs: tuple[Input, ...] = ()
+    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
+    saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What a result remembers for reports and explanations, where that was asked for."""
+
+    listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
+    verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryOptions:
+    """How values are summarised."""
+
+    level: float | None = 0.95  # of the intervals; None: no intervals
+    cluster: str | None = None  # a column of the queries: those that share a value count as one
+    bounds: bool = False  # also the values if all unjudged documents were relevant, or all were not
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """The outcome of `karat.evaluate`; frames are polars and export Arrow."""
@@ -42,22 +72,25 @@ class Result:
     measures: tuple[Measure, ...]
     queries: pl.DataFrame  # query and the columns that describe it
     findings: tuple[Finding, ...]
-    dialect: str
-    policy: Policy
-    drawn_by: str = "ids"  # the relation of measures that name none
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
-    bounds: bool = False
-    ids: str = "identity"
-    inputs: tuple[Input, ...] = field(default=())
+    provenance: Provenance
+    options: SummaryOptions = SummaryOptions()
     about: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the queries, as a run says
-    level: float | None = 0.95  # of the intervals; None: no intervals
-    cluster: str | None = None  # a column of the queries: those that share a value are not apart
-    # relations in which every verdict that a judge failed to give is a yes, where there are such
-    lenient: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
-    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
-    listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
-    verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
-    origin: Mapping[str, Any] = field(default_factory=dict)  # when and by what it was saved
+    kept: Kept = field(default_factory=Kept)
+
+    @property
+    def dialect(self) -> str:
+        """Whose numbers these are."""
+        return self.provenance.dialect
+
+    @property
+    def judge(self) -> Mapping[str, Any]:
+        """Who judged: name, model, prompts, cost; empty if nobody did."""
+        return self.provenance.judge
+
+    @property
+    def level(self) -> float | None:
+        """The level of the intervals; None if there are none."""
+        return self.options.level
 
     @property
     def runs(self) -> list[str]:
@@ -68,7 +101,7 @@ class Result:
         """Return the relation of a run that a measure reads, or any of them."""
         if measure is None:
             return next(each for (name, _), each in self.relations.items() if name == run)
-        name = measure.relation or self.drawn_by
+        name = measure.relation or self.provenance.drawn_by
         if (run, name) not in self.relations:
             known = dict.fromkeys(name for _, name in self.relations)
             raise MeasureError(
@@ -87,8 +120,8 @@ class Result:
 
     def relation_name(self, measure: Measure) -> str:
         """Name the relation that a measure reads, with its parameters."""
-        name = measure.relation or self.drawn_by
-        return spell_relation(name, self.settings.get(name, {}))
+        name = measure.relation or self.provenance.drawn_by
+        return spell_relation(name, self.provenance.settings.get(name, {}))
 
     @property
     def matched_by(self) -> dict[str, str]:
@@ -118,7 +151,7 @@ class Result:
     @cached_property
     def interval(self) -> dict[str, Any]:
         """The level of the intervals, the column that clusters queries, methods, and reasons."""
-        found: dict[str, Any] = {"level": self.level, "cluster": self.cluster}
+        found: dict[str, Any] = {"level": self.level, "cluster": self.options.cluster}
         found |= {"methods": {run: {} for run in self.runs}, "reasons": {}}
         for run, measure, method, reason in self._summary.select("run", "measure", *METHOD).rows():
             found["methods"][run][measure] = method
@@ -212,8 +245,63 @@ class Result:
         """Score again with other measures; the inputs are not needed for that."""
         return replace(self, measures=resolve_measures(measures, self.dialect, rel))
 
+    def with_options(self, **changes: Any) -> Result:  # noqa: ANN401
+        """Return the result summarised otherwise: `level`, `cluster`, `bounds`."""
+        return replace(self, options=replace(self.options, **changes))
+
+    def only(self, run: str) -> Result:
+        """Return the result of one of several runs."""
+        choose("run", run, self.runs)
+        verdicts = self.kept.verdicts
+        return replace(
+            self,
+            relations={key: each for key, each in self.relations.items() if key[0] == run},
+            findings=tuple(found for found in self.findings if found.run in ("", run)),
+            about={name: each for name, each in self.about.items() if name == run},
+            kept=Kept(
+                {name: each for name, each in self.kept.listed.items() if name == run},
+                None if verdicts is None else verdicts.filter(pl.col("run") == run),
+            ),
+        )
+
+    def where(self, column: str, value: str) -> Result:
+        """Return the result of the queries that have this value in a column; `(none)` is no value.
+
+        >>> from karat import evaluate
+        >>> records = [
+        ...     {"id": "q1", "retrieved": ["a"], "gold": ["a"], "topic": "tea"},
+        ...     {"id": "q2", "retrieved": ["b"], "gold": ["c"], "topic": "ink"},
+        ... ]
+        >>> evaluate(records, measures=["RR"]).where("topic", "tea")["RR"]
+        1.0
+        """
+        known = [name for name in self.queries.columns if name != "query"]
+        choose("slice column", column, known, none=NO_COLUMN)
+        label = pl.col(column).cast(pl.String).fill_null("(none)")
+        inside = self.queries.filter(label == value)
+        if not inside.height:
+            values = self.queries.select(label.unique(maintain_order=True)).to_series().to_list()
+            choose(f"value of {column}", value, values)
+        queries = inside["query"].implode()
+        verdicts = self.kept.verdicts
+        return replace(
+            self,
+            queries=inside,
+            relations={
+                key: each.select(each.queries.is_in(queries).to_numpy())
+                for key, each in self.relations.items()
+            },
+            about=_about(self.about, queries),
+            kept=Kept(
+                _about(self.kept.listed, queries),
+                None if verdicts is None else verdicts.filter(pl.col("query").is_in(queries)),
+            ),
+        )
+
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
+        from karat.results.saving import save  # noqa: PLC0415 - it reads results, too
+
         return save(self, folder)
 
     def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
@@ -233,9 +321,9 @@ class Result:
             "dialect": self.dialect,
             "interval": self.interval,
             "matched_by": self.matched_by,
-            "relation": self.drawn_by,
-            "relations": {name: dict(values) for name, values in self.settings.items()},
-            "policies": self.policy.as_dict(),
+            "relation": self.provenance.drawn_by,
+            "relations": {name: dict(values) for name, values in self.provenance.settings.items()},
+            "policies": self.provenance.policy.as_dict(),
             **({"judge": dict(self.judge)} if self.judge else {}),
         }
 
@@ -267,7 +355,7 @@ class Result:
         self, relation: Relation, measure: Measure, values: Floats, *, failed: bool = True
     ) -> Floats:
         """Apply what the policies say about queries without a value."""
-        if self.policy.no_relevant == "zero":
+        if self.provenance.policy.no_relevant == "zero":
             values = np.where(measure.undefined(relation), 0.0, values)
         if relation.undefined_reason.null_count() == relation.n:
             return values
@@ -275,3 +363,8 @@ class Result:
         return np.where(
             undefined_reason if failed else undefined_reason & ~relation.failed, np.nan, values
         )
+
+
+def _about(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
+    """Return the rows of some queries of each run."""
+    return {run: table.filter(pl.col("query").is_in(queries)) for run, table in tables.items()}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import NO_COLUMN, InputError, OptionError, choose
-from karat.results.loaded import load
 from karat.results.result import Result
+from karat.results.saving import load
 from karat.storage.folders import MANIFEST, is_folder
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def rescore(
         result = result.score(names, rel=rel)
     if cluster is not None:
         known = [name for name in result.queries.columns if name != "query"]
-        result = replace(result, cluster=choose("column", cluster, known, none=NO_COLUMN))
+        result = result.with_options(cluster=choose("column", cluster, known, none=NO_COLUMN))
     if level is not None:
-        result = replace(result, level=level or None)
-    return replace(result, bounds=True) if bounds else result
+        result = result.with_options(level=level or None)
+    return result.with_options(bounds=True) if bounds else result

@@ -83,12 +83,12 @@ def _limits(
     result: Result, run: str, columns: list[Floats], every: Bools
 ) -> Sequence[Interval | None]:
     sampled = [measure.aggregation != "sum" for measure in result.measures]  # a count is a count
-    if result.level is None or not any(sampled):
+    if result.options.level is None or not any(sampled):
         return [None] * len(columns)
     found = iter(
         intervals(
             np.column_stack([column for column, has in zip(columns, sampled, strict=True) if has]),
-            level=result.level,
+            level=result.options.level,
             statistic=[each.aggregation for each in result.measures if each.aggregation != "sum"],
             bounds=[each.bounds for each in result.measures if each.aggregation != "sum"],
             clusters=_clusters(result, run, every),
@@ -99,12 +99,12 @@ def _limits(
 
 def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
     """Return what queries share, one label a query of the run."""
-    if result.cluster is None:
+    if result.options.cluster is None:
         return None
     queries = pl.DataFrame({"query": result.relation(run).queries})
-    about = result.queries.select("query", result.cluster)
+    about = result.queries.select("query", result.options.cluster)
     joined = queries.join(about, on="query", how="left", maintain_order="left")
-    return joined[result.cluster].filter(every).to_list()
+    return joined[result.options.cluster].filter(every).to_list()
 
 
 def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
@@ -114,16 +114,17 @@ def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Flo
             result.defined(strict, measure, measure.values(strict), failed=False),
             result.defined(lenient, measure, measure.values(lenient), failed=False),
         )
-        for (run, name), lenient in result.lenient.items()
+        for run in result.runs
         for measure in result.measures
-        if (measure.relation or result.drawn_by) == name
-        for strict in [result.relations[run, name]]
+        for strict in [result.relation(run, measure)]
+        for lenient in [strict.lenient]
+        if lenient is not None
     }
 
 
 def unjudged_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
     """Return the values if all units without a judgement were not relevant, and if all were."""
-    if not result.bounds:
+    if not result.options.bounds:
         return {}
     return {
         (run, measure): (

@@ -1,9 +1,9 @@
-"""Do two sets of labels agree: of two people, of a judge and people, of two judges."""
+"""Agreement of two sides: of labels (κ), of orders (τ, τ-AP), of rankings (RBO)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from karat.errors import InputError, OptionError, choose
-from karat.statistics.limits import Estimates, of_values
-from karat.statistics.quantity import check_share
+from karat.statistics.intervals import Estimates, limits_of_means
+from karat.statistics.values import Quantity, as_columns, check_share, same_shape, scipy
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from karat.core.data import Floats
 
 WEIGHTS = ("none", "linear", "quadratic")
@@ -22,6 +24,9 @@ WEIGHTS = ("none", "linear", "quadratic")
 NO_LABEL = "no item has a label in both"
 ONE_SIDED = "one of the two gives every item the same label, so the spread is unknown"
 ONE_LABEL = "all labels of both are the same one, so chance agrees as well"
+TOO_FEW = "there are fewer than two items to order"
+ALL_TIED = "all items are tied"
+BOTH_EMPTY = "both rankings are empty"
 
 Label: TypeAlias = str | float | bool
 Labels: TypeAlias = Sequence[Label | None]
@@ -87,7 +92,7 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     if len(table.labels) < 2:
         reason = ONE_LABEL if table.n else NO_LABEL
         return Kappa(None, None, None, level, weights, agreed, table, reason)
-    value, influence = kappa_of(counts, _separate_calls(table.labels, weights))
+    value, influence = kappa_of(counts, disagreement(table.labels, weights))
     if 1 in {(counts.sum(axis=0) > 0).sum(), (counts.sum(axis=1) > 0).sum()}:
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
     items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
@@ -118,7 +123,7 @@ def kappa_limits(
 ) -> tuple[float, float]:
     """Return the limits of κ, from what each unit does to it; `size` is that of `Estimates`."""
     made = Estimates(np.array([value]), influence[np.newaxis], len(influence), size)
-    low, high = of_values(made, np.array([-1.0]), np.array([1.0]), level)
+    low, high = limits_of_means(made, np.array([-1.0]), np.array([1.0]), level)
     return max(-1.0, float(low[0])), min(1.0, float(high[0]))
 
 
@@ -134,11 +139,12 @@ def _ordered(labels: set[Label]) -> tuple[Label, ...]:
     )
 
 
-def _numeric(labels: set[Label] | tuple[Label, ...]) -> bool:
+def _numeric(labels: Collection[Label]) -> bool:
     return all(isinstance(label, Real) for label in labels)
 
 
-def _separate_calls(labels: tuple[Label, ...], weights: str) -> Floats:
+def disagreement(labels: Sequence[Label], weights: str) -> Floats:
+    """Return how grave it is to give one label (row) for another (column)."""
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
         return 1 - np.eye(len(labels))
@@ -146,3 +152,111 @@ def _separate_calls(labels: tuple[Label, ...], weights: str) -> Floats:
         places = np.array(labels, dtype=np.float64)
     distance = np.abs(places[:, np.newaxis] - places)
     return np.asarray(distance if weights == "linear" else distance**2)
+
+
+def in_common(
+    first: Sequence[Hashable], second: Sequence[Hashable]
+) -> tuple[list[float], list[float]]:
+    """Return scores, higher for lower ranks, of the items that both rankings hold.
+
+    >>> in_common(["a", "b", "c"], ["c", "a"])
+    ([3.0, 1.0], [1.0, 2.0])
+    """
+    one, other = (
+        {item: float(len(ranking) - rank) for rank, item in enumerate(dict.fromkeys(ranking))}
+        for ranking in (first, second)
+    )
+    shared = [item for item in one if item in other]
+    return [one[item] for item in shared], [other[item] for item in shared]
+
+
+def kendall_tau(first: ArrayLike, second: ArrayLike) -> Quantity:
+    """Return Kendall's τ-b between the orders that two lists of scores make (SciPy).
+
+    Position i of both is the same item; items that lack a score in either are left out. 1 is the
+    same order, −1 the reverse. For two rankings of documents: `kendall_tau(*in_common(a, b))`.
+
+    >>> round(kendall_tau([3.0, 2.0, 1.0], [30.0, 10.0, 20.0]).value, 3)
+    0.333
+    """
+    one, other = _scores(first, second)
+    if len(one) < 2:
+        return Quantity(None, TOO_FEW)
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return Quantity(None, ALL_TIED)
+    return Quantity(float(scipy("stats").kendalltau(one, other).statistic))
+
+
+def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
+    """Return the AP correlation between two orders (Yilmaz et al. 2008), of which neither is true.
+
+    Like Kendall's τ, but mistakes among the best weigh more: for each item of one order but the
+    first, the share of the items above it that the other puts there too; the mean of that, scaled
+    to −1…1, and the mean of both directions. Higher scores are better. Tied items are equal, and
+    equal in only one of the orders is a mistake: τ_AP,b of Urbano and Marrero (2017).
+
+    >>> round(tau_ap([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]).value, 3)
+    0.778
+    """
+    one, other = _scores(first, second)
+    if len(one) < 2:
+        return Quantity(None, TOO_FEW)
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return Quantity(None, ALL_TIED)
+    return Quantity((_tau_ap_b(one, other) + _tau_ap_b(other, one)) / 2)
+
+
+def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -> Quantity:
+    """Return the rank-biased overlap of two rankings, extrapolated (Webber et al. 2010, eq. 32).
+
+    The overlap of the two down to each depth, averaged with weights that fall by `p` a rank: 0.9
+    puts 86 % of the weight on the first ten. The rankings may hold different items and be of
+    different length; what lies below is taken to agree as much as what is seen. A repeated item
+    counts at its first rank. 1 is the same ranking, 0 no item in common.
+
+    >>> rbo(["a", "b", "c"], ["a", "b", "c"]).value
+    1.0
+    """
+    if not 0 < p < 1:
+        raise OptionError(f"the persistence p is {p}", fix="give a number between 0 and 1")
+    short, long = sorted((list(dict.fromkeys(first)), list(dict.fromkeys(second))), key=len)
+    if not long:
+        return Quantity(None, BOTH_EMPTY)
+    if not short:
+        return Quantity(0.0)
+    seen = len(short)
+    overlap = _overlaps(short, long)
+    depth = np.arange(1, len(long) + 1)
+    agreement = overlap / depth
+    # below its end, the short ranking is taken to agree as it did so far
+    agreement[seen:] += overlap[seen - 1] * (depth[seen:] - seen) / (seen * depth[seen:])
+    tail = (overlap[-1] - overlap[seen - 1]) / len(long) + overlap[seen - 1] / seen
+    return Quantity(float((1 - p) / p * (agreement @ p**depth) + tail * p ** len(long)))
+
+
+def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    one, other = as_columns(first), as_columns(second)
+    same_shape(one, other)
+    one, other = one.ravel(), other.ravel()
+    both = ~(np.isnan(one) | np.isnan(other))
+    return one[both], other[both]
+
+
+def _tau_ap_b(truth: Floats, estimate: Floats) -> float:
+    total, counted = 0.0, 0
+    for score in np.unique(estimate)[-2::-1]:  # all groups of tied items but the first
+        group, above = estimate == score, estimate > score
+        right = truth[above] > truth[group][:, np.newaxis]  # the one above deserves to be there
+        total += right.sum() / above.sum()
+        counted += int(group.sum())
+    return float(2 * total / counted - 1)
+
+
+def _overlaps(short: Sequence[Hashable], long: Sequence[Hashable]) -> Floats:
+    """Return how many items both rankings share down to each depth of the long one."""
+    rank = {item: number for number, item in enumerate(short)}
+    found = np.zeros(len(long))
+    for number, item in enumerate(long):
+        if item in rank:
+            found[max(number, rank[item])] += 1
+    return np.cumsum(found)

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.statistics.clusters import as_units, cluster_codes
-from karat.statistics.intervals import Interval, laid_out, off_scale, same_rows
-from karat.statistics.limits import Estimates, estimate, of_differences
-from karat.statistics.quantity import Quantity, as_columns, check_share, same_shape
-from karat.statistics.scale import UNIT, bounds_on_scale, each_statistic, to_scale
+from karat.statistics.intervals import (
+    Estimates,
+    Interval,
+    as_interval,
+    as_units,
+    cluster_codes,
+    estimate,
+    interval_from_scale,
+    limits_of_differences,
+    same_rows,
+)
 from karat.statistics.significance import (
     NO_PAIR,
     NONE_DIFFERS,
@@ -22,6 +28,16 @@ from karat.statistics.significance import (
     Significance,
     sign_flip,
 )
+from karat.statistics.values import (
+    UNIT,
+    Quantity,
+    as_columns,
+    bounds_on_scale,
+    check_share,
+    each_statistic,
+    same_shape,
+    to_scale,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.core.data import Bools, Floats, Ints
-    from karat.statistics.clusters import Units
-    from karat.statistics.scale import Bounds, Statistic
+    from karat.statistics.intervals import SampledUnits
+    from karat.statistics.values import Bounds, Statistic
 
 TIE = 1e-9  # differences up to this are ties: rounding, no judgement about what matters
 
@@ -67,8 +83,6 @@ def paired(
     factor: float = 1.0,
     clusters: Sequence[object] | None = None,
     permutations: int = PERMUTATIONS,
-    alternative: str = "two-sided",
-    tie: float = TIE,
     seed: int = 0,
 ) -> tuple[Paired, ...]:
     """Compare two tables column by column; row i of both is the same query.
@@ -93,11 +107,10 @@ def paired(
         both.differences,
         permutations=permutations,
         seed=seed,
-        alternative=alternative,
         clusters=clusters,
     )
     moved = after - before
-    wins, losses = (moved > tie).sum(axis=0), (moved < -tie).sum(axis=0)
+    wins, losses = (moved > TIE).sum(axis=0), (moved < -TIE).sum(axis=0)
     spans = _intervals(both, level, bounds, factor)
     return tuple(
         Paired(
@@ -139,7 +152,7 @@ class _Both:
         rounding = ROUNDING * np.maximum(np.abs(before), np.abs(after))
         self.differences = np.where(np.abs(moved) <= rounding, 0.0, moved)
 
-    def units(self, side: Floats, rows: Bools, columns: Sequence[int]) -> Units:
+    def units(self, side: Floats, rows: Bools, columns: Sequence[int]) -> SampledUnits:
         """Return the units of columns of one table."""
         return as_units(side[rows][:, columns], None if self.codes is None else self.codes[rows])
 
@@ -175,15 +188,15 @@ def _intervals(
             largest = np.abs(both.differences[rows][:, columns]).max(axis=0)
             changes = (units.sums * worth).T * (len(units) / made.n)
             most = worth * np.maximum(on_scale[columns], largest)
-            low, high = of_differences(made, changes, most, level)
+            low, high = limits_of_differences(made, changes, most, level)
             room = np.maximum(plain[columns], largest) * max(1.0, abs(factor))
             limits = np.maximum(low, -room), np.minimum(high, room)
             unknown = np.isinf(room) & (largest == 0)
         for place, column in enumerate(columns):
             reason = NONE_DIFFERS if unknown[place] else ""
-            span = laid_out(made, place, limits, units, level=level, reason=reason)
+            span = as_interval(made, place, limits, units, level=level, reason=reason)
             name = both.names[column]
-            span = off_scale(span, "mean" if name == "geometric" else name)
+            span = interval_from_scale(span, "mean" if name == "geometric" else name)
             found[column] = replace(span, undefined=len(rows) - made.n)
     return found
 

@@ -2,7 +2,7 @@
 
 All depends on the standard deviation of the differences between two systems, `sd`: take it from
 two saved results (`spread`), or guess it (`sd_of_difference`). The power is that of the two-sided
-paired t test (statsmodels), which the sign-flip test shares but for the smallest samples.
+paired t test, which the sign-flip test shares but for the smallest samples.
 
 A hit-or-miss measure has few p-values to reach, so that a test of it sees less. Say on which share
 of the queries it changes, `changed`, and the power is that of the exact test of wins and losses.
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.errors import OptionError
-from karat.statistics.detection import power_of_test
-from karat.statistics.quantity import Quantity, as_columns, check_share, extra
+from karat.statistics.values import Quantity, as_columns, check_share, scipy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MOST = 1_000_000_000  # queries; nobody has more
+FEW_CHANGES = 10_000  # beyond, a hit-or-miss measure has p-values enough
 POINTS = 12  # of a curve, if its sizes are not given
 
 TOO_FEW = "a comparison needs two queries or more"
@@ -39,7 +39,7 @@ TOO_MANY = f"more than {MOST:,} queries"
 
 @dataclass(frozen=True, slots=True)
 class PowerPoint:
-    """What so many queries can do."""
+    """What this many queries can show."""
 
     queries: int
     power: float | None  # the chance to see the difference asked for
@@ -72,7 +72,7 @@ def spread(differences: ArrayLike) -> Spread:
     return Spread(float(values.std(ddof=1)), float((values != 0).mean()) if steps else None)
 
 
-def sd_of_difference(sd: float, correlation: float, sd_other: float | None = None) -> float:
+def sd_of_difference(sd: float, correlation: float) -> float:
     """Return the standard deviation of differences from that of the values of each system.
 
     `correlation` is that between the systems over the queries: well above 0, as what is hard for
@@ -83,9 +83,8 @@ def sd_of_difference(sd: float, correlation: float, sd_other: float | None = Non
     """
     if not -1 <= correlation <= 1:
         raise OptionError(f"the correlation is {correlation}", fix="give a number from -1 to 1")
-    other = sd if sd_other is None else sd_other
-    _check(sd=sd, other=other)
-    return sqrt(max(0.0, sd**2 + other**2 - 2 * correlation * sd * other))
+    _check(sd=sd)
+    return sd * sqrt(2 * (1 - correlation))
 
 
 def power_at(
@@ -173,7 +172,7 @@ def detectable_difference(
         top *= 2
     if missing(top) < 0:
         return Quantity(None, OUT_OF_REACH)
-    return Quantity(float(extra("scipy.optimize").brentq(missing, 0.0, top)))
+    return Quantity(float(scipy("optimize").brentq(missing, 0.0, top)))
 
 
 def expected_width(
@@ -210,7 +209,7 @@ def curve(
     alpha: float = 0.05,
     changed: float | None = None,
 ) -> tuple[PowerPoint, ...]:
-    """Return what growing numbers of queries can do, up to twice what the difference needs."""
+    """Return what growing numbers of queries can show, up to twice what the difference needs."""
     needed = queries_needed(difference, sd, power=power, alpha=alpha, changed=changed).value
     chosen = sizes if sizes is not None else _sizes(needed)
     return tuple(
@@ -243,3 +242,69 @@ def _check(**numbers: float) -> None:
     for name, number in numbers.items():
         if not 0 <= number < np.inf:
             raise OptionError(f"the {name} is {number}", fix="give a finite number from 0 up")
+
+
+def power_of_test(
+    queries: int, difference: float, sd: float, alpha: float, changed: float | None
+) -> float:
+    """Return the power of the two-sided t test, or of the exact test where `changed` is given."""
+    if changed is not None:
+        _check_changed(difference, changed)
+        if queries * changed <= FEW_CHANGES:
+            return _power_of_hits(queries, difference, changed, alpha)
+    stats, shift, freedom = scipy("stats"), difference / sd * sqrt(queries), queries - 1
+    limit = float(stats.t.isf(alpha / 2, freedom))
+    found = float(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
+    if np.isnan(found):
+        found = _power_by_integral(limit, shift, freedom)
+    return min(1.0, max(0.0, found))
+
+
+def _power_of_hits(queries: int, difference: float, changed: float, alpha: float) -> float:
+    """Return the power of the exact test: how many queries change, and how many for the better."""
+    binomial = scipy("stats").binom
+    least, most = binomial.ppf([1e-10, 1 - 1e-10], queries, changed)
+    changes = np.arange(int(least), int(most) + 1)
+    # up to this many of the rarer kind, an exact p is below alpha
+    rare = binomial.ppf(alpha / 2, changes, 0.5)
+    rare -= binomial.cdf(rare, changes, 0.5) > alpha / 2
+    won = (1 + difference / changed) / 2
+    rejected = binomial.cdf(rare, changes, won) + binomial.cdf(rare, changes, 1 - won)
+    return float(binomial.pmf(changes, queries, changed) @ rejected)
+
+
+def _power_by_integral(limit: float, shift: float, freedom: int) -> float:
+    """Return the power where SciPy's non-central t is NaN: far out, or with few queries.
+
+    |T| passes the limit if a normal variable with mean `shift` passes it times the sample's
+    standard deviation, which follows the chi distribution.
+    """
+    stats = scipy("stats")
+
+    def passes(deviation: float) -> float:
+        bar = limit * deviation
+        return float(stats.norm.sf(bar - shift) + stats.norm.cdf(-bar - shift))
+
+    if freedom > 1_000:  # the deviation is 1 but for some per cent
+        return passes(1.0)
+    spread_of = stats.chi(freedom, scale=1 / sqrt(freedom))
+    ends = [float(end) for end in spread_of.ppf([1e-12, 1 - 1e-12])]
+    bend = min(max(shift / limit, ends[0]), ends[1])
+    parts = [
+        scipy("integrate").quad(lambda x: passes(x) * spread_of.pdf(x), low, high)[0]
+        for low, high in ((ends[0], bend), (bend, ends[1]))
+        if low < high
+    ]
+    return float(sum(parts))
+
+
+def _check_changed(difference: float, changed: float) -> None:
+    if not 0 < changed <= 1:
+        raise OptionError(
+            f"the share of queries that change is {changed}", fix="give a number from 0 to 1"
+        )
+    if difference > changed:
+        raise OptionError(
+            f"a difference of {difference} needs more than {changed} of the queries to change",
+            fix="give a larger share of changes, or a smaller difference",
+        )

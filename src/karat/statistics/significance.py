@@ -1,19 +1,17 @@
-"""Tests of paired differences: could chance alone have made them?"""
+"""Tests of paired differences: could chance alone have made them? Corrections for several."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
+from math import comb, exp, lgamma, log, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import choose
-from karat.statistics.clusters import as_units, cluster_codes
-from karat.statistics.intervals import binary, same_rows
-from karat.statistics.limits import estimate
-from karat.statistics.quantity import as_columns, check_draws, extra, same_shape
+from karat.errors import InputError, choose
+from karat.statistics.intervals import as_units, cluster_codes, estimate, same_rows
 from karat.statistics.resampling import all_sign_sums, sign_sums
+from karat.statistics.values import as_columns, check_draws, is_binary, same_shape, scipy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from karat.core.data import Floats
 
-ALTERNATIVES = ("two-sided", "greater", "less")
+CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000
 EXACT = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
 ROUNDING = 1e-12  # of the sum of absolute differences: sums this close are the same sum
@@ -51,7 +49,6 @@ def sign_flip(
     *,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    alternative: str = "two-sided",
     clusters: Sequence[object] | None = None,
 ) -> tuple[Significance, ...]:
     """Test whether the mean of each column of differences is 0, by flipping their signs.
@@ -60,12 +57,11 @@ def sign_flip(
     of the differences were as likely as those seen. p is the share of sign patterns with a sum at
     least as extreme: of all patterns if few units differ (`exact`), otherwise of random ones,
     counting the pattern seen as one of them (`permutation`; Phipson and Smyth 2010). NaN is left
-    out. Queries of a cluster flip together. `greater` asks whether the mean is above 0.
+    out. Queries of a cluster flip together. Two-sided.
 
     >>> sign_flip([0.3, 0.1, 0.2, 0.4])[0].p
     0.125
     """
-    choose("alternative", alternative, ALTERNATIVES)
     check_draws("permutations", permutations)
     table = as_columns(differences)
     pairs = (~np.isnan(table)).sum(axis=0)
@@ -77,12 +73,11 @@ def sign_flip(
     shares = np.zeros(table.shape[1])
     for column in np.flatnonzero(differ <= EXACT):
         values = filled[filled[:, column] != 0, column]
-        shares[column] = _extreme(all_sign_sums(values), values, alternative).mean()
+        shares[column] = _extreme(all_sign_sums(values), values).mean()
     many = np.flatnonzero(differ > EXACT)
     if len(many):
         chosen = np.ascontiguousarray(filled[:, many])
-        shares[many] = _share_at_random(chosen, permutations, seed, alternative)
-    sides = 2 if alternative == "two-sided" else 1
+        shares[many] = _share_at_random(chosen, permutations, seed)
     found = []
     for number, n in enumerate(pairs.tolist()):
         exact = bool(differ[number] <= EXACT)
@@ -92,15 +87,15 @@ def sign_flip(
                 "exact" if exact else "permutation",
                 n,
                 reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
-                smallest=_smallest(int(differ[number]), sides) if exact else 1 / (permutations + 1),
+                smallest=_smallest(int(differ[number])) if exact else 1 / (permutations + 1),
             )
         )
     return tuple(found)
 
 
-def _smallest(differ: int, sides: int = 2) -> float | None:
+def _smallest(differ: int) -> float | None:
     """Return the share of sign patterns that are as extreme as the most extreme of all."""
-    return min(1.0, sides / 2**differ) if differ else None
+    return min(1.0, 2 / 2**differ) if differ else None
 
 
 def out_of_reach(
@@ -128,11 +123,11 @@ def out_of_reach(
     return f"{said}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
 
 
-def _share_at_random(columns: Floats, permutations: int, seed: int, alternative: str) -> Floats:
+def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
     """Return the share of random sign patterns, and the one seen, that are as extreme."""
     hits = np.ones(columns.shape[1])
     for sums in sign_sums(columns, permutations, seed):
-        hits += _extreme(sums, columns, alternative).sum(axis=0)
+        hits += _extreme(sums, columns).sum(axis=0)
     return hits / (permutations + 1)
 
 
@@ -144,7 +139,7 @@ def paired_t(
     Two-sided. With clusters the standard error is that between clusters, and their number gives
     the degrees of freedom.
     """
-    stats = extra("scipy.stats")
+    stats = scipy("stats")
     table = as_columns(differences)
     codes = None if clusters is None else cluster_codes(clusters, len(table))
     found: dict[int, Significance] = {}
@@ -167,45 +162,80 @@ def paired_t(
 
 
 def mcnemar(baseline: ArrayLike, system: ArrayLike) -> tuple[Significance, ...]:
-    """Test hit or miss of the same queries, column by column (McNemar, exact; statsmodels).
+    """Test hit or miss of the same queries, column by column (McNemar, exact).
 
     Only queries that one system hit and the other missed count: are they as often one way as the
     other? Two-sided. The binomial distribution is exact at any number of queries.
+
+    >>> mcnemar([0, 0, 0, 0, 1], [1, 1, 1, 1, 0])[0].p
+    0.375
     """
-    tables = extra("statsmodels.stats.contingency_tables")
     before, after = as_columns(baseline), as_columns(system)
     same_shape(before, after)
-    return tuple(
-        _mcnemar(tables, before[:, column], after[:, column]) for column in range(before.shape[1])
-    )
+    return tuple(_mcnemar(before[:, column], after[:, column]) for column in range(before.shape[1]))
 
 
-def _mcnemar(tables: object, before: Floats, after: Floats) -> Significance:
+def _mcnemar(before: Floats, after: Floats) -> Significance:
     both = ~(np.isnan(before) | np.isnan(after))
     before, after = before[both], after[both]
     n = len(before)
     if not n:
         return Significance(None, "mcnemar", 0, reason=NO_PAIR)
-    if not (binary(before) and binary(after)):
+    if not (is_binary(before) and is_binary(after)):
         return Significance(None, "mcnemar", n, reason=NOT_BINARY)
     lost, won = int((before > after).sum()), int((after > before).sum())
     if not lost + won:
         return Significance(1.0, "mcnemar", n, 0.0, reason=NONE_DIFFERS)
-    counts = [[int((before + after == 2).sum()), lost], [won, int((before + after == 0).sum())]]
-    test = tables.mcnemar(counts, exact=True)  # type: ignore[attr-defined]
-    p, least = float(test.pvalue), _smallest(lost + won)
-    return Significance(p, "mcnemar", n, float(test.statistic), smallest=least)
+    rarer, changed = min(lost, won), lost + won
+    p = min(1.0, 2 * _fair_coin(rarer, changed))
+    return Significance(p, "mcnemar", n, float(rarer), smallest=_smallest(changed))
 
 
-def _extreme(sums: Floats, values: Floats, alternative: str) -> np.ndarray:
+def _fair_coin(heads: int, tosses: int) -> float:
+    """Return the chance of at most this many heads, of which there are no more than tails.
+
+    The last term exactly, or by logarithms of factorials; each one before it by its ratio to it.
+    """
+    if tosses <= 10_000:
+        last = comb(tosses, heads) / 2**tosses
+    else:
+        ways = lgamma(tosses + 1) - lgamma(heads + 1) - lgamma(tosses - heads + 1)
+        last = exp(ways - tosses * log(2))
+    fewer = np.arange(heads, 0, -1)
+    ratios = np.cumprod(fewer / (tosses - fewer + 1))
+    return float(last * (1 + ratios.sum()))
+
+
+def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[float | None, ...]:
+    """Return p-values corrected for their number; None stays None and does not count.
+
+    `holm` keeps the chance of any false alarm below the level: for several systems against one
+    baseline. `bh` (Benjamini and Hochberg) keeps the share of false alarms among the alarms below
+    it: for many slices.
+
+    >>> adjust([0.01, 0.04, None, 0.03])
+    (0.03, 0.06, None, 0.06)
+    """
+    choose("correction", method, CORRECTIONS)
+    known = [p for p in p_values if p is not None]
+    if any(not 0 <= p <= 1 for p in known):
+        raise InputError("a p-value is not between 0 and 1")
+    order = np.argsort(known, kind="stable")
+    ascending, rank = np.array(known)[order], np.arange(1, len(known) + 1)
+    if method == "holm":  # each times the number of those not smaller, and none below the last
+        raised = np.maximum.accumulate(ascending * (len(known) - rank + 1))
+    else:
+        raised = np.minimum.accumulate((ascending * len(known) / rank)[::-1])[::-1]
+    adjusted = np.empty(len(known))
+    adjusted[order] = np.minimum(raised, 1.0)
+    found = iter(adjusted.tolist())
+    return tuple(None if p is None else next(found) for p in p_values)
+
+
+def _extreme(sums: Floats, values: Floats) -> np.ndarray:
     """Say which sums are at least as extreme as that of the values as they are."""
-    seen = values.sum(axis=0)
     rounding = ROUNDING * np.abs(values).sum(axis=0)
-    if alternative == "two-sided":
-        return np.asarray(np.abs(sums) >= np.abs(seen) - rounding)
-    if alternative == "greater":
-        return np.asarray(sums >= seen - rounding)
-    return np.asarray(sums <= seen + rounding)
+    return np.asarray(np.abs(sums) >= np.abs(values.sum(axis=0)) - rounding)
 
 
 def _without_rounding(columns: Floats) -> Floats:

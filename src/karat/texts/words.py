@@ -62,23 +62,17 @@ def tidy(texts: pl.Series, policy: str) -> pl.Series:
 
 
 def words(texts: pl.Series, policy: str) -> pl.Series:
-    """Return the list of words of each text; a text without words, or null, has an empty list."""
-    return _policy(policy).words(texts.cast(pl.String).fill_null(""))
+    """Return the list of words of each text; a text without words, or null, has an empty list.
 
-
-def tokens(text: str, policy: str) -> list[str]:
-    """Return the words of a text.
-
-    Under `raw` they are what whitespace parts. Under `plain` they are the words of the tidied
+    Under `raw` words are separated by white space. Under `plain` they are the words of the tidied
     text, and each character of a script without spaces is a word, together with its marks.
 
-    >>> tokens("Don’t PANIC, 東京!", "plain")
-    ['dont', 'panic', '東', '京']
-    >>> tokens("Don’t PANIC, 東京!", "raw")
-    ['Don’t', 'PANIC,', '東京!']
+    >>> words(pl.Series(["Don’t PANIC, 東京!"]), "plain").to_list()
+    [['dont', 'panic', '東', '京']]
+    >>> words(pl.Series(["Don’t PANIC, 東京!"]), "raw").to_list()
+    [['Don’t', 'PANIC,', '東京!']]
     """
-    found: list[str] = words(pl.Series([text], dtype=pl.String), policy).item().to_list()
-    return found
+    return _policy(policy).words(texts.cast(pl.String).fill_null(""))
 
 
 def _policy(name: str) -> TextPolicy:
@@ -131,6 +125,6 @@ TEXTS: dict[str, TextPolicy] = {
         _plain_words,
     ),
     "raw": TextPolicy(
-        "the text as it is; words are what whitespace parts", pl.Series.clone, _raw_words
+        "the text as it is; words are separated by white space", pl.Series.clone, _raw_words
     ),
 }

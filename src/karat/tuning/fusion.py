@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.core.data import Floats, Run
+    from karat.read import RunLike
 
 RANKS = {
     "rank": "the place in the list",
@@ -24,7 +25,7 @@ RANKS = {
 
 
 def convex_combination(
-    runs: Sequence[object] | Pool,
+    runs: Sequence[RunLike] | Pool,
     weights: Sequence[float],
     *,
     normaliser: str = "mm",
@@ -50,7 +51,7 @@ def convex_combination(
 
 
 def reciprocal_rank_fusion(
-    runs: Sequence[object] | Pool, rrf_k: float = 60, *, by: str = "rank", k: int | None = None
+    runs: Sequence[RunLike] | Pool, rrf_k: float = 60, *, by: str = "rank", k: int | None = None
 ) -> Run:
     """Fuse runs by Σ 1 ÷ (rrf_k + rank), over the runs that retrieved the document.
 

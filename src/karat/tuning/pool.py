@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,10 +14,11 @@ from karat.core.keys import query_index
 from karat.errors import InputError, OptionError
 from karat.findings import EXAMPLES, Finding, merge_findings
 from karat.read import load_run
-from karat.read.position import join_queries
+from karat.read.queries import join_queries
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Gold, Ints, RunStream
+    from karat.read import RunLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +39,7 @@ class Pool:
     findings: tuple[Finding, ...]  # what is odd about the runs
 
     @classmethod
-    def of(cls, runs: Sequence[object] | Pool, gold: Gold | None = None) -> Pool:
+    def of(cls, runs: Sequence[RunLike] | Pool, gold: Gold | None = None) -> Pool:
         """Pool runs, each anything that `karat.load_run` reads.
 
         With a gold, runs whose records carry no query id are joined with it by their questions,
@@ -142,7 +143,7 @@ def _latest(marks: Bools) -> Ints:
     return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
 
 
-def _opened(data: object, gold: Gold | None) -> RunStream:
+def _opened(data: RunLike, gold: Gold | None) -> RunStream:
     data = list(data) if isinstance(data, Iterator) else data
     stream = load_run(data)
     if gold is None:
@@ -150,7 +151,7 @@ def _opened(data: object, gold: Gold | None) -> RunStream:
     return join_queries(stream, gold, lambda names: load_run(data, names=names))
 
 
-def _several(runs: object) -> Sequence[object]:
+def _several(runs: object) -> Sequence[Any]:
     """Refuse what is no list of runs."""
     if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
         return runs

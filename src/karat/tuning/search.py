@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from karat.dialects import ask
-from karat.dialects.selection import select_best
+from karat.dialects.autorag import select_best
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.read import load_gold
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karat.core.data import Floats, Gold, Run
     from karat.dialects import Dialect
     from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
     from karat.results.result import Result
 
 RRF_KS = tuple(range(4, 81))
@@ -51,8 +52,8 @@ def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
 
 
 def tune_weight(
-    runs: Sequence[object] | Pool,
-    gold: object,
+    runs: Sequence[RunLike] | Pool,
+    gold: GoldLike,
     measures: Iterable[str | Measure] | str,
     *,
     weights: Iterable[float] | None = None,
@@ -66,7 +67,7 @@ def tune_weight(
     """Find the weight of the first of two runs in a convex combination; the other has the rest.
 
     The candidates are `weight_grid()` unless given. Several measures are weighed up by the
-    strategies of `karat.dialects.selection.select_best`; equally good candidates: the first wins.
+    strategies of `karat.dialects.select_best`; equally good candidates: the first wins.
     The best of many candidates looks better on these queries than it will on others: measure it
     again on queries that did not choose it.
 
@@ -93,8 +94,8 @@ def tune_weight(
 
 
 def tune_rrf_k(
-    runs: Sequence[object] | Pool,
-    gold: object,
+    runs: Sequence[RunLike] | Pool,
+    gold: GoldLike,
     measures: Iterable[str | Measure] | str,
     *,
     rrf_ks: Iterable[float] = RRF_KS,

@@ -1,29 +1,38 @@
-"""Judge cards: how far a judge agrees with people, measured on their labels."""
+"""Judge cards: how far a judge agrees with people, measured on their labels, kept and cited."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.errors import InputError, choose
-from karat.judges.cards.figures import Figure, figures
+from karat.embeddings import cache_folder
+from karat.errors import InputError, SaveError, choose
 from karat.judges.cards.labels import Labels, load_labels
+from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.find import find_judge
 from karat.judges.verdicts import Aspect, Judge, Judged, Sample, Verdict
-from karat.statistics.agreement import Confusion, confusion
-from karat.statistics.quantity import check_share
+from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
+from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
+from karat.statistics.values import UNIT, check_share
+from karat.storage.files import write_text
 
 if TYPE_CHECKING:
     from karat.core.data import Ints
     from karat.progress import Report
 
+
 LAYOUT = 1
+FOLDER = "judge-cards"
+GRADES = 4
 LABELLED: tuple[Aspect, ...] = ("relevance", "claims", "statements")
 
 
@@ -42,19 +51,54 @@ class JudgeCard:
     blank: int  # pairs without a label
     rel: int  # the label from which people say yes
     level: float
-    figures: tuple[Figure, ...]
+    figures: tuple[CardFigure, ...]
     confusion: Confusion  # the judge's grades in rows, people's in columns
     slices: tuple[Slice, ...] = ()
     created: str = ""
+    recalibration: Recalibration | None = None
 
-    def __getitem__(self, statistic: str) -> Figure:
+    def __getitem__(self, statistic: str) -> CardFigure:
         """Return a figure by name, such as kappa."""
         found = {figure.statistic: figure for figure in self.figures}
         return found[choose("statistic", statistic, found)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the card as plain data."""
-        return {"karat": "judge-card", "layout": LAYOUT, **asdict(self)}
+        """Return the card as plain data, as the JSON output prints it."""
+        shown = {"karat": "judge-card", "layout": LAYOUT, **asdict(self)}
+        return {name: value for name, value in shown.items() if value is not None}
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write the card to a file, by default to the folder where results look for one to cite.
+
+        There a judge has one card for each set of labels; a new one replaces the old.
+        """
+        target = _place(self.judge, self.sha256) if path is None else Path(path)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SaveError(
+                f"the card could not be written: {error.strerror}", where=str(target)
+            ) from None
+        write_text(target, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> JudgeCard:
+        """Read a card that was saved."""
+        try:
+            given = json.loads(Path(path).read_text(encoding="utf-8"))
+            kind: tuple[object, object] = (given.pop("karat"), given.pop("layout"))
+            card = _card(given)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+            kind, card = (reason, ""), None
+        if card is None or kind != ("judge-card", LAYOUT):
+            raise InputError(
+                f"this is no judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
+                where=str(path),
+                fix="write it again with karat judge-card",
+            )
+        return card
 
     def cite(self) -> str:
         """Return the card in one line, for results."""
@@ -71,41 +115,47 @@ class Slice:
     column: str
     value: str
     pairs: int
-    figures: tuple[Figure, ...]
+    figures: tuple[CardFigure, ...]
 
 
 def judge_card(
-    judge: object,
     labels: object,
     *,
+    judge: object = "local",
+    judge_options: Mapping[str, Any] | None = None,
     aspect: Aspect = "relevance",
     corpus: object = None,
     questions: object = None,
-    by: Iterable[str] = (),
+    slices: Iterable[str] | str = (),
     rel: int = 1,
     level: float = 0.95,
+    recalibrate: bool = False,
     progress: Report | None = None,
 ) -> JudgeCard:
-    """Let a judge say what people have said already, and compare.
+    """Let a judge label what people have labelled, and say how far they agree.
 
-    `labels` are records with question, chunk and label, or, with `corpus` and `questions`, a gold
-    (see `karat.judges.cards.labels`). With the aspect `claims` the question is a claim and the
-    label says whether the chunk supports it; with `statements` the chunk is a statement. `by` names
-    columns of the labels to slice by, `rel` the label from which people say yes.
+    `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
+    frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge`
+    and `judge_options` are those of `karat.evaluate`. With the `aspect` claims the question is a
+    claim and the label says whether the chunk supports it; with statements the chunk is a
+    statement. `slices` are columns of the labels to slice by, `rel` is the label from which people
+    say yes, and intervals have this `level`. `recalibrate` also chooses the local judge's threshold
+    that fits these labels best. `card.save()` keeps the card where results look for one to cite.
 
     >>> labels = [
     ...     {"question": "Where is Rome?", "chunk": "Rome is in Italy.", "label": 1},
     ...     {"question": "Where is Rome?", "chunk": "Paris is in France.", "label": 0},
     ...     {"question": "Who was Bach?", "chunk": "Bach was a composer.", "label": 1},
     ... ]
-    >>> card = judge_card("local:text", labels)
+    >>> card = judge_card(labels, judge="local:text")
     >>> card["accuracy"].value, card["kappa"].value
     (1.0, 1.0)
     """
     choose("aspect with labels", aspect, LABELLED)
     check_share("level", level)
-    given, asked = load_labels(labels, corpus=corpus, questions=questions), find_judge(judge)
-    columns = list(dict.fromkeys(by))
+    given = load_labels(labels, corpus=corpus, questions=questions)
+    asked = find_judge(judge, **(judge_options or {}))
+    columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
     for column in columns:
         choose("column of the labels", column, given.columns)
     values = verdicts(asked, given, aspect, progress)
@@ -115,7 +165,7 @@ def judge_card(
     said = np.array([value or 0 for value in values], dtype=np.int64)
     true = np.array(given.labels, dtype=np.int64)
 
-    def measured(which: Ints) -> tuple[Figure, ...]:
+    def measured(which: Ints) -> tuple[CardFigure, ...]:
         names = [given.queries[at] for at in which.tolist()]
         found = figures(said[which], true[which], names, rel=rel, level=level)
         return tuple(found)
@@ -140,6 +190,7 @@ def judge_card(
             for value, which in _parts(given.columns[column], known)
         ),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+        recalibration=choose_threshold(asked, given, aspect, rel) if recalibrate else None,
     )
 
 
@@ -199,3 +250,110 @@ def _value(judged: Judged, aspect: Aspect, place: int) -> int | None:
 def _fingerprint(labels: Labels) -> str:
     content = [labels.questions, labels.chunks, labels.labels]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CardFigure:
+    """A statistic with its interval; None where it is undefined, and why."""
+
+    statistic: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+def figures(
+    said: Ints, true: Ints, questions: Sequence[str], *, rel: int, level: float
+) -> list[CardFigure]:
+    """Return the figures of a judge's grades against people's labels, pair by pair.
+
+    A judge says yes from grade 1 on, people from `rel` on. The weighted κ compares grades, weighing
+    a disagreement by the square of its size; it is left out where people gave only two of them.
+
+    >>> found = figures(np.array([3, 0, 2, 0]), np.array([1, 0, 0, 0]), "abcd", rel=1, level=0.9)
+    >>> {figure.statistic: figure.value for figure in found}
+    {'kappa': 0.5, 'accuracy': 0.75, 'precision': 0.5, 'recall': 1.0, 'bias': 0.25}
+    """
+    yes, right = (said > 0).astype(np.int64), (true >= rel).astype(np.int64)
+    codes = cluster_codes(questions, len(questions))
+    found = [_kappa("kappa", yes, right, codes, level, "none")]
+    if len(np.unique(true)) > 2:
+        found.append(_kappa("weighted kappa", said, true, codes, level, "quadratic"))
+    rates = {
+        "accuracy": (yes == right, np.ones(len(yes), dtype=bool), "no pair"),
+        "precision": (right, yes > 0, "the judge never says yes"),
+        "recall": (yes, right > 0, "people never say yes"),
+        "bias": (yes - right, np.ones(len(yes), dtype=bool), "no pair"),
+    }
+    for name, (values, which, missing) in rates.items():
+        each = interval(
+            values[which].astype(np.float64),
+            level=level,
+            bounds=(-1.0, 1.0) if name == "bias" else UNIT,
+            clusters=codes[which],
+        )
+        reason = each.reason if which.any() else missing
+        found.append(CardFigure(name, each.value, each.low, each.high, each.n, reason))
+    return found
+
+
+def _kappa(  # noqa: PLR0917
+    name: str, said: Ints, true: Ints, codes: Ints, level: float, weights: str
+) -> CardFigure:
+    """Return κ, with questions as the units of its interval."""
+    n = len(said)
+    units = as_units(np.eye(GRADES * GRADES)[said * GRADES + true], codes)
+    counts = units.sums.sum(axis=0).reshape(GRADES, GRADES)
+    value, influence = kappa_of(counts, disagreement(range(GRADES), weights))
+    if np.isnan(value):
+        return CardFigure(name, None, None, None, n, "all verdicts and labels are the same one")
+    if len(units) < 2:
+        return CardFigure(name, value, None, None, n, "one question says nothing about the spread")
+    by_question = units.sums @ influence.ravel() * (len(units) / n)
+    low, high = kappa_limits(value, by_question, level, estimate(units).size)
+    return CardFigure(name, value, low, high, n)
+
+
+def find_card(judge: str) -> JudgeCard | None:
+    """Return the newest card of a judge, None if it has none; damaged files are passed over."""
+    found = []
+    for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
+        try:
+            card = JudgeCard.load(path)
+        except InputError:
+            continue
+        if card.judge == judge:
+            found.append(card)
+    return max(found, key=lambda card: card.created, default=None)
+
+
+def _place(judge: str, labels: str) -> Path:
+    readable = re.sub(r"[^a-z0-9.]+", "-", judge.casefold()).strip("-")[:60]
+    return cache_folder() / FOLDER / f"{readable}-{_short(judge)}-{labels[:8]}.json"
+
+
+def _short(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+def _card(given: dict[str, Any]) -> JudgeCard:
+    table, again = given["confusion"], given.get("recalibration")
+    counts = tuple(tuple(row) for row in table["counts"])
+    return JudgeCard(
+        **{
+            **given,
+            "figures": tuple(CardFigure(**each) for each in given["figures"]),
+            "confusion": Confusion(tuple(table["labels"]), counts, table["n"], table["left_out"]),
+            "slices": tuple(
+                Slice(**{**each, "figures": tuple(CardFigure(**it) for it in each["figures"])})
+                for each in given["slices"]
+            ),
+            "recalibration": again and Recalibration(**again),
+        }
+    )

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import InputError, nearest
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
-from karat.read.jsonl import all_entries
+from karat.read.json import all_entries
 from karat.read.record import Entry, entries
 from karat.read.source import Source
-from karat.read.table import frame
-from karat.read.tabular import Csv, Parquet, Tsv
+from karat.read.tables import Csv, Parquet, Tsv, frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,7 +73,7 @@ def load_labels(data: object, *, corpus: object = None, questions: object = None
     return _from_records(str(name), _records(data))
 
 
-def _from_gold(name: str, data: object, corpus: object, questions: object) -> Labels:
+def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Labels:  # noqa: ANN401
     gold = load_gold(data)
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)

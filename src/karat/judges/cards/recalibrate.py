@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import InputError
-from karat.judges.cards.labels import load_labels
+from karat.errors import InputError, OptionError
 from karat.statistics.agreement import kappa_of
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats
-    from karat.judges.local import LocalJudge
+    from karat.judges.cards.labels import Labels
     from karat.judges.verdicts import Aspect
 
 FOLDS = 10
@@ -34,37 +33,32 @@ class Recalibration:
     pairs: int
     questions: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
 
-
-def recalibrate(
-    judge: LocalJudge,
-    labels: object,
-    *,
-    aspect: Aspect = "relevance",
-    corpus: object = None,
-    questions: object = None,
-    rel: int = 1,
-    seed: int = 0,
+def choose_threshold(
+    judge: object, labels: Labels, aspect: Aspect, rel: int, *, seed: int = 0
 ) -> Recalibration:
     """Choose the threshold with the highest κ on labels; the old one stays if none is better.
 
     What it is worth is measured by cross-validation: the questions are dealt into ten parts, and
     each part is judged with the threshold that the others chose.
     """
-    given = load_labels(labels, corpus=corpus, questions=questions)
-    yes = np.array(given.labels) >= rel
+    from karat.judges.local import LocalJudge  # noqa: PLC0415 - others have no threshold
+
+    if not isinstance(judge, LocalJudge):
+        raise OptionError(
+            "only the judges local and local:text have a threshold to choose",
+            fix="leave out --recalibrate (recalibrate=)",
+        )
+    yes = np.array(labels.labels) >= rel
     if yes.all() or not yes.any():
-        raise InputError("all labels are the same", where=given.name, fix="label both kinds")
-    groups, fold = np.unique(np.array(given.queries, dtype=object), return_inverse=True)
+        raise InputError("all labels are the same", where=labels.name, fix="label both kinds")
+    groups, fold = np.unique(np.array(labels.queries, dtype=object), return_inverse=True)
     if len(groups) < FEW:
         raise InputError(
-            f"labels of {len(groups)} questions", where=given.name, fix=f"label {FEW} or more"
+            f"labels of {len(groups)} questions", where=labels.name, fix=f"label {FEW} or more"
         )
     old = judge.threshold(aspect)
-    scores = judge.scores(list(zip(given.questions, given.chunks, strict=True)), aspect)
+    scores = judge.scores(list(zip(labels.questions, labels.chunks, strict=True)), aspect)
     part = np.random.default_rng(seed).permutation(len(groups)) % FOLDS
     said = np.zeros(len(yes), dtype=bool)
     for number in range(FOLDS):

@@ -1,6 +1,6 @@
 """Rule-drawn relations: which unit covers which item, by ids, texts, spans or embeddings.
 
-One file a matcher, each registers itself.
+One file per family of relations; each registers its matchers itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from karat.spelling import read_parameters, split_parameters
 
 
 def find_matcher(
-    spec: str | Matcher, choices: Mapping[str, Mapping[str, Any]] | None = None
+    spec: str | Matcher,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
+    **parameters: Any,  # noqa: ANN401
 ) -> Matcher:
-    """Return the matcher that a name spells; `choices` are a dialect's own parameters by name.
+    """Return the matcher of this name, for `by=`.
 
-    >>> str(find_matcher("rouge(threshold=0.80)")), str(find_matcher("exact"))
-    ('rouge(threshold=0.8)', 'exact')
+    Parameters stand in the name or beside it; `choices` are those that a dialect sets, by name.
+
+    >>> str(find_matcher("rouge(threshold=0.80)")), str(find_matcher("exact", text="raw"))
+    ('rouge(threshold=0.8)', 'exact(text=raw)')
     >>> find_matcher("rouge(treshold=0.8)")
     Traceback (most recent call last):
     karat.errors.OptionError: rouge has no parameter 'treshold'
@@ -41,7 +45,9 @@ def find_matcher(
     cls = known[name]
     texts = dict(split_parameters(parts[2] or "", spec, OptionError))
     given = read_parameters(name, texts, cls.parameters(), OptionError)
-    return cls(**{**(choices or {}).get(name, {}), **given})
+    for parameter in parameters:
+        choose(f"parameter of {name}", parameter, cls.parameters())
+    return cls(**{**(choices or {}).get(name, {}), **given, **parameters})
 
 
 def known_matchers() -> dict[str, type[Matcher]]:

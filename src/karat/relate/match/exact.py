@@ -1,18 +1,25 @@
-"""The relations `exact` and `exact-sentence`: equal texts."""
+"""The relations `exact`, `exact-sentence` and `containment`: texts that are equal, or contained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.relate.match.ids import EqualKeys
+import numpy as np
+import polars as pl
+
+from karat.relate.match.ids import EqualKeys, edges_of
 from karat.relate.match.matcher import Matcher, register_matcher
-from karat.relate.match.texts import BoundTexts
+from karat.relate.match.texts import BoundPairs, BoundTexts, distinct_pairs
 from karat.texts.sentences import find_splitter
-from karat.texts.words import TEXTS, tidy
+from karat.texts.words import TEXTS, tidy, words
 
 if TYPE_CHECKING:
-    from karat.core.data import Gold
+    from collections.abc import Callable, Sequence
+
+    from karat.core.data import Floats, Gold, Ints
     from karat.relate.match.matcher import Edges, MatchContext, Units
     from karat.texts.sentences import Splitter
 
@@ -66,3 +73,121 @@ class EqualTexts(BoundTexts):
 
     def scores(self, units: Units) -> None:
         """Texts are equal or not."""
+
+
+@register_matcher
+@dataclass(frozen=True, kw_only=True)
+class Containment(Matcher):
+    """The words of the gold text stand in the chunk, one after the other.
+
+    With `across=yes` a gold text that was cut in two is covered once both halves are retrieved:
+    one chunk ends with its beginning, another begins with its end. The later of the two covers it.
+    """
+
+    text: str = "plain"
+    across: str = "yes"
+
+    name: ClassVar[str] = "containment"
+    about: ClassVar[str] = "a chunk covers the gold texts that stand in it word by word"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+        self.require(self.across in ("yes", "no"), "across", "is yes or no")
+
+    def bind(self, gold: Gold, context: MatchContext) -> BoundContainment:
+        """Look for the texts of a gold."""
+        return BoundContainment(gold, context, self.text, across=self.across == "yes")
+
+
+class BoundContainment(BoundPairs):
+    """Draws an edge from a chunk to the gold texts inside it, or completed by it."""
+
+    def __init__(self, gold: Gold, context: MatchContext, policy: str, *, across: bool) -> None:
+        super().__init__(gold, context, self._pairwise(_contained), 1.0, policy)
+        self._across = across
+
+    def _pairwise(self, score: Callable[[list[str], list[str]], float]) -> Callable[..., Floats]:
+        """Return a comparison of texts that scores the words of each pair."""
+
+        def compare(
+            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], least: float
+        ) -> Floats:
+            del least
+            left, right = (
+                words(pl.Series(list(texts), dtype=pl.String), self._policy).to_list()
+                for texts in (units, items)
+            )
+            pairs_of = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
+            return np.array([score(left[unit], right[item]) for unit, item in pairs_of])
+
+        return compare
+
+    def draw(self, units: Units) -> Edges:
+        """Return the edges of chunks that hold a gold text, or complete one."""
+        whole, member, _ = self._scored(units, 1.0)
+        unit, item = whole, self.gold.member_item[member]
+        if self._across:
+            more_unit, more_member = self._completed(units)
+            unit = np.concatenate((unit, more_unit))
+            item = np.concatenate((item, self.gold.member_item[more_member]))
+        pairs = distinct_pairs(unit, item, len(self.gold.item_grade))
+        return edges_of(units, pairs, self.gold.item_grade >= 0)
+
+    def _completed(self, units: Units) -> tuple[Ints, Ints]:
+        """Return the units that complete a gold text together with a unit above them."""
+        some = float(np.nextafter(0, 1))
+        heads, tails = (
+            self._scored(units, some, self._pairwise(score)) for score in (_head, _tail)
+        )
+        begun: dict[int, list[tuple[int, float, bool]]] = {}
+        again = set() if units.repeat is None else set(np.flatnonzero(units.repeat).tolist())
+        for is_head, (unit, member, share) in ((True, heads), (False, tails)):
+            for row in zip(member.tolist(), unit.tolist(), share.tolist(), strict=True):
+                if row[1] not in again:  # a repetition is no other chunk
+                    begun.setdefault(row[0], []).append((row[1], row[2], is_head))
+        found = [(unit, member) for member, ends in begun.items() for unit in _completing(ends)]
+        completing = np.array(found, dtype=np.int64).reshape(-1, 2)
+        return completing[:, 0], completing[:, 1]
+
+
+def _completing(ends: list[tuple[int, float, bool]]) -> list[int]:
+    """Return the first unit with which beginning and end of a gold text are there, in two units.
+
+    >>> _completing([(4, 0.5, True), (7, 0.6, False), (9, 0.9, False)])
+    [7]
+    >>> _completing([(4, 0.5, True), (7, 0.4, False)])
+    []
+    >>> _completing([(4, 0.5, True), (4, 0.5, False)])
+    []
+    """
+    best = {True: 0.0, False: 0.0}
+    for unit, group in groupby(sorted(ends), key=itemgetter(0)):
+        mine = {is_head: share for _, share, is_head in group}
+        for is_head, share in mine.items():
+            other = best[not is_head]
+            if other > 0 and share + other >= 1 - 1e-9:
+                return [unit]
+        best |= {is_head: max(best[is_head], share) for is_head, share in mine.items()}
+    return []
+
+
+def _contained(unit: list[str], item: list[str]) -> float:
+    """Return 1 if the words of the item stand in the unit one after the other."""
+    if not item or len(item) > len(unit):
+        return 0.0
+    return float(f" {' '.join(item)} " in f" {' '.join(unit)} ")
+
+
+def _head(unit: list[str], item: list[str]) -> float:
+    """Return the longest part of the item that begins it and ends the unit."""
+    if not unit or not item:
+        return 0.0
+    most = min(len(unit), len(item) - 1)
+    ends = (at + 1 for at in range(most - 1, -1, -1) if item[at] == unit[-1])
+    return next((size / len(item) for size in ends if unit[-size:] == item[:size]), 0.0)
+
+
+def _tail(unit: list[str], item: list[str]) -> float:
+    """Return the longest part of the item that ends it and begins the unit."""
+    return _head(unit[::-1], item[::-1])

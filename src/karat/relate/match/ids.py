@@ -15,7 +15,7 @@ from karat.core.data import FACTS, Gold
 from karat.core.keys import document_keys
 from karat.core.normalisers import Normaliser, normaliser
 from karat.findings import EXAMPLES, Finding
-from karat.relate.match.matcher import Edges, Matcher, Units, register_matcher
+from karat.relate.match.matcher import BoundByRule, Edges, Matcher, Units, register_matcher
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
@@ -91,10 +91,8 @@ def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edge
     )
 
 
-class BoundIds:
+class BoundIds(BoundByRule):
     """Draws the edges between the batches of a run and one gold, by id."""
-
-    blank_is_unit = False
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._known = None if context.corpus is None else context.corpus["doc"].implode()

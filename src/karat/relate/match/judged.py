@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from karat.errors import OptionError
+from karat.judges.aspects import LISTED
+from karat.relate.judged.bound import BoundJudged
+from karat.relate.judged.judging import Task
 from karat.relate.match.matcher import Matcher, register_matcher
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from karat.core.data import Gold
+    from karat.judges.verdicts import Aspect
+    from karat.measures import Measure
     from karat.relate.match.matcher import BoundMatcher, MatchContext
 
 
@@ -20,11 +27,20 @@ class Judged(Matcher):
     judged: ClassVar[bool] = True
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundMatcher:
-        """Refuse: a judge sees samples, not pairs."""
-        del gold, context
-        raise OptionError(
-            f"{self.name} is drawn by a judge", fix='ask for one, for example judge="local"'
-        )
+        """Let the judge of the context draw the edges."""
+        if context.judging is None:
+            raise OptionError(
+                f"{self.name} is drawn by a judge", fix='ask for one, for example judge="local"'
+            )
+        bare = replace(gold, flaws={}, findings=())  # the judge finds the items
+        return BoundJudged(bare, context.corpus, context.judging, context.judging.tasks[self])
+
+    def task(self, measures: Sequence[Measure]) -> Task:
+        """Return what the relation asks of a judge: no deeper than the measures over it read."""
+        depths = [measure.depth(listed=self.name in LISTED) for measure in measures]
+        known = [depth for depth in depths if depth is not None]
+        depth = max(known) if known and len(known) == len(depths) else None
+        return Task(cast("Aspect", self.name), depth, **self.settings())
 
 
 @register_matcher

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.embeddings import cache_folder, cached, cosine, find_embedder, unread_findings
 from karat.findings import Finding
 from karat.relate.match.matcher import Matcher, register_matcher
-from karat.relate.match.pairs import BoundPairs
+from karat.relate.match.texts import BoundPairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.core.data import Floats, Gold, Ints
     from karat.embeddings import Embedder
     from karat.relate.match.matcher import MatchContext
-    from karat.relate.match.pairs import Compare
+    from karat.relate.match.texts import Compare
 
 
 class BoundSemantic(BoundPairs):

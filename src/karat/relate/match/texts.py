@@ -1,32 +1,57 @@
-"""From ids to texts: what a text relation compares, and the gold whose items are texts."""
+"""What text relations share: the texts of documents, a gold of texts, and scores of pairs.
+
+Every unit of a query is compared with every text of its gold; equal pairs are scored once.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from karat.align.align import positions, repeated
-from karat.core.data import EMPTY_ITEM, Gold
-from karat.core.items import times_listed
+from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
-from karat.relate.match.matcher import Units
+from karat.relate.match.ids import edges_of
+from karat.relate.match.matcher import BoundByRule, Scores, Units
 from karat.texts.sentences import split
 from karat.texts.words import tidy
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
-    from karat.relate.match.matcher import MatchContext
+    from karat.core.data import Floats, Ints
+    from karat.relate.match.matcher import Edges, MatchContext
     from karat.texts.sentences import Splitter
+
+    # distinct unit texts, distinct gold texts, pairs of them, the least score that matters
+    Compare: TypeAlias = Callable[[Sequence[str], Sequence[str], tuple[Ints, Ints], float], Floats]
+
 
 TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
 ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
 BARE_TEXT = "bare-text"  # counted only to tell whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
+PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
+MESSAGES = {
+    BARE_TEXT: ("", ""),
+    ID_AS_TEXT: (
+        "id that is taken for a text, as there is no text beside it",
+        "name a corpus if these are ids; if they are texts, all is well",
+    ),
+    NO_TEXT: (
+        "document without a text, unlike others: its id is compared in the place of one",
+        "give texts beside all ids, or name a corpus",
+    ),
+    UNKNOWN_TEXT: (
+        "document without a text: it matches nothing",
+        "complete the corpus, or give texts beside the ids",
+    ),
+}
 
 
 def with_texts(
@@ -73,25 +98,8 @@ def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series
     return text, [_finding(kind, doc.filter(which)) for kind, which in kinds.items() if which.any()]
 
 
-_SAID = {
-    BARE_TEXT: ("", ""),
-    ID_AS_TEXT: (
-        "id that is taken for a text, as there is no text beside it",
-        "name a corpus if these are ids; if they are texts, all is well",
-    ),
-    NO_TEXT: (
-        "document without a text, unlike others: its id is compared in the place of one",
-        "give texts beside all ids, or name a corpus",
-    ),
-    UNKNOWN_TEXT: (
-        "document without a text: it matches nothing",
-        "complete the corpus, or give texts beside the ids",
-    ),
-}
-
-
 def _finding(kind: str, docs: pl.Series) -> Finding:
-    return Finding(kind, len(docs), tuple(map(shorten, docs.head(EXAMPLES))), *_SAID[kind])
+    return Finding(kind, len(docs), tuple(map(shorten, docs.head(EXAMPLES))), *MESSAGES[kind])
 
 
 def require_texts(findings: list[Finding], documents: int, role: str) -> list[Finding]:
@@ -202,37 +210,24 @@ def chunks(aligned: Aligned) -> Units:
     return Units(aligned.query, aligned.rank, text, aligned.doc, aligned.repeat, every)
 
 
-def parts(aligned: Aligned, pieces: pl.Series, policy: str) -> Units:
-    """Return parts of the rows of a batch as units: `pieces` lists those of each row."""
+def parts(
+    aligned: Aligned, pieces: pl.Series, policy: str = "raw", *, keys: pl.Series | None = None
+) -> Units:
+    """Return parts of the rows of a batch as units: `pieces` lists those of each row.
+
+    What tells them apart is their text after the policy, or what `keys` lists.
+    """
     sizes = pieces.list.len().to_numpy().astype(np.int64)
     text = pieces.filter(sizes > 0).explode()
+    key = tidy(text, policy) if keys is None else keys.filter(sizes > 0).explode()
     row = np.repeat(np.arange(len(sizes)), sizes)
     query = aligned.query[row]
-    key = tidy(text, policy)
     again = repeated(query, key)
     repeat = None if again is None else again.astype(np.int64)
     return Units(query, positions(query), text, key, repeat, row, sizes)
 
 
-def sentences(aligned: Aligned, splitter: Splitter, policy: str) -> Units:
-    """Return the sentences of the rows of a batch as units."""
-    pieces = pl.Series(split(aligned.rows["text"].to_list(), splitter), dtype=pl.List(pl.String))
-    return parts(aligned, pieces, policy)
-
-
-__all__ = [
-    "chunks",
-    "first_alternatives",
-    "parts",
-    "require_texts",
-    "sentences",
-    "text_gold",
-    "texts_of",
-    "with_texts",
-]
-
-
-class BoundTexts:
+class BoundTexts(BoundByRule):
     """What all have in common that draw edges between texts: chunks or sentences as units."""
 
     blank_is_unit = True
@@ -253,4 +248,92 @@ class BoundTexts:
         """Return the chunks of a batch, or their sentences."""
         if self._splitter is None:
             return chunks(aligned)
-        return sentences(aligned, self._splitter, self._policy)
+        found = split(aligned.rows["text"].to_list(), self._splitter)
+        return parts(aligned, pl.Series(found, dtype=pl.List(pl.String)), self._policy)
+
+
+class BoundPairs(BoundTexts):
+    """Draws an edge from a unit to an item where their texts score at least the threshold."""
+
+    def __init__(  # noqa: PLR0917
+        self,
+        gold: Gold,
+        context: MatchContext,
+        compare: Compare,
+        threshold: float,
+        policy: str,
+        splitter: Splitter | None = None,
+    ) -> None:
+        super().__init__(gold, context, policy, splitter)
+        self._compare = compare
+        self._threshold = threshold
+        self._texts, self._text_of_member = number_texts(self.gold.member_doc)
+        self._member_query = self.gold.member_query
+
+    def draw(self, units: Units) -> Edges:
+        """Return the edges of the units whose score reaches the threshold."""
+        unit, member, _ = self._scored(units, self._threshold)
+        pairs = distinct_pairs(unit, self.gold.member_item[member], len(self.gold.item_grade))
+        return edges_of(units, pairs, self.gold.item_grade >= 0)
+
+    def scores(self, units: Units) -> Scores:
+        """Return the score of every unit with every item that it has to do with."""
+        unit, member, score = self._scored(units, float(np.nextafter(0, 1)))
+        return Scores(unit, self.gold.member_item[member], score)
+
+    def _scored(
+        self, units: Units, least: float, compare: Compare | None = None
+    ) -> tuple[Ints, Ints, Floats]:
+        """Return unit, member and score of the pairs that score at least this, sorted by unit."""
+        compare = compare or self._compare
+        texts, text_of_unit = number_texts(units.text)
+        first = np.searchsorted(self._member_query, units.query)
+        last = np.searchsorted(self._member_query, units.query, side="right")
+        found: list[tuple[Ints, Ints, Floats]] = []
+        for begin, end in _slices(last - first):
+            counts = (last - first)[begin:end]
+            row = np.repeat(np.arange(begin, end), counts)
+            start = np.cumsum(counts) - counts
+            member = np.arange(len(row)) + np.repeat(first[begin:end] - start, counts)
+            key = text_of_unit[row] * max(len(self._texts), 1) + self._text_of_member[member]
+            distinct, which = np.unique(key, return_inverse=True)
+            pairs = np.divmod(distinct, max(len(self._texts), 1))
+            score = compare(texts, self._texts, pairs, least)[which]
+            hit = np.flatnonzero(score >= least)
+            found.append((row[hit], member[hit], score[hit]))
+        if not found:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, none.astype(np.float64)
+        rows, members, scores = zip(*found, strict=True)
+        return np.concatenate(rows), np.concatenate(members), np.concatenate(scores)
+
+
+def number_texts(texts: pl.Series) -> tuple[list[str], Ints]:
+    """Return the distinct texts, and the number of each text among them."""
+    distinct = texts.unique(maintain_order=True)
+    frame = pl.DataFrame({"text": texts}).join(
+        pl.DataFrame({"text": distinct}).with_row_index("number"),
+        on="text",
+        how="left",
+        maintain_order="left",
+    )
+    return distinct.to_list(), frame["number"].to_numpy().astype(np.int64)
+
+
+def distinct_pairs(row: Ints, item: Ints, items: int) -> tuple[Ints, Ints]:
+    """Return each pair of a unit and an item once, sorted by unit, then item."""
+    found = np.unique(row * max(items, 1) + item)
+    first, second = np.divmod(found, max(items, 1))
+    return first, second
+
+
+def _slices(counts: Ints) -> list[tuple[int, int]]:
+    """Cut rows into slices with a bounded number of pairs each."""
+    upto = np.cumsum(counts)
+    slices, begin = [], 0
+    while begin < len(counts):
+        before = int(upto[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(upto, before + PAIRS, side="right")), begin + 1)
+        slices.append((begin, end))
+        begin = end
+    return slices

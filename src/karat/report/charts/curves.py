@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from karat.errors import KaratError
-from karat.measures import parse
+from karat.measures import parse_measure
 from karat.report.charts import Chart
 from karat.report.charts.svg import (
     color,
@@ -52,7 +52,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
     for base in _bases(panel):
         try:
             by_system = {
-                system.name: curve(replace(system.result, level=None), [base], cutoffs)["value"]
+                system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
                 for system in panel.systems[:most]
             }
         except KaratError:  # the dialect or the relation does not know it
@@ -65,7 +65,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
 def _bases(panel: Panel) -> list[Measure]:
     """Return measures without a cutoff: recall and precision first, then what was measured."""
     first = panel.measures[0].relation
-    usual = [replace(parse(name), relation=first) for name in ("recall", "P")]
+    usual = [replace(parse_measure(name), relation=first) for name in ("recall", "P")]
     measured = [replace(each, k=None) for each in panel.measures if each.at == "k" and each.k]
     return list(dict.fromkeys([*usual, *measured]))
 

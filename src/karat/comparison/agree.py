@@ -1,0 +1,336 @@
+"""Agreement: of two rankings of documents, two orders of systems, two sets of labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.align.align import align
+from karat.core.data import Gold
+from karat.core.normalisers import normaliser
+from karat.core.policy import Policy
+from karat.errors import AlignError, KaratError, OptionError, choose
+from karat.findings import EXAMPLES, Finding
+from karat.read import load_gold, load_run
+from karat.read.queries import load_queries
+from karat.results.result import Result
+from karat.results.saving import load
+from karat.statistics.agreement import (
+    WEIGHTS,
+    in_common,
+    kappa,
+    kendall_tau,
+    rbo,
+    tau_ap,
+)
+from karat.storage.folders import is_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polars._typing import PolarsDataType
+
+    from karat.core.data import Run, RunStream
+    from karat.core.normalisers import Normaliser
+    from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
+
+Row: TypeAlias = dict[str, Any]
+Labels: TypeAlias = dict[tuple[str, ...], Any]
+Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
+
+SUMMARY: dict[str, PolarsDataType] = {
+    "statistic": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "n": pl.Int64,
+    "undefined": pl.Int64,
+    "reason": pl.String,
+}
+KINDS = ("rankings", "labels", "systems")
+RANKINGS = ("rbo", "tau", "tau_ap")
+KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quadratic)"}
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How far two sides agree; `details` has one row per query, system or pair of labels."""
+
+    kind: str  # rankings, systems, labels
+    summary: pl.DataFrame
+    details: pl.DataFrame
+    findings: tuple[Finding, ...] = ()
+
+    def __getitem__(self, statistic: str) -> float | None:
+        """Return the value of a statistic."""
+        rows = dict(self.summary.select("statistic", "value").rows())
+        value: float | None = rows[choose("statistic", statistic, rows)]
+        return value
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the agreement as the JSON output prints it."""
+        return {
+            "kind": self.kind,
+            "agreement": self.summary.to_dicts(),
+            "details": self.details.to_dicts(),
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+def agree(
+    first: RunLike | GoldLike | Result,
+    second: RunLike | GoldLike | Result,
+    *,
+    kind: str | None = None,
+    measures: Iterable[str | Measure] | str | None = None,
+    persistence: float = 0.9,
+    depth: int | None = None,
+    column: str | None = None,
+    level: float = 0.95,
+    ids: Normaliser = "identity",
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+) -> Agreement:
+    """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
+
+    - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
+      the means over the queries for which they are defined. `persistence` is the p of RBO, and
+      lists are cut at `depth`.
+    - `labels`, two golds: Cohen's κ of the grades of what both label, plain and weighted, with
+      intervals of this `level`. With `column` they are tables with a column `query`, perhaps one
+      `doc`, and this column of labels, which are numbers or words.
+    - `systems`, two results (or folders of saved ones) with the same runs, as when they are judged
+      by two golds or two judges: τ and τ-AP between the orders, for each of the `measures`.
+
+    Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
+    of documents; it, the formats and `skip_bad` are those of `karat.evaluate`.
+
+    >>> found = agree({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]}, kind="rankings")
+    >>> round(found["tau"], 3), round(found["rbo"], 3)
+    (0.333, 0.955)
+    >>> people = {"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}
+    >>> agree(*people, kind="labels")["kappa"]
+    0.5
+    """
+    if kind is not None:
+        choose("kind of agreement", kind, KINDS)
+    sides: list[Any] = [
+        list(data) if isinstance(data, Iterator) else data for data in (first, second)
+    ]
+    read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
+    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
+    chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
+    if chosen == "systems":
+        results = [each if isinstance(each, Result) else load(each) for each in sides]
+        return _on_systems(results[0], results[1], measures)
+    change = normaliser(ids)
+    if chosen == "rankings":
+        runs = [read_run(each).collect() for each in sides]
+        found = _on_rankings(
+            *(_ranked(each, depth, change) for each in runs), persistence=persistence
+        )
+        return _with_findings(found, *(each.findings for each in runs))
+    if column is not None:
+        return _on_labels(*(_labels(each, column) for each in sides), level=level)
+    golds = [read_gold(each) for each in sides]
+    found = _on_labels(*(_grades(each, change) for each in golds), level=level)
+    return _with_findings(found, *(each.findings for each in golds))
+
+
+def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
+    """Add what was found while the two sides were read, each said to be of which."""
+    read = (
+        replace(each, run=each.run or name)
+        for name, findings in zip(("first", "second"), sides, strict=True)
+        for each in findings
+    )
+    return replace(found, findings=(*read, *found.findings))
+
+
+def _kind(
+    sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
+) -> str:
+    """Tell what the two sides are, from what the first one can be read as."""
+    if all(isinstance(each, Result) or _is_saved(each) for each in sides):
+        return "systems"
+    try:
+        next(read_run(sides[0]).batches(), None)
+    except KaratError as no_run:
+        try:
+            read_gold(sides[0])
+        except KaratError:
+            raise no_run from None
+        return "labels"
+    try:
+        read_gold(sides[0])
+    except KaratError:
+        return "rankings"
+    name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
+    raise OptionError(
+        f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
+    )
+
+
+def _is_saved(data: object) -> bool:
+    return isinstance(data, str | os.PathLike) and is_folder(data)
+
+
+def _on_rankings(
+    first: dict[str, list[str]], second: dict[str, list[str]], *, persistence: float
+) -> Agreement:
+    queries = [query for query in first if query in second]
+    if not queries:
+        raise AlignError("the two runs share no query", fix="rank the same queries")
+    rows = []
+    for query in queries:
+        one, other = first[query], second[query]
+        shared = in_common(one, other)
+        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap(*shared))
+        values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
+        rows.append({"query": query, **values, "in_both": len(shared[0])})
+    schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
+    details = pl.DataFrame(rows, schema=schema)
+    lone = [query for query in (*first, *second) if query not in queries]
+    return _agreement("rankings", [_mean(details[name]) for name in RANKINGS], details, lone)
+
+
+def _on_systems(
+    one: Result, other: Result, measures: Iterable[str | Measure] | str | None
+) -> Agreement:
+    one = one if measures is None else one.score(measures)
+    other = other.score([str(measure) for measure in one.measures])
+    runs = [run for run in one.runs if run in other.runs]
+    if not runs:
+        raise AlignError("the two results share no run", fix="give the same systems the same names")
+    summary: list[Row] = []
+    rows: list[Row] = []
+    for measure in one.measures:
+        sides = [[each[run, str(measure)] for run in runs] for each in (one, other)]
+        better = 1.0 if measure.higher_is_better else -1.0
+        scores = [[np.nan if value is None else better * value for value in side] for side in sides]
+        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
+            told = {"statistic": f"{name} {measure}", "value": found.value, "reason": found.reason}
+            defined = int((~np.isnan(scores).any(axis=0)).sum())
+            summary.append({**told, "n": defined, "undefined": len(runs) - defined})
+        rows += (
+            {"measure": str(measure), "system": run, "first": before, "second": after}
+            for run, before, after in zip(runs, *sides, strict=True)
+        )
+    lone = [run for run in dict.fromkeys((*one.runs, *other.runs)) if run not in runs]
+    schema = {"measure": pl.String, "system": pl.String, "first": pl.Float64, "second": pl.Float64}
+    return _agreement("systems", summary, pl.DataFrame(rows, schema=schema), lone)
+
+
+def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
+    if not one.keys() & other.keys():
+        raise AlignError("nothing has a label in both", fix="use the same ids on both sides")
+    keys = list(dict.fromkeys([*one, *other]))
+    sides = [one.get(key) for key in keys], [other.get(key) for key in keys]
+    found = [kappa(*sides, weights=weights, level=level) for weights in WEIGHTS]
+    table = found[0].confusion
+    counted = {"n": table.n, "undefined": table.left_out}
+    summary: list[Row] = [
+        {"statistic": "agreement", "value": found[0].agreement, "reason": "", **counted}
+    ]
+    summary += (
+        {
+            "statistic": KAPPAS[each.weights],
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "reason": each.reason,
+            **counted,
+        }
+        for each in found
+    )
+    counts = [
+        {"first": _shown(label), "second": _shown(against), "count": table.counts[row][at]}
+        for row, label in enumerate(table.labels)
+        for at, against in enumerate(table.labels)
+    ]
+    lone = [" ".join(key) for key, *pair in zip(keys, *sides, strict=True) if None in pair]
+    schema = {"first": pl.String, "second": pl.String, "count": pl.Int64}
+    return _agreement("labels", summary, pl.DataFrame(counts, schema=schema), lone)
+
+
+def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str]) -> Agreement:
+    """Put it together; `lone` is what only one side has."""
+    findings = []
+    if lone:
+        what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
+        message = f"{what} that only one side has: left out"
+        examples = tuple(lone[:EXAMPLES])
+        findings.append(Finding(f"unpaired-{what}", len(lone), examples, message))
+    return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
+
+
+def _ranked(run: Run, depth: int | None, change: Change) -> dict[str, list[str]]:
+    """Return the documents of each query in rank order, each once."""
+    names = run.rows["query"].unique(maintain_order=True)
+    nothing = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
+    gold = Gold.build(nothing, queries=pl.DataFrame({"query": names}))
+    rows = run.rows if change is None else run.rows.with_columns(change(run.rows["doc"]))
+    aligned = align(replace(run, rows=rows), gold, Policy())
+    keep = np.ones(len(aligned.rank), dtype=bool) if aligned.repeat is None else aligned.repeat == 0
+    keep &= aligned.rank <= (np.inf if depth is None else depth)
+    lists: dict[str, list[str]] = {name: [] for name in names}
+    queries = names.gather(aligned.query[keep])
+    for query, doc in zip(queries, aligned.doc.filter(pl.Series(keep)), strict=True):
+        lists[query].append(doc)
+    return lists
+
+
+def _grades(gold: Gold, change: Change) -> Labels:
+    rows = gold.rows()
+    rows = rows if change is None else rows.with_columns(change(rows["doc"]))
+    rows = rows.group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
+    return {(query, doc): grade for query, doc, grade in rows.rows()}
+
+
+def _labels(data: object, column: str) -> Labels:
+    table = load_queries(data)
+    choose("column", column, [name for name in table.columns if name not in ("query", "doc")])
+    keys = [name for name in ("query", "doc") if name in table.columns]
+    repeated = table.filter(table.select(keys).is_duplicated())
+    if repeated.height:
+        raise OptionError(
+            f"{' '.join(map(str, repeated.select(keys).row(0)))!r} is labelled twice",
+            fix="keep one label for each, or add a column doc that tells them apart",
+        )
+    labels = _as_numbers(table[column])
+    names = (tuple(map(str, key)) for key in table.select(keys).rows())
+    return dict(zip(names, labels, strict=True))
+
+
+def _as_numbers(labels: pl.Series) -> list[Any]:
+    """Return labels of a text table as numbers, if they all are some."""
+    if labels.dtype != pl.String:
+        return labels.to_list()
+    texts = [None if text is None or not text.strip() else text.strip() for text in labels]
+    try:
+        return [None if text is None else float(text) for text in texts]
+    except ValueError:
+        return texts
+
+
+def _shown(label: object) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _mean(values: pl.Series) -> Row:
+    defined = values.drop_nulls()
+    return {
+        "statistic": values.name,
+        "value": defined.mean(),
+        "n": len(defined),
+        "undefined": len(values) - len(defined),
+        "reason": "" if len(defined) else "undefined for every query",
+    }

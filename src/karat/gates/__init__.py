@@ -1,1 +1,0 @@
-"""Requirements that a result meets, fails, or is too uncertain to decide."""

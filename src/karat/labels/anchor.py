@@ -1,0 +1,219 @@
+"""Labels that outlive their chunks: gold as characters of documents instead of ids of chunks.
+
+`anchor` finds the text of each gold chunk in the documents; `drift` finds it again when they have
+changed. What stands in several places or in none is listed, never guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import choose
+from karat.findings import EXAMPLES, Finding, FindingKind
+from karat.read import load_gold
+from karat.read.corpus import load_corpus
+from karat.spans.place import place
+from karat.storage.files import write_text
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from karat.core.data import Gold
+    from karat.read import GoldLike
+
+FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
+PLACE = ("doc", "start", "end")
+ENTRY = (*PLACE, "quote", "grade")
+AMBIGUOUS = ("leave", "first", "all")
+MIN_SCORE = 0.85
+MESSAGES = {  # what findings say of a label, by its status and its cut
+    "lost": ("label whose text was not found: it has no place", "label the query anew"),
+    "ambiguous": (
+        "label whose text stands in several places",
+        "give offsets, or take the first place or all of them (--ambiguous, ambiguous=)",
+    ),
+    "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
+    "edited": ("label whose text was edited", "look at its quote and score"),
+    "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
+    "partly": ("label of which a part is in no chunk", "check the chunker"),
+    "none": ("label that is in no chunk: nothing can find it", "check the chunker"),
+}
+OTHER_PLACE = (
+    "label whose text stands elsewhere than its chunk says",
+    "check that the sources and offsets of the chunks belong to these documents",
+)
+LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query anew")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchored:
+    """Labels and where they stand.
+
+    `labels` has one row per label: query, group (labels of one group are interchangeable), grade,
+    id (what the gold called it), doc, start and end (in characters, the end not part of it), quote
+    (what stands there), score, status and note. Without a place doc, start and end are null.
+    After `drift` there is also the place before (old_doc, old_start, old_end) and, where chunks
+    were given, which of them hold the label (chunks, covered, cut; see `karat.spans.place.cover`).
+    """
+
+    labels: pl.DataFrame
+    queries: pl.DataFrame  # query, then whatever describes it
+    findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {status}" for status, count in self.summary().rows())
+        return f"Anchored({counts or 'no labels'})"
+
+    def summary(self, column: str = "status") -> pl.DataFrame:
+        """Return how many labels have each status, or each value of another column."""
+        count = self.labels.drop_nulls(column).group_by(column).agg(labels=pl.len())
+        return count.sort("labels", column, descending=[True, False])
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Go through the queries as records; their gold are the labels that have a place."""
+        gold: dict[str, dict[int, list[dict[str, Any]]]] = {}
+        placed = self.labels.filter(pl.col("start").is_not_null())
+        for row in placed.select("query", "group", *ENTRY).iter_rows(named=True):
+            query, group, grade = row.pop("query"), row.pop("group"), row.pop("grade")
+            row["grade"] = int(grade) if grade.is_integer() else grade
+            gold.setdefault(query, {}).setdefault(group, []).append(row)
+        for record in self.queries.iter_rows(named=True):
+            groups = gold.get(record["query"], {}).values()
+            known = {name: value for name, value in record.items() if value is not None}
+            yield known | {"gold": [group if len(group) > 1 else group[0] for group in groups]}
+
+    def jsonl(self) -> str:
+        """Return the records as JSON lines, which is karat's own shape of a gold."""
+        return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self.records())
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the records as JSON lines, whole or not at all."""
+        write_text(path, self.jsonl())
+
+
+def anchor(
+    gold: GoldLike,
+    corpus: object,
+    *,
+    chunks: object = None,
+    min_score: float = MIN_SCORE,
+    ambiguous: str = "leave",
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+) -> Anchored:
+    """Turn gold that names chunks into gold that names characters of documents.
+
+    `chunks` are the texts of the ids, with or without source, start and end; `corpus` are the
+    documents that they were cut from. A gold that holds quotes, or whose ids are texts, needs no
+    chunks; otherwise, without them, an id is that of a document and stands for all of it.
+
+    Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the
+    source, then in all documents: exact, normalised, or fuzzy with a score of `min_score` or more
+    (`karat.spans.locate`). A label that stands in several places is left without one (`leave`),
+    gets the first (`first`), or all of them as alternatives (`all`).
+
+    >>> documents = {"guide": "Charge it first. Then press the red button."}
+    >>> chunks = {"guide-2": "Then press the red button."}
+    >>> anchored = anchor({"q1": ["guide-2"]}, documents, chunks=chunks)
+    >>> anchored.labels.select("doc", "start", "end", "status").rows()
+    [('guide', 17, 43, 'exact')]
+    """
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
+    given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
+    documents = load_corpus(corpus)
+    labels = labels_of(given)
+    wanted = _wanted(labels, documents, None if chunks is None else load_corpus(chunks))
+    labels = settle(labels, wanted, place(wanted, documents, least=min_score), ambiguous)
+    findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
+    elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
+    if elsewhere.height:
+        findings.append(_finding("other-place", elsewhere, *OTHER_PLACE))
+    about = (
+        each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID
+    )  # they are looked for
+    return Anchored(labels, given.queries, (*about, *findings))
+
+
+def labels_of(gold: Gold) -> pl.DataFrame:
+    """Return one row per label: number, query, group, grade, id, and its place in the gold."""
+    facts = gold.member_facts
+    if facts is None:
+        facts = pl.DataFrame(schema=FACTS).clear(len(gold.member_doc))
+    rows = pl.DataFrame(
+        {
+            "query": gold.queries["query"].gather(gold.member_query),
+            "group": gold.member_item,
+            "grade": gold.item_grade[gold.member_item],
+            "id": gold.member_doc,
+        }
+    ).hstack(facts.select(*FACTS))
+    # an entry that names no document is called by its text
+    named = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
+    return rows.with_columns(doc=named).with_row_index("number").cast({"number": pl.Int64})
+
+
+def _wanted(
+    labels: pl.DataFrame, documents: pl.DataFrame, chunks: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return what to look for: what the label says, or its chunk, or its whole document."""
+    if chunks is None:
+        size = pl.col("text").str.len_chars()
+        known = documents.select("doc", "text", source="doc", start=pl.lit(0), end=size)
+    else:
+        absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
+        known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
+    known = known.rename({"doc": "id", "source": "doc"})
+    known = known.with_columns(pl.col("doc").cast(pl.String), pl.col("start", "end").cast(pl.Int64))
+    joined = labels.join(known, on="id", how="left", maintain_order="left", suffix="_known")
+    own = pl.col("text").is_not_null() | pl.col("start").is_not_null()
+    return joined.select(
+        pl.when(own).then(name).otherwise(f"{name}_known").alias(name) for name in ("text", *PLACE)
+    )
+
+
+def settle(
+    labels: pl.DataFrame, wanted: pl.DataFrame, found: pl.DataFrame, ambiguous: str
+) -> pl.DataFrame:
+    """Give each label its place; where there are several none, the first, or all of them."""
+    if ambiguous != "all":
+        found = found.unique("number", keep="first", maintain_order=True)
+    if ambiguous == "leave":
+        one = pl.col("status") != "ambiguous"
+        names = (*PLACE, "score", "text")
+        found = found.with_columns(pl.when(one).then(name).alias(name) for name in names)
+    sought = labels.select("number", "query", "group", "grade", "id", sought=wanted["text"])
+    joined = sought.join(found, on="number", maintain_order="left")
+    quote = pl.coalesce("text", "sought").alias("quote")
+    return joined.select(*sought.columns[:-1], *PLACE, quote, "score", "status", "note")
+
+
+def findings_of(labels: pl.DataFrame, column: str, values: Iterable[str]) -> list[Finding]:
+    """Return a finding for each of these values that labels have, and for queries left empty."""
+    found = []
+    for value in values:
+        rows = labels.filter(pl.col(column) == value).unique("number", maintain_order=True)
+        if rows.height:
+            found.append(_finding(f"{value}-label", rows, *MESSAGES[value]))
+    if column == "status":
+        relevant = labels.filter(pl.col("grade") > 0).group_by("query", maintain_order=True)
+        left = relevant.agg(pl.col("start").count()).filter(pl.col("start") == 0)["query"]
+        if len(left):
+            examples = tuple(left.head(EXAMPLES))
+            found.append(Finding("query-left-empty", len(left), examples, *LEFT_EMPTY))
+    return found
+
+
+def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> Finding:
+    shown = rows.head(EXAMPLES).select("query", "id", "quote", "note").rows()
+    return Finding(kind, rows.height, tuple(_example(*row) for row in shown), message, fix)
+
+
+def _example(query: str, name: str, quote: str | None, note: str) -> str:
+    shown = " ".join((name if quote is None else quote).split())
+    shown = shown if len(shown) <= 40 else shown[:39] + "…"
+    return f"{query}: {shown}" + (f" ({note})" if note else "")

@@ -1,0 +1,280 @@
+"""Tables with one row per document: what their columns mean, and the run or gold they make.
+
+Columns are found by the names people give them; ids stay text, so that 007 does not become 7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from karat.core.data import FACTS, Gold
+from karat.core.keys import blank_ids
+from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding
+from karat.read.reading import STRICT, Reading, text_as_id, two_names
+from karat.read.values import UNDERSTOOD, grades, no_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from karat.core.data import NamedBy, Order
+
+
+# what people call the columns, the one that counts before others
+COLUMNS = {
+    "query": "query_id query-id queryid qid q_id query topic_id topic",
+    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc "
+    "document",
+    "score": "score sim similarity",
+    "rank": "rank position",
+    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating",
+    "group": "group item subtopic",
+    "text": "text quote contents content passage page_content chunk context",
+    "start": "start start_index",
+    "end": "end end_index",
+}
+# what stands in where there is none of these: a text serves as its id, and BEIR's grade is a score
+INSTEAD = {"query": "question user_input", "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
+IDS = ("query", "doc")
+COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
+TEXTS = (*IDS, "group", "text")
+MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
+
+
+def find_columns(
+    columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
+) -> dict[str, str]:
+    """Map karat's names to the columns that are wanted, or that stand in for them."""
+    if reading.texts:
+        optional = (*optional, *FACTS)
+    known = _wanted(columns, (*IDS, *optional))
+    if named_by(columns, reading) == "question":
+        known |= dict(zip(["query"], _called(INSTEAD["query"], _folded(columns)), strict=False))
+    for name in IDS:
+        if name not in known:
+            spellings = [name, *COLUMNS[name].split()]
+            raise no_column(f"column for the {name}", name, spellings, columns, where=where)
+    return known
+
+
+def is_by_document(columns: list[str]) -> bool:
+    """Tell whether a row can name a query and a document, or a text in its place."""
+    return _wanted(columns, IDS).keys() == set(IDS)
+
+
+def known_columns(columns: list[str]) -> dict[str, str]:
+    """Map karat's names to the columns of a table that have one of the usual names."""
+    return {name: found[0] for name, found in _all_columns(columns).items()}
+
+
+def _all_columns(columns: list[str]) -> dict[str, list[str]]:
+    """Map karat's names to all columns that could be meant, the one that counts first."""
+    folded = _folded(columns)
+    every = {name: _called(spellings, folded) for name, spellings in COLUMNS.items()}
+    return {name: found for name, found in every.items() if found}
+
+
+def _folded(columns: list[str]) -> dict[str, list[str]]:
+    folded: dict[str, list[str]] = {}
+    for column in columns:
+        folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
+    return folded
+
+
+def _called(spellings: str, folded: dict[str, list[str]]) -> list[str]:
+    return [column for word in spellings.split() for column in folded.get(word, ())]
+
+
+def _undoubled(column: str) -> str:
+    """Return the name that a column had before polars made it unlike another one's."""
+    return DOUBLED.sub("", column)
+
+
+def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
+    """Map karat's names to the columns that count, or that stand in for them."""
+    folded = _folded(columns)
+    every = (
+        (name, [*_called(COLUMNS[name], folded), *_called(INSTEAD.get(name, ""), folded)])
+        for name in names
+    )
+    return {name: found[0] for name, found in every if found}
+
+
+def named_by(columns: list[str], reading: Reading) -> NamedBy:
+    """Tell what names the queries of a table: ids, or questions where these are asked for."""
+    if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
+        return "question"
+    return "id" if "query" in known_columns(columns) else "question"
+
+
+def carried(columns: list[str]) -> frozenset[str]:
+    """Tell what a table carries beside ids."""
+    known = known_columns(columns).keys()
+    kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
+    return frozenset(kind for kind, names in kinds.items() if names <= known)
+
+
+def note_columns(columns: list[str], role: str, reading: Reading) -> None:
+    """Say which columns of a run or a gold do not count, because others mean the same."""
+    every = _all_columns(columns)
+    number = "grade" if role == "gold" else "score" if "score" in every else "rank"
+    for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
+        chosen, *others = every.get(name, [""])
+        if others:
+            what = f"column that could be the {name}, too,"
+            reading.note(two_names(len(others), chosen, tuple(map(_undoubled, others)), what))
+
+
+def is_text(column: str) -> bool:
+    """Tell whether a column is one of texts by its name."""
+    return column.strip().casefold() in COLUMNS["text"].split()
+
+
+def run_rows(
+    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+) -> tuple[pl.DataFrame, Order]:
+    """Return the rows of a run, and what their order means.
+
+    A score decides the order; without one the rank column does, and without that the position.
+    In `cells` of a text table, blanks around an id are no part of it.
+    """
+    names = find_columns(table.columns, ("score", "rank"), where, reading)
+    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
+    _note_texts(rows, names, reading)
+    kept = ("query", "doc", *(name for name in FACTS if name in names))
+    if "score" in names:
+        return rows.select(*kept, "score"), "scored"
+    if "rank" in names:
+        # rank order is score order: the rank, negated, stands in for the score
+        return rows.select(*kept, score=-pl.col("rank")), "mapped"
+    return rows, "listed"
+
+
+def gold_of(
+    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+) -> Gold:
+    """Return the gold of a table; without a grade column every document is relevant."""
+    names = find_columns(table.columns, ("grade", "group"), where, reading)
+    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
+    _note_texts(rows, names, reading)
+    note_columns(table.columns, "gold", reading)
+    if "grade" not in names:
+        rows = rows.with_columns(grade=pl.lit(1.0))
+    queries = rows.select("query").unique(maintain_order=True)
+    by = named_by(table.columns, reading)
+    if by == "question":
+        queries = queries.with_columns(question="query")
+    return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
+
+
+def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> None:
+    """Say if texts serve as ids: something with a blank in it is no id."""
+    if reading.texts or not is_text(names["doc"]):
+        return
+    texts = int(rows["doc"].str.contains(r"\s").sum())
+    if texts:
+        reading.note(text_as_id(texts, (names["doc"],), "row"))
+
+
+def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
+    """Drop the blanks around ids, which please the eye in a text table."""
+    for name in IDS:
+        if is_text(names[name]):
+            continue
+        column = table[names[name]]
+        bare = column.str.strip_chars()
+        padded = column.ne_missing(bare)
+        if not padded.any():
+            continue
+        table = table.with_columns(bare.replace("", None))
+        ids = column.filter(padded & (bare != ""))
+        if len(ids):
+            reading.note(
+                Finding(
+                    "padded-id",
+                    len(ids),
+                    tuple(map(repr, ids.unique(maintain_order=True).head(EXAMPLES))),
+                    f"row with blanks around the {name}: they are left out",
+                    "write ids without blanks around them",
+                )
+            )
+    return table
+
+
+def _typed(
+    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+) -> pl.DataFrame:
+    """Return the columns under karat's names, ids as text and the rest as numbers."""
+    picked = table.select(pl.col(column).alias(name) for name, column in names.items())
+    if picked["query"].null_count():  # a blank line of a text file is a row of nothing
+        picked = picked.filter(~pl.all_horizontal(pl.all().is_null()))
+    for name, kind in picked.schema.items():
+        number = kind.is_float() or kind == pl.Boolean
+        if kind.is_nested() or kind == pl.Object or (number and name in TEXTS):
+            raise InputError(
+                f"the column {names[name]!r} holds {kind}, which is no {name}",
+                where=where,
+                fix="ids are texts or whole numbers; a row names one document",
+            )
+    rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
+    if named_by(table.columns, reading) == "question":
+        rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
+    return _checked(rows, picked, names, where, reading)
+
+
+def _cast(column: pl.Series) -> pl.Series:
+    """Return a column with the type of its name; what does not fit is null."""
+    kind = _type(column.name)
+    if column.dtype != pl.String or kind == pl.String:
+        return column.cast(kind, strict=False)
+    if column.name == "grade":
+        return grades(column)
+    return column.str.strip_chars().cast(kind, strict=False)
+
+
+def _checked(
+    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+) -> pl.DataFrame:
+    """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
+    good = pl.repeat(True, rows.height, eager=True)
+    for column in rows.iter_columns():
+        decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
+        bad = column.is_null() if column.null_count() and decides else None
+        if column.name in IDS and blank_ids(column).any():
+            bad = blank_ids(column) | column.is_null()
+        if bad is None or column.name in MAY_LACK:
+            continue
+        for at in (bad & good).arg_true():
+            reading.meet(_wrong(column.name, names[column.name], picked, at, where))
+        good &= ~bad
+    return rows if good.all() else rows.filter(good)
+
+
+def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) -> InputError:
+    value = picked[name][at]
+    what = (
+        f"the {name} is missing"
+        if value is None or not str(value).strip()
+        else f"the {name} {str(value)[:40]!r} is not a {_kind(name)}"
+    )
+    fix = f"give every row a {name}"
+    if name == "grade":
+        fix = f"give grades as {UNDERSTOOD}"
+    elif COMMA.fullmatch(str(value)):
+        fix = f"write decimals with a point: {str(value).replace(',', '.')}"
+    return InputError(f"{what} (column {column!r})", where=f"{where}, row {at + 1}", fix=fix)
+
+
+def _type(name: str) -> type[pl.DataType]:
+    if name in TEXTS:
+        return pl.String
+    return pl.Int64 if name in FACTS else pl.Float64
+
+
+def _kind(name: str) -> str:
+    return "text" if name in TEXTS else "number"

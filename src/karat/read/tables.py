@@ -1,0 +1,244 @@
+"""Tables: data frames, CSV, TSV and Parquet, with one row per document or one row per query."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from karat.core.data import Gold, Run, RunStream
+from karat.errors import InputError
+from karat.read.beir import with_questions
+from karat.read.by_document import (
+    carried,
+    gold_of,
+    is_by_document,
+    named_by,
+    note_columns,
+    run_rows,
+)
+from karat.read.by_query import is_by_query, read_frame
+from karat.read.format import Format, Look, Samples, register_format
+from karat.read.shapes import shape_of
+from karat.read.source import HEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from karat.read.reading import Reading
+    from karat.read.source import Source
+
+ROWS = 1 << 20  # rows of a table handled at once
+
+
+def frame(data: object) -> pl.DataFrame | None:
+    """Return any table as a polars frame: polars, pandas, Arrow, whatever exports Arrow."""
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
+        return _from_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pl.DataFrame(data)
+    return None
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
+    """Return a frame of pandas; equal names of columns are told apart as polars does."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in map(str, data.columns):
+        names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
+        seen[name] += 1
+    values = [_values(data.iloc[:, at]) for at in range(len(names))]
+    return pl.DataFrame(dict(zip(names, values, strict=True)), strict=False)
+
+
+def _values(column: Any) -> Any:  # noqa: ANN401
+    """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
+    if column.dtype.kind == "f":
+        return column.to_numpy(dtype="float64", na_value=float("nan"))
+    return column.astype(object).where(column.notna(), None).tolist()
+
+
+def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> RunStream:
+    """Return the run of a frame of either kind."""
+    if is_by_query(frame.columns, "run"):
+        return read_frame(frame, "run", where, reading).run(name)
+    rows, order = run_rows(frame, where, reading)
+    note_columns(frame.columns, "run", reading)
+    return replace(
+        Run(name, rows, order).stream(),
+        carries=carried(frame.columns),
+        named_by=named_by(frame.columns, reading),
+    )
+
+
+def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
+    """Return the gold of a frame of either kind."""
+    if is_by_query(frame.columns, "gold"):
+        return read_frame(frame, "gold", where, reading, cells=cells).gold()
+    return gold_of(frame, where, reading, cells=cells)
+
+
+class Table(Format):
+    """What CSV, TSV and Parquet share: they all become frames."""
+
+    roles: ClassVar = frozenset({"run", "gold", "samples"})
+    cells: ClassVar[bool] = False  # whether every value is a text
+
+    def scan(self, path: Path) -> pl.LazyFrame:
+        """Open the table without reading it."""
+        raise NotImplementedError
+
+    def look_ahead(self, source: Source) -> None:
+        """Refuse what polars would rather die of."""
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read the run batch by batch."""
+        where = source.where
+        self.look_ahead(source)
+        with source.plain_file() as path:
+            head = self._collect(self.scan(path).head(100), source)
+        if not head.height:
+            raise InputError("the table has no row", where=where)
+        if is_by_query(head.columns, "run"):
+            table = self.whole(source)
+            return read_frame(table, "run", where, source.reading, cells=self.cells).run(name)
+        order = run_rows(head.head(0), where)[1]
+        names = named_by(head.columns, source.reading)
+
+        def batches() -> Iterator[pl.DataFrame]:
+            source.reading.begin()
+            note_columns(head.columns, "run", source.reading)
+            with source.plain_file() as path:
+                try:
+                    for batch in self.scan(path).collect_batches(
+                        chunk_size=ROWS, maintain_order=True
+                    ):
+                        yield run_rows(batch, where, source.reading, cells=self.cells)[0]
+                except pl.exceptions.PolarsError as error:
+                    raise self.broken(error, source) from None
+
+        carries = carried(head.columns)
+        return RunStream(name, batches, order, carries=carries, named_by=names)
+
+    def gold(self, source: Source) -> Gold:
+        """Read the judgements whole."""
+        table = self.whole(source)
+        found = frame_gold(table, source.where, source.reading, cells=self.cells)
+        return with_questions(found, source.path)
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read rows that hold both run and gold."""
+        table = self.whole(source)
+        found = read_frame(table, "samples", source.where, source.reading, cells=self.cells)
+        return found.samples(name)
+
+    def whole(self, source: Source) -> pl.DataFrame:
+        """Read the table whole."""
+        self.look_ahead(source)
+        with source.plain_file() as path:
+            table = self._collect(self.scan(path), source)
+        if not table.height:
+            raise InputError("the table has no row", where=source.where)
+        return table
+
+    def _collect(self, table: pl.LazyFrame, source: Source) -> pl.DataFrame:
+        try:
+            return table.collect()
+        except pl.exceptions.PolarsError as error:
+            raise self.broken(error, source) from None
+
+    def broken(self, error: Exception, source: Source) -> InputError:
+        """Return the error for a table that polars cannot read."""
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        what = f"the table cannot be read: {first}"
+        return InputError(what, where=source.where, fix="write it again")
+
+
+class Delimited(Table):
+    """Text tables with a header line; every column is read as text first."""
+
+    separators: ClassVar[str]  # of which one serves, as the header tells
+    cells: ClassVar[bool] = True
+
+    def look_ahead(self, source: Source) -> None:
+        """Refuse a file that begins with an endless line, as what is no table does."""
+        for _ in islice(source.blocks(), 2):
+            pass
+
+    def broken(self, error: Exception, source: Source) -> InputError:
+        """Say where the text is none, if that is the reason."""
+        return source.not_utf8() or super().broken(error, source)
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by a header whose columns have known names."""
+        lines = look.head.splitlines()
+        if look.binary or not lines:
+            return False
+        header = [
+            name.strip().strip('"')
+            for name in lines[0].decode("utf-8", "replace").split(self.separator(lines[0]))
+        ]
+        named = look.suffix == f".{self.name}"  # then say which column is missing
+        known = is_by_document(header) or shape_of(header, role) is not None
+        return len(header) > 1 and (named or known)
+
+    def scan(self, path: Path) -> pl.LazyFrame:
+        """Open the table with all columns as text."""
+        with path.open("rb") as file:
+            separator = self.separator(file.readline(HEAD))
+        return pl.scan_csv(path, separator=separator, infer_schema=False)
+
+    def separator(self, header: bytes) -> str:
+        """Return what separates the columns."""
+        return max(self.separators, key=lambda mark: header.count(mark.encode()))
+
+
+@register_format
+class Csv(Delimited):
+    """Comma-separated values with a header; semicolons, as some spreadsheets write, do as well."""
+
+    name: ClassVar[str] = "csv"
+    separators: ClassVar[str] = ",;"
+    order: ClassVar[int] = 30
+
+
+@register_format
+class Tsv(Delimited):
+    """Tab-separated values with a header, BEIR's judgements among them."""
+
+    name: ClassVar[str] = "tsv"
+    separators: ClassVar[str] = "\t"
+    order: ClassVar[int] = 31
+
+
+@register_format
+class Parquet(Table):
+    """Apache Parquet."""
+
+    name: ClassVar[str] = "parquet"
+    order: ClassVar[int] = 10
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by the magic bytes."""
+        del role
+        return look.head.startswith(b"PAR1")
+
+    def scan(self, path: Path) -> pl.LazyFrame:
+        """Open the file."""
+        return pl.scan_parquet(path)
+
+
+def read_table(source: Source) -> pl.DataFrame:
+    """Read a file of a table whole: Parquet, TSV or CSV, as its first bytes tell."""
+    head = source.head()
+    if head.startswith(b"PAR1"):
+        return Parquet().whole(source)
+    return (Tsv() if b"\t" in head.partition(b"\n")[0] else Csv()).whole(source)

@@ -1,0 +1,189 @@
+"""Single values: ids, grades, JSON objects in which a name is repeated, lists written as text."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import tokenize
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+# grades as people write them: numbers, or words whose meaning is clear
+YES = ("yes", "y", "true", "t", "relevant")
+NO = ("no", "n", "false", "f", "not relevant", "non relevant", "nonrelevant", "irrelevant")
+WORDS = dict.fromkeys(YES, 1.0) | dict.fromkeys(NO, 0.0)
+UNDERSTOOD = "numbers, or yes and no, true and false, relevant and not relevant"
+NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
+LIST_FIX = """write a list such as ["d1", "d2"] or ['d1', 'd2'], or nothing"""
+
+
+def no_column(
+    what: str, name: str, spellings: Iterable[str], columns: Iterable[str], *, where: str = ""
+) -> InputError:
+    """Return the error for a column that is missing, with the names that are understood."""
+    given, understood = list(columns), list(spellings)
+    close = next(filter(None, (nearest(str(each), understood) for each in given)), "")
+    also = ", ".join(word for word in understood if word != name)
+    return InputError(
+        f"no {what}; found {', '.join(map(repr, given[:12])) or 'nothing'}",
+        where=where,
+        fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
+    )
+
+
+def doc_id(value: object, where: str) -> str:
+    """Return the id of a document; what a blank one means is decided later."""
+    return value if isinstance(value, str) else identifier(value, where)
+
+
+def identifier(value: object, where: str) -> str:
+    """Return an id as text; whole numbers are welcome, anything else is not an id."""
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if hasattr(value, "item"):  # a NumPy scalar
+        return identifier(value.item(), where)
+    raise InputError(
+        f"{str(value)[:40]!r} is not an id", where=where, fix="ids are texts or whole numbers"
+    )
+
+
+def grade(value: object) -> float:
+    """Return a grade as a number.
+
+    >>> grade(2), grade(True), grade("Not_Relevant")
+    (2.0, 1.0, 0.0)
+    """
+    try:
+        if isinstance(value, int | float):
+            return float(value)
+    except OverflowError:
+        value = str(value)
+    word = str(value).strip().casefold().replace("_", " ").replace("-", " ")
+    if isinstance(value, str) and word in WORDS:
+        return WORDS[word]
+    raise InputError(
+        f"the grade {str(value)[:40]!r} is not a number",
+        fix=f"give grades as {UNDERSTOOD}; 0 is not relevant, 1 or more is",
+    )
+
+
+def grades(column: pl.Series) -> pl.Series:
+    """Return texts as grades; what is not a grade becomes null."""
+    words = column.str.strip_chars().str.to_lowercase().str.replace_all("[_-]", " ")
+    found = words.replace_strict(list(WORDS), list(WORDS.values()), default=None)
+    return column.str.strip_chars().cast(pl.Float64, strict=False).fill_null(found)
+
+
+class Repeated(dict[str, Any]):
+    """An object of JSON in which some names occur more than once; the last of each counts."""
+
+    names: tuple[str, ...] = ()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    given = [name for name, _ in pairs]
+    repeated = Repeated(found)
+    repeated.names = tuple(name for name in found if given.count(name) > 1)
+    return repeated
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def loads(data: bytes | str) -> Any:  # noqa: ANN401
+    """Parse JSON as `json.loads` does, but remember names that occur twice.
+
+    >>> repeated(loads('{"a": 1, "b": 2, "a": 3}'))
+    ('a',)
+    """
+    if isinstance(data, bytes):
+        data = data.decode(json.detect_encoding(data), "surrogatepass")
+    return DECODER.decode(data.removeprefix("\ufeff"))
+
+
+def repeated(value: object) -> tuple[str, ...]:
+    """Return the names that occur twice in an object."""
+    return value.names if isinstance(value, Repeated) else ()
+
+
+def refuse_repeated(
+    value: object, what: str, among: Collection[str] | None = None, *, where: str = ""
+) -> None:
+    """Raise if a name occurs twice in an object, of all names or of these; `what` names it."""
+    for name in repeated(value):
+        if among is None or name in among:
+            raise InputError(
+                f"{what} {name!r} occurs more than once in the same object",
+                where=where,
+                fix="keep one of them; most programs would take the last in silence",
+            )
+
+
+def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: ANN401
+    """Return the list that a text spells; what is no text stays as it is.
+
+    A text that spells no list also stays as it is, but if `strict` it is an error.
+
+    >>> listed("['a', 'b']", "gold"), listed('["a"]', "gold"), listed(" ", "gold")
+    (['a', 'b'], ['a'], [])
+    >>> listed("['a' 'b']", "gold")
+    Traceback (most recent call last):
+    karat.errors.InputError: the list in 'gold' has no commas: "['a' 'b']"
+      fix: NumPy writes arrays like this; turn them into lists before saving (.tolist())
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text:
+        return []
+    if text[0] not in "[(":
+        if strict:
+            raise _wrong(field, text)
+        return value
+    try:
+        found = loads(text)
+    except (ValueError, RecursionError):
+        found = _python(text, field)
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _python(text: str, field: str) -> object:
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise _wrong(field, text) from None
+    if NEIGHBOURS.search(text) and _has_neighbours(text):  # Python would join them in silence
+        raise InputError(
+            f"the list in {field!r} has no commas: {text[:60]!r}",
+            fix="NumPy writes arrays like this; turn them into lists before saving (.tolist())",
+        )
+    return found
+
+
+def _has_neighbours(text: str) -> bool:
+    """Tell whether two strings follow each other without a comma."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    before = 0
+    for token in tokens:
+        if token.type == before == tokenize.STRING:
+            return True
+        if token.type not in (tokenize.NL, tokenize.NEWLINE):
+            before = token.type
+    return False
+
+
+def _wrong(field: str, text: str) -> InputError:
+    return InputError(f"the text in {field!r} is not a list: {text[:60]!r}", fix=LIST_FIX)

@@ -1,0 +1,266 @@
+"""What a judge is asked about a run, and what it said: once for all relations that need it.
+
+A sample is one query: its question, its reference answer, and its chunks, distinct and in rank
+order. A judge is asked no deeper than measures read, and about several aspects in one go where
+they look at the same chunks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+from karat.findings import EXAMPLES, Finding
+from karat.judges.aspects import NEEDS, VERDICTS, all_verdicts, rows_of
+from karat.judges.verdicts import ASPECTS, Sample
+from karat.progress import Progress
+from karat.texts.sentences import split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from karat.align.align import Aligned
+    from karat.core.data import Gold, Ints
+    from karat.judges.verdicts import Aspect, Judge, Judged
+    from karat.progress import Report
+    from karat.relate.match.matcher import Matcher
+
+Said: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one relation asks of a judge."""
+
+    aspect: Aspect
+    depth: int | None = None  # ranks of the lists that are judged; None: all
+    splitter: str = "sentencex"  # cuts what is judged into claims or statements
+
+
+@dataclass(slots=True)
+class Judging:
+    """A judge at work for the relations of an evaluation."""
+
+    judge: Judge
+    tasks: Mapping[Matcher, Task]  # of the relations
+    progress: Report | None = None
+    _said: dict[Task, Said] = field(default_factory=dict)  # about the run that is being drawn
+    _noted: list[Finding] = field(default_factory=list)
+
+    def about(self, task: Task, aligned: Aligned, chunk: Ints, gold: Gold) -> Said:
+        """Return what the judge says for a task about the queries of a batch.
+
+        The first relation of a batch has all tasks asked; the others find the answers here.
+        `chunk` says which distinct chunk of its query each row is.
+        """
+        numbers = np.union1d(aligned.query, aligned.asked).tolist()
+        samples = self._samples(numbers, aligned, chunk, gold)
+        open_ = {
+            number: [each for each in self._tasks if not self._knows(each, number, samples[each])]
+            for number in numbers
+        }
+        self._ask(open_, samples)
+        return {number: self._said[task][number] for number in numbers}
+
+    @property
+    def _tasks(self) -> list[Task]:
+        """Each task once: relations that differ in nothing else share it."""
+        return list(dict.fromkeys(self.tasks.values()))
+
+    def _knows(self, task: Task, number: int, samples: Mapping[int, Sample]) -> bool:
+        known = self._said.get(task, {}).get(number)
+        return known is not None and known[0].chunks == samples[number].chunks
+
+    def _samples(
+        self, numbers: list[int], aligned: Aligned, chunk: Ints, gold: Gold
+    ) -> dict[Task, dict[int, Sample]]:
+        """Make the samples of each task: its lists are cut where its measures stop."""
+        questions, references = (
+            _told(gold, name, sorted({task.aspect for task in self._tasks}))
+            for name in ("question", "reference")
+        )
+        names = gold.queries["query"].gather(numbers).to_list()
+        chunks = chunks_of(aligned, chunk)
+        found: dict[Task, dict[int, Sample]] = {}
+        for task in self._tasks:
+            kept = aligned.rank <= (
+                aligned.rank.max(initial=0) if task.depth is None else task.depth
+            )
+            # chunks are numbered as they first occur: those of the first ranks are the first
+            count: dict[int, int] = dict.fromkeys(numbers, 0)
+            pairs = zip(aligned.query[kept].tolist(), chunk[kept].tolist(), strict=True)
+            for number, at in pairs:
+                count[number] = max(count[number], at + 1)
+            samples = {
+                number: Sample(
+                    query=name,
+                    question=questions[number],
+                    chunks=chunks.get(number, ())[: count[number]],
+                    reference=references[number],
+                )
+                for number, name in zip(numbers, names, strict=True)
+            }
+            found[task] = _with_units(samples, task)
+        return found
+
+    def _ask(
+        self, open_: Mapping[int, Sequence[Task]], samples: Mapping[Task, Mapping[int, Sample]]
+    ) -> None:
+        """Ask about every task of every query: at once where the chunks are the same."""
+        together: dict[tuple[Task, ...], list[int]] = {}
+        for number, tasks in open_.items():
+            for group in _groups(tasks, {task: samples[task][number].chunks for task in tasks}):
+                together.setdefault(group, []).append(number)
+        total, done = sum(map(len, together.values())), 0
+        for tasks, numbers in together.items():
+            asked = [_joined([samples[task][number] for task in tasks]) for number in numbers]
+            tell = self.progress
+            if tell is not None and len(together) > 1:
+                tell = partial(_tell, tell, done, len(asked), total)
+            judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), tell)
+            self._noted += getattr(self.judge, "findings", list)()  # what only the judge can know
+            done += len(asked)
+            for task in tasks:
+                said = zip(asked, judged, strict=True)
+                self._said.setdefault(task, {}).update(zip(numbers, said, strict=True))
+
+    def close(self, run: str) -> tuple[pl.DataFrame, list[Finding]]:
+        """Return every verdict about a run as a row, and what is worth knowing; then forget it."""
+        ordered = sorted(self._said, key=lambda task: ASPECTS.index(task.aspect))
+        numbers = sorted({number for said in self._said.values() for number in said})
+        said = [(each, self._said[each][number]) for number in numbers for each in ordered]
+        rows = [row for task, pair in said for row in rows_of(task.aspect, *pair)]
+        findings = [*_findings(said), *self._noted]
+        self._said, self._noted = {}, []
+        table = pl.DataFrame(rows, schema=VERDICTS, orient="row")
+        return table.with_columns(run=pl.lit(run)), findings
+
+
+def chunks_of(aligned: Aligned, chunk: Ints) -> dict[int, tuple[str, ...]]:
+    """Return the distinct chunks of each query, in the order of their numbers."""
+    found: dict[int, dict[int, str]] = {}
+    rows = zip(aligned.query.tolist(), chunk.tolist(), aligned.rows["text"], strict=True)
+    for query, at, text in rows:
+        if at >= 0:
+            found.setdefault(query, {}).setdefault(at, text)
+    return {query: tuple(texts.values()) for query, texts in found.items()}
+
+
+def number_chunks(aligned: Aligned) -> Ints:
+    """Say which distinct chunk of its query each row is, as they first occur; -1 if it is blank."""
+    filled = (aligned.rows["text"].str.strip_chars() != "").to_numpy()
+    chunk = np.full(len(filled), -1, dtype=np.int64)
+    rows = pl.DataFrame({"query": aligned.query, "key": aligned.doc}).filter(filled)
+    distinct = rows.unique(["query", "key"], keep="first", maintain_order=True).with_columns(
+        at=pl.int_range(pl.len()).over("query")
+    )
+    places = rows.join(distinct, on=["query", "key"], how="left", maintain_order="left")
+    chunk[filled] = places["at"].to_numpy()
+    return chunk
+
+
+def _told(gold: Gold, name: str, aspects: Sequence[Aspect]) -> list[str]:
+    """Return question or reference of each query; blank where there is none."""
+    column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
+    texts = column.cast(pl.String).fill_null("")
+    wanted = [aspect for aspect in aspects if NEEDS[aspect] == name]
+    if wanted and not (texts.str.strip_chars() != "").any():
+        raise InputError(
+            f"no query has a {name}, which judging {' and '.join(wanted)} needs",
+            where="samples",
+            fix=f"give each record a {name!r}; see docs/inputs.md for what other tools call it",
+        )
+    return texts.to_list() or [""] * gold.queries.height
+
+
+def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
+    """Cut the references into claims, or the chunks into statements, where a task asks for them."""
+    if task.aspect == "claims":
+        cut = split([sample.reference for sample in samples.values()], task.splitter)
+        return {
+            number: replace(sample, claims=tuple(claims))
+            for (number, sample), claims in zip(samples.items(), cut, strict=True)
+        }
+    if task.aspect == "statements":
+        texts = [text for sample in samples.values() for text in sample.chunks]
+        parts = iter(split(texts, task.splitter))
+        return {
+            number: replace(sample, statements=tuple(tuple(next(parts)) for _ in sample.chunks))
+            for number, sample in samples.items()
+        }
+    return samples
+
+
+def _groups(
+    tasks: Iterable[Task], chunks: Mapping[Task, tuple[str, ...]]
+) -> list[tuple[Task, ...]]:
+    """Put tasks together that look at the same chunks; one of each aspect at a time."""
+    groups: list[list[Task]] = []
+    for task in sorted(tasks, key=lambda task: (ASPECTS.index(task.aspect), str(task))):
+        for group in groups:
+            others = {each.aspect for each in group}
+            if task.aspect not in others and chunks[group[0]] == chunks[task]:
+                group.append(task)
+                break
+        else:
+            groups.append([task])
+    return [tuple(group) for group in groups]
+
+
+def _joined(samples: Sequence[Sample]) -> Sample:
+    """Return a sample with the claims and the statements of all."""
+    return replace(
+        samples[0],
+        claims=next((each.claims for each in samples if each.claims), ()),
+        statements=next((each.statements for each in samples if each.statements), ()),
+    )
+
+
+def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
+    """Report the progress with some samples as part of the whole."""
+    done = count * step.done // max(step.total, 1)
+    progress(Progress(before + done, total, step.note))
+
+
+def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
+    """Say which verdicts failed, and which rest on a quote that is not there."""
+    failed: list[tuple[str, str]] = []
+    unproven: list[str] = []
+    for task, (sample, judged) in said:
+        if task.aspect in judged.failures:
+            failed.append((sample.query, f"{task.aspect}: {judged.failures[task.aspect]}"))
+        for verdict in all_verdicts(judged, task.aspect):
+            if verdict.value is None:
+                failed.append((sample.query, verdict.reason))
+            elif verdict.unproven:
+                unproven.append(sample.query)
+    found = []
+    if failed:
+        common = Counter(reason for _, reason in failed).most_common(1)[0][0]
+        found.append(
+            Finding(
+                "judge-failed",
+                len(failed),
+                tuple(dict.fromkeys(query for query, _ in failed))[:EXAMPLES],
+                f"verdict that the judge failed to give, most often: {common}; its query has no "
+                "value, and the bounds say what it could have been",
+                "run it again: what was judged is kept, only the rest is asked for",
+            )
+        )
+    if unproven:
+        found.append(
+            Finding(
+                "unproven-verdict",
+                len(unproven),
+                tuple(dict.fromkeys(unproven))[:EXAMPLES],
+                "verdict in favour of a chunk whose quote does not stand in it",
+                "look at these queries: the judge may have made it up, or the chunk gave orders",
+            )
+        )
+    return found
