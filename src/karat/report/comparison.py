@@ -182,11 +182,13 @@ def _how_tested(comparison: Comparison) -> str:
 
 def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
     """Say each reason once, with the rows that have it."""
-    told: dict[str, list[str]] = {}
+    rows_by_reason: dict[str, list[str]] = {}
     for part, row in rows:
         if row["reason"]:
-            told.setdefault(row["reason"], []).append(f"{part}{row['system']} {row['measure']}")
-    for reason, where in told.items():
+            rows_by_reason.setdefault(row["reason"], []).append(
+                f"{part}{row['system']} {row['measure']}"
+            )
+    for reason, where in rows_by_reason.items():
         more = f" and {len(where) - 3} more" if len(where) > 3 else ""
         yield f"{', '.join(where[:3])}{more}: {reason}"
 

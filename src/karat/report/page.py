@@ -42,7 +42,7 @@ VERDICTS = {
     "worse": "is worse than",
     "same": "scores the same as",
     "not shown": "is not shown to differ from",
-    "unknown": "cannot be told from",
+    "unknown": "cannot be compared with",
 }
 
 

@@ -167,19 +167,19 @@ def judge_line(judge: Mapping[str, Any]) -> str:
     >>> judge_line({"name": "openai:m", **took})
     'judge openai:m: 1,200 calls, 10,500 tokens, cost 0.25, 8 answers from the cache, 1.5 s a call'
     """
-    told: list[str] = []
+    facts: list[str] = []
     if "prompt_tokens" in judge:
         tokens = judge["prompt_tokens"] + judge["completion_tokens"]
-        told += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
-        told += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
-        told += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
+        facts += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
+        facts += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
+        facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
         failed = sum(judge["failed"].values())
-        told += [f"{failed:,} failed"] if failed else []
-        told += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
+        facts += [f"{failed:,} failed"] if failed else []
+        facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
         votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
-        told += [f"votes agree ({', '.join(votes)})"] if votes else []
-    told += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
-    return f"judge {judge['name']}: {', '.join(told)}" if told else ""
+        facts += [f"votes agree ({', '.join(votes)})"] if votes else []
+    facts += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
+    return f"judge {judge['name']}: {', '.join(facts)}" if facts else ""
 
 
 def _spread(result: Result) -> dict[tuple[str, str], str]:

@@ -183,12 +183,12 @@ def latex(grid: Grid) -> str:
     """
     lines = []
     for row, cells in enumerate(grid.rows):
-        told = [escape.latex(cell).replace("–", "--").replace("…", r"\ldots{}") for cell in cells]
-        told = [
+        shown = [escape.latex(cell).replace("–", "--").replace("…", r"\ldots{}") for cell in cells]
+        shown = [
             rf"\textbf{{{cell}}}" if (row, at) in grid.best else cell
-            for at, cell in enumerate(told)
+            for at, cell in enumerate(shown)
         ]
-        lines.append(" & ".join(told) + r" \\")
+        lines.append(" & ".join(shown) + r" \\")
     kinds = "l" * grid.left + "r" * (len(grid.header) - grid.left)
     header = " & ".join(map(escape.latex, grid.header)) + r" \\"
     return latex_table(escape.latex(grid.title), kinds, header, lines)

@@ -94,9 +94,9 @@ def _mean(panel: Panel, system: int, at: int, place: Scale, base: float) -> list
     if row["value"] is None:
         return [*parts, label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small")]
     value = row["value"]
-    told = number(value)
+    written = number(value)
     if row["low"] is not None:
-        told += f"  ({number(row['low'])} … {number(row['high'])})"
+        written += f"  ({number(row['low'])} … {number(row['high'])})"
         x = place(row["low"])
         wide = max(place(row["high"]) - x, 1)
         band = f"{color(system)} band"
@@ -105,7 +105,7 @@ def _mean(panel: Panel, system: int, at: int, place: Scale, base: float) -> list
     parts.append(
         element("line", x1=x, x2=x, y1=base - HIGH, y2=base, class_=f"plot {color(system)}")
     )
-    return [*parts, label(told, WIDTH - SIDE, y, text_anchor="end", class_="small")]
+    return [*parts, label(written, WIDTH - SIDE, y, text_anchor="end", class_="small")]
 
 
 def _sentence(name: str, values: Floats) -> str:

@@ -1,6 +1,6 @@
 """The parts of charts: SVG elements, labels, scales, a legend, and the colours.
 
-Colours can be told apart by colour-blind readers, in a light and a dark version.
+Colours can be given apart by colour-blind readers, in a light and a dark version.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ _VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
     """Return an element; `class_` and `stroke_width` are spelled class and stroke-width."""
-    told = "".join(
+    given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_number(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{told}>{content}</{name}>" if content else f"<{name}{told}/>"
+    return f"<{name}{given}>{content}</{name}>" if content else f"<{name}{given}/>"
 
 
 def _number(value: object) -> str:
@@ -107,8 +107,8 @@ def short(content: str, most: int) -> str:
 def label(content: str, x: float, y: float, *, most: int = 0, **attributes: object) -> str:
     """Return a label; one longer than `most` letters is shortened, with the whole as a tooltip."""
     if most and len(content) > most:
-        told = xml(short(content, most)) + title(content)
-        return element("text", told, x=x, y=y, **attributes)
+        both = xml(short(content, most)) + title(content)
+        return element("text", both, x=x, y=y, **attributes)
     return element("text", xml(content), x=x, y=y, **attributes)
 
 
