@@ -139,7 +139,7 @@ def test_the_rooms_of_judges_are_separate_calls() -> None:
 
 # deep modules that documents still name, until judges have a public surface of their own
 JUDGES = {
-    ("judging.md", "karat.judges.llm.llm"),
+    ("judging.md", "karat.judges.llm.judge"),
     ("judging.md", "karat.judges.verdicts"),
     ("local-judge.md", "karat.judges.cards.card"),
     ("local-judge.md", "karat.judges.cards.recalibrate"),
@@ -158,6 +158,7 @@ def test_the_public_names_are_pinned() -> None:
         "GateReport",
         "Gold",
         "GoldLike",
+        "Judge",
         "JudgeCard",
         "KaratError",
         "Measure",
@@ -188,6 +189,7 @@ def test_the_public_names_are_pinned() -> None:
         "load_run",
         "parse_measure",
         "power",
+        "register_aspect",
         "register_measure",
         "register_shape",
         "smallest_k",
