@@ -159,3 +159,13 @@ def test_nothing_shown_steers_anything(content: str) -> None:
 
 def test_spans_that_touch_are_one() -> None:
     assert merged([(3, 5), (0, 3), (9, 12), (10, 11)]) == [(0, 5), (9, 12)]
+
+
+def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
+    sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
+    result = karat.judge(
+        [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
+    )
+    case = told(result, "q")
+    assert [(each["aspect"], each["value"]) for each in case["verdicts"]] == [("sufficiency", 1)]
+    assert not any("verdicts" in each for each in case["list"])

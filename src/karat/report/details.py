@@ -100,8 +100,9 @@ class QueryDetails:
         if not rows:  # the result does not keep the list: there are marks alone
             most = max((len(each.chunks) for each in viewed), default=0)
             rows = [{"rank": rank, "doc": NOT_KEPT} for rank in range(1, most + 1)]
+        by_chunk, by_list = self._verdicts(query, rows)
         chunks = []
-        for at, (row, verdicts) in enumerate(zip(rows, self._verdicts(query, rows), strict=True)):
+        for at, (row, verdicts) in enumerate(zip(rows, by_chunk, strict=True)):
             marked = [(each, each.chunks[at]) for each in viewed if at < len(each.chunks)]
             chunks.append(self._chunk(row, marked, verdicts))
             if row.get("text"):
@@ -111,6 +112,7 @@ class QueryDetails:
         return {
             "depth": depth,
             "list": chunks,
+            "verdicts": by_list,
             "gold": golds,
             "steps": [multiline(sentence(each)) for each in self._calculations.of(query)],
         }
@@ -204,14 +206,18 @@ class QueryDetails:
                 wanted += each.gold_texts(mark)
         return merged([*spans, *places(clean, wanted)])
 
-    def _verdicts(self, query: str, rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-        """Return the verdicts about each chunk of a list."""
-        known = self._kept.verdicts(query)
-        if not known:
-            return [[] for _ in rows]
-        keys = chunk_keys(row.get("text") for row in rows)
+    def _verdicts(
+        self, query: str, rows: list[dict[str, Any]]
+    ) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
+        """Return the verdicts about each chunk of a list, and those about the list as a whole."""
         question = self._questions.get(query)
-        return [[_verdict(row, question) for row in known.get(key, [])] for key in keys]
+        known = {
+            key: [_verdict(row, question) for row in said]
+            for key, said in self._kept.verdicts(query).items()
+        }
+        whole = known.pop("", [])
+        keys = chunk_keys(row.get("text") for row in rows) if known else [""] * len(rows)
+        return [known.get(key, []) for key in keys], whole
 
 
 def _verdict(row: dict[str, Any], question: str | None) -> dict[str, Any]:
