@@ -13,9 +13,10 @@ import pytest
 
 import karat
 from karat.pytest_plugin import assert_retrieval
-from karat.report.html import page, prepare
-from karat.report.layout import number
+from karat.report.page import page
 from karat.report.panel import lay_side_by_side
+from karat.report.prepare import prepare
+from karat.report.tables import number
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

@@ -88,7 +88,8 @@ def _message(result: Result, gate: GateReport, count: int) -> str:
 def _worst(result: Result, verdict: RequirementVerdict, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
     from karat.comparison.gates import COUNTS  # noqa: PLC0415
-    from karat.report.layout import number, printable  # noqa: PLC0415
+    from karat.report.escape import printable  # noqa: PLC0415
+    from karat.report.tables import number  # noqa: PLC0415
 
     if verdict.measure in COUNTS:
         return []

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
-from karat.report.charts import Figure, png, standalone, write_image
-from karat.report.charts.palette import DARK, HEAT, LIGHT, chart_css
-from karat.report.charts.svg import text, ticks
-from karat.report.html import prepare
-from karat.report.layout import Grid
+from karat.report.charts import Chart, png, standalone, write_image
+from karat.report.charts.svg import DARK, HEAT, LIGHT, chart_css, ticks
+from karat.report.escape import xml
 from karat.report.panel import lay_side_by_side
+from karat.report.prepare import prepare
+from karat.report.tables import Grid
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ SVG_TO_BYTES = resvg_py.svg_to_bytes
 
 
 @pytest.fixture(scope="module")
-def figures(demo_folder: Path) -> dict[str, Figure]:
-    return prepare(lay_side_by_side([demo_folder]), cases=False).figures
+def figures(demo_folder: Path) -> dict[str, Chart]:
+    return prepare(lay_side_by_side([demo_folder]), cases=False).charts
 
 
-def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Figure]) -> None:
+def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Chart]) -> None:
     assert {"forest", "tradeoff", "curve recall", "distribution recall@5", "heat topic"} <= {
         *figures
     }
@@ -52,14 +52,14 @@ def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Figure]) 
 
 def test_charts_of_hostile_names_are_xml_with_the_names_as_text() -> None:
     prepared = prepare(lay_side_by_side([hostile.result()]), cases=False)
-    for figure in prepared.figures.values():
+    for figure in prepared.charts.values():
         root = ET.fromstring(figure.svg)
         assert not [each for each in root.iter() if each.tag.endswith("script")]
         assert not [key for each in root.iter() for key in each.attrib if key.startswith("on")]
 
 
 def test_the_curve_shows_what_karat_curve_says(
-    demo_folder: Path, figures: dict[str, Figure]
+    demo_folder: Path, figures: dict[str, Chart]
 ) -> None:
     table = figures["curve recall"].table
     curve = karat.curve(karat.load(demo_folder), "recall", [int(k[1:]) for k in table.header[1:]])
@@ -68,7 +68,7 @@ def test_the_curve_shows_what_karat_curve_says(
         assert cells == [f"{value:.4f}" for value in mine]
 
 
-def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Figure]) -> None:
+def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Chart]) -> None:
     by = karat.load(demo_folder).by("wording")
     rows = {row[0]: row for row in figures["heat wording"].table.rows}
     value = by.filter(
@@ -77,7 +77,7 @@ def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Fig
     assert rows["paraphrase"][2] == f"{value:.4f}"
 
 
-def test_the_forest_marks_what_is_shown(figures: dict[str, Figure]) -> None:
+def test_the_forest_marks_what_is_shown(figures: dict[str, Chart]) -> None:
     assert "better" in figures["forest"].says
     assert figures["forest"].svg.count('class="c0"') == 6  # six measures, all better
     assert "hollow" not in figures["forest"].svg
@@ -96,7 +96,7 @@ def test_a_difference_that_is_not_shown_is_hollow() -> None:
 
 
 @pytest.mark.parametrize("name", ["forest", "tradeoff", "heat kind", "distribution RR"])
-def test_images(name: str, figures: dict[str, Figure], tmp_path: Path) -> None:
+def test_images(name: str, figures: dict[str, Chart], tmp_path: Path) -> None:
     image = png(figures[name])
     assert image.startswith(b"\x89PNG\r\n")
     write_image(figures[name], str(tmp_path / "x.png"))
@@ -115,7 +115,7 @@ def _no_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_fonts")
-def test_images_need_no_fonts_of_the_machine(figures: dict[str, Figure]) -> None:
+def test_images_need_no_fonts_of_the_machine(figures: dict[str, Chart]) -> None:
     image = png(figures["forest"])
     mute = replace(figures["forest"], svg=re.sub("<text.*?</text>", "", figures["forest"].svg))
     assert png(mute) != image
@@ -126,8 +126,8 @@ def test_images_need_no_fonts_of_the_machine(figures: dict[str, Figure]) -> None
 
 
 def letter_image(letter: str) -> bytes:
-    svg = f'<svg xmlns="{SVG}" class="chart" width="40" height="20"><text y="15">{text(letter)}'
-    return png(Figure("", "", "", f"{svg}</text></svg>", Grid("", [], [])))
+    svg = f'<svg xmlns="{SVG}" class="chart" width="40" height="20"><text y="15">{xml(letter)}'
+    return png(Chart("", "", "", f"{svg}</text></svg>", Grid("", [], [])))
 
 
 @pytest.mark.usefixtures("_no_fonts")
@@ -178,7 +178,7 @@ def test_ticks_lie_inside_and_are_few(low: float, size: float) -> None:
 @given(st.text())
 @settings(deadline=None)
 def test_text_is_only_text(content: str) -> None:
-    root = ET.fromstring(f'<a b="{text(content)}">{text(content)}</a>')
+    root = ET.fromstring(f'<a b="{xml(content)}">{xml(content)}</a>')
     assert len(root) == 0
     assert root.text in (None, root.get("b"))
 
@@ -188,5 +188,5 @@ def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
     result = karat.evaluate({"q1": ["a"], "q2": ["b"]}, gold, ["recall", "retrieved", "DCG@5"])
     panel = lay_side_by_side([result])
     assert np.isnan(panel.pairing.values).any()
-    for figure in prepare(panel).figures.values():
+    for figure in prepare(panel).charts.values():
         assert ET.fromstring(figure.svg).tag.endswith("svg")

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import karat
 from karat.comparison.gates import gate
 from karat.report import comparison as tables
-from karat.report import latex, notebook
-from karat.report.gate import lines, summary
-from karat.report.junit import junit
-from karat.report.layout import Grid
+from karat.report import escape, html
+from karat.report.gate import junit, lines, summary
+from karat.report.tables import Grid, chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 
@@ -82,13 +81,13 @@ def test_html() -> None:
     assert f"{found['recall']['system_value']:.4f}" in page.text
     assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li"}
     result = values.result(OLD)
-    page = parsed(notebook.result_html(result))
+    page = parsed(html.result_html(result))
     assert f"{result['recall']:.4f}" in page.text
 
 
 def test_long_tables_are_cut_in_notebooks() -> None:
     grid = Grid("t", ["a"], [[str(row)] for row in range(150)])
-    page = parsed(notebook.html_table(grid))
+    page = parsed(html.notebook_html([grid], []))
     assert "and 50 more rows" in page.text
     assert "149" not in page.text
 
@@ -118,7 +117,7 @@ def test_latex_letters_for_all_pairs() -> None:
     ).to_latex()
     assert r"b (b) & \textbf{" in table
     assert r"$^{\mathrm{a}}$" in table
-    assert latex._letters(28)[25:] == ["z", "aa", "ab"]
+    assert tables._letters(28)[25:] == ["z", "aa", "ab"]
 
 
 def test_markdown_and_text_say_the_same() -> None:
@@ -137,7 +136,7 @@ def test_markdown_and_text_say_the_same() -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [(1e-9, "< 0.0001"), (1.0, "1.0000"), (None, "–")])
 def test_p_values(value: float | None, shown: str) -> None:
-    assert tables.chance(value) == shown
+    assert chance(value) == shown
 
 
 # nothing is obeyed
@@ -165,11 +164,11 @@ def test_markdown_is_inert(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_latex_is_inert(name: str) -> None:
-    shown = latex.escape(name)
+    shown = escape.latex(name)
     words = "backslash|asciicircum|asciitilde|less|greater|bar|quotedbl"
     known = rf"\\text(?:{words})\{{\}}|\\[{{}}$&#%_]"
     assert not re.search(r"[\\{}$&#%_^~<>|\"]", re.sub(known, "", shown))
-    assert latex.comparison_table(hostile(name)).count(r"\input") == 0
+    assert tables.latex(hostile(name)).count(r"\input") == 0
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
-from karat.report.html import embedded, page, prepare
-from karat.report.html.markup import as_json
+from karat.report import prepare as preparing
+from karat.report.escape import script_json
+from karat.report.page import page
 from karat.report.panel import lay_side_by_side
+from karat.report.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -109,8 +111,8 @@ def test_hostile_texts_stay_texts(hostile_folder: Path) -> None:
 
 
 def test_notebooks_and_markdown_obey_nothing_either() -> None:
-    from karat.report.notebook import comparison_html, result_html
-    from karat.report.text import render
+    from karat.report.html import comparison_html, result_html
+    from karat.report.result import render
 
     result = hostile.result()
     for content in (result_html(result), comparison_html(karat.compare(result))):
@@ -134,7 +136,7 @@ def test_notebooks_and_markdown_obey_nothing_either() -> None:
 )
 @settings(deadline=None)
 def test_data_cannot_leave_its_element(value: object) -> None:
-    content = as_json(value)
+    content = script_json(value)
     assert not set(content) & set("<>&\u2028\u2029")
     assert json.loads(content) == value
 
@@ -186,14 +188,14 @@ def test_a_slice_is_a_report_of_its_own(demo_folder: Path) -> None:
 
 
 def test_a_budget_keeps_the_failures(demo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "BUDGET", 60_000)
+    monkeypatch.setattr(preparing, "BUDGET", 60_000)
     prepared = prepare(lay_side_by_side([demo_folder]))
     data = prepared.data
     assert 3 < len(data["cases"]) < 40
     lead = [data["values"][system][data["lead"]] for system in (0, 1)]
     assert all(0 in (lead[0][at], lead[1][at]) for at in data["cases"])
     assert any("`karat view`" in note for note in prepared.notes)
-    assert len(as_json(data["cases"])) + len(as_json(data["texts"])) < 80_000
+    assert len(script_json(data["cases"])) + len(script_json(data["texts"])) < 80_000
 
 
 def test_the_command(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
@@ -269,7 +271,7 @@ def test_what_is_missing_is_named(
             done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
         assert (done.code, "karat[report]" in done.err) == (2, True)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "karat.web.serving", raising=False)
+    monkeypatch.delitem(sys.modules, "karat.web.server", raising=False)
     done = cli("view", demo_folder)
     assert (done.code, "karat[web]" in done.err) == (2, True)
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import karat
 from karat.report.explanation import render as render_explanation
-from karat.report.latex import grid_table
-from karat.report.layout import BARS, Grid, spread_line
-from karat.report.text import render
+from karat.report.result import render, spread_line
+from karat.report.tables import BARS, Grid, latex
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -79,6 +78,6 @@ def test_latex_of_a_result(cli: Karat, result: karat.Result) -> None:
 def test_latex_obeys_nothing() -> None:
     content = render(hostile.result(), "latex")
     assert r"\textless{}script\textgreater{}" in content
-    table = grid_table(Grid(r"\input{x}", ["a_b", "%"], [["$x$", "&"]]))
+    table = latex(Grid(r"\input{x}", ["a_b", "%"], [["$x$", "&"]]))
     assert r"\caption{\textbackslash{}input\{x\}}" in table
     assert r"\$x\$ & \& \\" in table

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from karat.cli import asking, gating, options
-from karat.report.comparison import FORMATS
+from karat.report.tables import FORMATS
 
 
 @click.command("compare", short_help="Test whether one system is better than another.")

@@ -32,7 +32,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     The task is an illustration written for karat, not evidence about the two retrievers.
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.report.result import render  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
@@ -72,7 +72,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.evaluation.judging import JUDGED  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.report.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:

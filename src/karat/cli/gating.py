@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.report.layout import printable
+from karat.report.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,8 +84,7 @@ class GateOptions:
         self, gate: GateReport, how: str, output: str | None, tables: Callable[[], str]
     ) -> int:
         """Report the verdicts everywhere but on standard output; return the exit code."""
-        from karat.report.gate import ADVICE, lines  # noqa: PLC0415
-        from karat.report.junit import junit  # noqa: PLC0415
+        from karat.report.gate import ADVICE, junit, lines  # noqa: PLC0415
 
         if how not in SHOWN or output is not None:
             for line in lines(gate):
@@ -198,7 +197,7 @@ class Requirements:
 
         `lacking` is the exit code for what was not measured, which no gate makes good.
         """
-        from karat.report.text import render  # noqa: PLC0415
+        from karat.report.result import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
             return lacking

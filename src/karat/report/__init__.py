@@ -12,24 +12,17 @@ def render(shown: object, how: Format) -> str:
     """Return what `karat.display` was given in a format: notebooks, papers and terminals ask."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.report import comparison, explanation, latex, notebook, text  # noqa: PLC0415
+    from karat.report import comparison, explanation, html, result  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
 
+    name = "table" if how == "text" else how
     if isinstance(shown, Result):
-        return notebook.result_html(shown) if how == "html" else text.render(shown, TEXT[how])
-    if isinstance(shown, Explanation) and how in ("html", "text", "markdown"):
-        return (
-            notebook.explanation_html(shown)
-            if how == "html"
-            else explanation.render(shown, TEXT[how])
-        )
+        return html.result_html(shown) if how == "html" else result.render(shown, name)
     if isinstance(shown, Comparison):
+        moved = 0 if how == "text" else 5
         if how == "html":
-            return notebook.comparison_html(shown)
-        if how == "latex":
-            return latex.comparison_table(shown)
-        return comparison.render(shown, TEXT[how], moved=5 if how == "markdown" else 0)
+            return html.comparison_html(shown)
+        return comparison.render(shown, name, moved=moved)
+    if isinstance(shown, Explanation) and how != "latex":
+        return html.explanation_html(shown) if how == "html" else explanation.render(shown, name)
     raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")
-
-
-TEXT = {"text": "table", "markdown": "markdown", "latex": "latex"}

@@ -1,14 +1,25 @@
-"""Comparisons as text: tables for the terminal and Markdown, rows for programs."""
+"""Comparisons as text: tables for the terminal, Markdown and papers, rows for programs."""
 
 from __future__ import annotations
 
 import json
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from karat.findings import shorten
-from karat.report.layout import Grid, number, printable
-from karat.report.text import FORMATS as TEXT
-from karat.report.text import escape, markdown, terminal, with_relation
+from karat.report import escape
+from karat.report.escape import printable
+from karat.report.result import with_relation
+from karat.report.tables import (
+    Grid,
+    chance,
+    count,
+    latex_table,
+    limits,
+    number,
+    render_grids,
+    signed,
+)
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -18,7 +29,6 @@ if TYPE_CHECKING:
 
     from karat.comparison.compare import Comparison
 
-FORMATS = TEXT
 CORRECTIONS = {"holm": "p (Holm)", "tukey": "p (Tukey)", "bh": "p (BH)"}
 TESTS = {
     "exact": "all sign flips",
@@ -30,19 +40,18 @@ READ = (
     "Read it: difference is system − baseline, p how often chance alone makes as much, effect the\n"
     "difference in standard deviations; won, tied and lost count queries."
 )
+DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 
 
 def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = False) -> str:
     """Return a comparison in one of FORMATS, with a line break at the end.
 
-    Formats with one row a line hold one table: the slices if there are any, else the comparisons.
+    Formats with one row per line hold one table: the slices if there are any, else the comparisons.
     """
     if how == "json":
         return json.dumps(comparison.as_dict(), indent=1, ensure_ascii=False) + "\n"
     if how == "latex":
-        from karat.report.latex import comparison_table  # noqa: PLC0415
-
-        return comparison_table(comparison)
+        return latex(comparison)
     if how in ("table", "markdown"):
         return _tables(comparison, how, moved=moved, color=color)
     rows = comparison.slices if comparison.slices.height else comparison.comparisons
@@ -64,15 +73,13 @@ def unmeasured(comparison: Comparison) -> list[str]:
 
 
 def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
-    drawn = [
-        markdown(grid) if how == "markdown" else terminal(grid, color=color)
-        for grid in grids(comparison, moved=moved)
-    ]
-    said = map(printable, notes(comparison))
-    told = "".join(f"- {escape(note)}\n" if how == "markdown" else f"{note}\n" for note in said)
+    first, *more = grids(comparison, moved=moved)
+    head, rest = render_grids([first], how, color=color), render_grids(more, how, color=color)
     if how == "markdown":
-        return "\n".join([drawn[0], f"{READ}\n", told, *drawn[1:]])
-    return "".join([drawn[0], f"{READ}\n{told}", "\n" if drawn[1:] else "", *drawn[1:]])
+        said = "".join(f"- {escape.markdown(note)}\n" for note in notes(comparison))
+        return "\n".join([head, f"{READ}\n", said, *([rest] if rest else [])])
+    said = "".join(f"{printable(note)}\n" for note in notes(comparison))
+    return f"{head}{READ}\n{said}" + (f"\n{rest}" if rest else "")
 
 
 def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
@@ -131,7 +138,7 @@ def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
 
 
 def _moved(comparison: Comparison, count: int) -> Grid:
-    """One row a query that moved, by the first measure; those that gained come first."""
+    """One row per query that moved, by the first measure; those that gained come first."""
     name = str(comparison.measures[0])
     mine = [row for row in comparison.moved.to_dicts() if row["measure"] == name]
     several = len(comparison.systems) > 2
@@ -158,7 +165,7 @@ def _several_baselines(rows: pl.DataFrame) -> bool:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Say how was tested, and what is odd about rows: what cannot be tested, or never shown."""
+    """Say how was tested, and the problems in rows: what cannot be tested, or never shown."""
     rows = [("", row) for row in comparison.comparisons.to_dicts()]
     rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
     return [_how_tested(comparison), *_reasons(rows)]
@@ -175,61 +182,108 @@ def _how_tested(comparison: Comparison) -> str:
 
 def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
     """Say each reason once, with the rows that have it."""
-    told: dict[str, list[str]] = {}
+    rows_by_reason: dict[str, list[str]] = {}
     for part, row in rows:
         if row["reason"]:
-            told.setdefault(row["reason"], []).append(f"{part}{row['system']} {row['measure']}")
-    for reason, where in told.items():
+            rows_by_reason.setdefault(row["reason"], []).append(
+                f"{part}{row['system']} {row['measure']}"
+            )
+    for reason, where in rows_by_reason.items():
         more = f" and {len(where) - 3} more" if len(where) > 3 else ""
         yield f"{', '.join(where[:3])}{more}: {reason}"
-
-
-def count(queries: int) -> str:
-    """Write a number of queries."""
-    return "1 query" if queries == 1 else f"{queries} queries"
-
-
-def signed(value: float | None, digits: int | None = None) -> str:
-    """Write a difference with its sign.
-
-    >>> signed(0.02), signed(-0.5, 2), signed(None)
-    ('+0.0200', '−0.50', '–')
-    """
-    if value is None:
-        return "–"
-    shown = number(abs(value)) if digits is None else f"{abs(value):.{digits}f}"
-    if not shown.strip("0."):
-        return shown
-    return ("−" if value < 0 else "+") + shown
-
-
-def limits(row: dict[str, Any]) -> str:
-    """Write an interval of differences, with as many digits as tell its ends apart.
-
-    >>> limits({"low": -0.0123, "high": 0.2}), limits({"low": 0.00211, "high": 0.00219})
-    ('−0.012 … +0.200', '+0.0021 … +0.0022')
-    """
-    low, high = row["low"], row["high"]
-    if low is None or high is None:
-        return "–"
-    digits = 3 if 0.01 <= high - low <= 10 else None
-    return f"{signed(low, digits)} … {signed(high, digits)}"
 
 
 def _counts(row: dict[str, Any]) -> str:
     return f"{row['wins']}/{row['ties']}/{row['losses']}"
 
 
-def chance(p: float | None) -> str:
-    """Write a p-value.
-
-    >>> chance(0.03), chance(0.00001), chance(None)
-    ('0.0300', '< 0.0001', '–')
-    """
-    if p is None:
-        return "–"
-    return "< 0.0001" if p < 0.00005 else f"{p:.4f}"
-
-
 def _text(value: object) -> str:
     return "(none)" if value is None else str(value)
+
+
+def latex(comparison: Comparison) -> str:
+    r"""Return a table with one row per system and one column per measure, the best value bold.
+
+    Against a baseline, † marks p < 0.05 and ‡ p < 0.01 after correction. With all pairs, a letter
+    names each system, and a value carries the letters of the systems it is better than.
+    """
+    pairs = bool((comparison.comparisons["correction"] == "tukey").any())
+    letters = _letters(len(comparison.systems)) if pairs else [""] * len(comparison.systems)
+    names = [str(measure) for measure in comparison.measures]
+    values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
+    marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
+    best = _best(comparison, values)
+    lines = []
+    for system, letter in zip(comparison.systems, letters, strict=True):
+        cells = [escape.latex(system) + (f" ({letter})" if letter else "")]
+        for name in names:
+            shown = number(values[system, name]).replace("–", "--")
+            shown = rf"\textbf{{{shown}}}" if (system, name) in best else shown
+            mark = marks.get((system, name), "")
+            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
+        lines.append(" & ".join(cells) + r" \\")
+    header = " & ".join(["", *map(escape.latex, names)]) + r" \\"
+    caption = _caption(comparison, pairs=pairs)
+    return latex_table(caption, "l" + "r" * len(names), header, lines)
+
+
+def _caption(comparison: Comparison, *, pairs: bool) -> str:
+    by = name_relations(comparison.matched_by.values(), ", by ")
+    queries = count(comparison.queries) + escape.latex(by)
+    if pairs:
+        return (
+            f"{queries}. A letter marks the systems that a value is better than, $p < 0.05$"
+            " (randomised Tukey HSD)."
+        )
+    several = len(comparison.systems) > 2
+    return (
+        rf"{queries}. Against {escape.latex(comparison.baseline)}: $\dagger$ $p < 0.05$,"
+        rf" $\ddagger$ $p < 0.01${' (Holm)' if several else ''}."
+    )
+
+
+def _daggers(comparison: Comparison) -> dict[tuple[str, str], str]:
+    found = {}
+    for row in comparison.comparisons.to_dicts():
+        for below, mark in DAGGERS:
+            if row["p_adjusted"] is not None and row["p_adjusted"] < below:
+                found[row["system"], row["measure"]] = mark
+                break
+    return found
+
+
+def _letter_marks(comparison: Comparison, letters: list[str]) -> dict[tuple[str, str], str]:
+    letter = dict(zip(comparison.systems, letters, strict=True))
+    better: dict[tuple[str, str], list[str]] = {}
+    higher = {str(measure): measure.higher_is_better for measure in comparison.measures}
+    for row in comparison.comparisons.to_dicts():
+        if row["p_adjusted"] is None or row["p_adjusted"] >= 0.05:
+            continue
+        won = (row["difference"] > 0) == higher[row["measure"]]
+        winner, loser = ("system", "baseline") if won else ("baseline", "system")
+        better.setdefault((row[winner], row["measure"]), []).append(letter[row[loser]])
+    return {key: r"\mathrm{" + ",".join(sorted(who)) + "}" for key, who in better.items()}
+
+
+def _letters(count: int) -> list[str]:
+    """Return a, b, …, z, aa, ab, …"""
+    found: list[str] = []
+    while len(found) < count:
+        before = found[len(found) // 26 - 1] if found and len(found) >= 26 else ""
+        found.append(before + ascii_lowercase[len(found) % 26])
+    return found
+
+
+def _best(comparison: Comparison, values: dict[tuple[str, str], Any]) -> set[tuple[str, str]]:
+    best: set[tuple[str, str]] = set()
+    for measure in comparison.measures:
+        name = str(measure)
+        known = {
+            system: values[system, name]
+            for system in comparison.systems
+            if values[system, name] is not None
+        }
+        if len(set(known.values())) > 1:
+            top = (max if measure.higher_is_better else min)(known.values())
+            best |= {(system, name) for system, value in known.items() if value == top}
+    return best

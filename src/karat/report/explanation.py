@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from karat.report.layout import Grid, number, printable
-from karat.report.text import escape, markdown, terminal
+from karat.report import escape
+from karat.report.escape import printable
+from karat.report.tables import Grid, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -30,28 +30,28 @@ PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked 
 SAME = 1e-12  # sums in another order
 
 
-def render(told: Explanation, how: str, *, color: bool = False) -> str:
+def render(explained: Explanation, how: str, *, color: bool = False) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
-    draw = markdown if how == "markdown" else partial(terminal, color=color)
-    clean = escape if how == "markdown" else printable
-    parts = [clean(heading(told)) + "\n", *map(draw, grids(told))]
+    clean = escape.markdown if how == "markdown" else printable
+    parts = [clean(heading(explained)) + "\n"]
+    parts += (render_grids([grid], how, color=color) for grid in grids(explained))
     bullet = "- " if how == "markdown" else "  "
-    lines = [f"{bullet}{clean(sentence(calculation))}\n" for calculation in told.calculations]
-    if told.differences:
+    lines = [f"{bullet}{clean(sentence(calculation))}\n" for calculation in explained.calculations]
+    if explained.differences:
         lines.append("\nWhy they differ\n\n")
-        lines += [f"{bullet}{clean(line)}\n" for line in told.differences]
+        lines += [f"{bullet}{clean(line)}\n" for line in explained.differences]
     return "\n".join(parts) + "\n" + "".join(lines)
 
 
-def grids(told: Explanation) -> Iterator[Grid]:
+def grids(explained: Explanation) -> Iterator[Grid]:
     """Lay out the lists and the gold, what a judge said, and dialects side by side."""
-    for ranking in told.rankings:
-        yield _steps(told, ranking)
-        yield _items(told, ranking)
-    if told.verdicts:
-        yield _verdicts(told)
-    if len(told.dialects) > 1:
-        yield _values(told)
+    for ranking in explained.rankings:
+        yield _steps(explained, ranking)
+        yield _items(explained, ranking)
+    if explained.verdicts:
+        yield _verdicts(explained)
+    if len(explained.dialects) > 1:
+        yield _values(explained)
 
 
 def sentence(calculation: Calculation) -> str:
@@ -84,18 +84,20 @@ def _outcome(calculation: Calculation) -> str:
     )
 
 
-def heading(told: Explanation) -> str:
+def heading(explained: Explanation) -> str:
     """Name the query, with its question if it has one."""
-    question = str(told.about.get("question") or "")
-    named = told.query == " ".join(question.split())  # by its question, having no id
-    return f"query {told.query}" + (f": {question}" if question and not named else "")
+    question = str(explained.about.get("question") or "")
+    named = explained.query == " ".join(question.split())  # by its question, having no id
+    return f"query {explained.query}" + (f": {question}" if question and not named else "")
 
 
-def _steps(told: Explanation, ranking: Ranking) -> Grid:
-    """One row a unit: what it is and covers, and how the sums of the measures grow with it."""
+def _steps(explained: Explanation, ranking: Ranking) -> Grid:
+    """One row per unit: what it is and covers, and how the sums of the measures grow with it."""
     mine = set(ranking.read_by)
     sums = [
-        each for each in told.calculations if each.terms and (each.measure, each.dialect) in mine
+        each
+        for each in explained.calculations
+        if each.terms and (each.measure, each.dialect) in mine
     ]
     running = {id(calculation): 0.0 for calculation in sums}
     steps = ranking.steps
@@ -117,7 +119,7 @@ def _steps(told: Explanation, ranking: Ranking) -> Grid:
             running[id(calculation)] += sum(added)
             cells.append(number(running[id(calculation)]) if added else "")
         rows.append(cells)
-    several = len(told.dialects) > 1
+    several = len(explained.dialects) > 1
     names = [f"Σ {a.measure}" + (f" {a.dialect}" if several else "") for a in sums]
     header = ["rank", "document", *(["chunk"] if parts else []), *(["text"] if texts else [])]
     header += ["", "covers", *(["grade"] if graded else []), *(["scores"] if scored else [])]
@@ -125,16 +127,16 @@ def _steps(told: Explanation, ranking: Ranking) -> Grid:
     mark = header.index("")
     good = {(at, mark) for at, step in enumerate(steps) if step.mark in ("hit", "again")}
     bad = {(at, mark) for at, step in enumerate(steps) if step.mark == "rejected"}
-    title = ", ".join([f"{len(steps)} units", *_seen_by(told, ranking)])
+    title = ", ".join([f"{len(steps)} units", *_seen_by(explained, ranking)])
     columns = [*header, "precision", *names]
     return Grid(f"the list ({title})", columns, rows, left=left, good=good, bad=bad)
 
 
-def _seen_by(told: Explanation, ranking: Ranking) -> Iterator[str]:
+def _seen_by(explained: Explanation, ranking: Ranking) -> Iterator[str]:
     """Say what matched and which items count, where that does not go without saying."""
-    if name_relations(each.relation for each in told.rankings):
+    if name_relations(each.relation for each in explained.rankings):
         yield f"by {ranking.relation}"
-    if ranking.relevant not in PLAIN or len(told.rankings) > 1:
+    if ranking.relevant not in PLAIN or len(explained.rankings) > 1:
         yield f"relevant: {ranking.relevant}"
 
 
@@ -148,7 +150,7 @@ def _short(text: str, width: int = 60) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _items(told: Explanation, ranking: Ranking) -> Grid:
+def _items(explained: Explanation, ranking: Ranking) -> Grid:
     rows = [
         [
             str(item.number),
@@ -160,8 +162,8 @@ def _items(told: Explanation, ranking: Ranking) -> Grid:
     ]
     relevant = [item for item in ranking.items if item.relevant]
     met = sum(item.rank is not None for item in relevant)
-    told_by = "".join(f", {each}" for each in _seen_by(told, ranking))
-    title = f"the gold ({met} of {len(relevant)} relevant items met{told_by})"
+    seen_by = "".join(f", {each}" for each in _seen_by(explained, ranking))
+    title = f"the gold ({met} of {len(relevant)} relevant items met{seen_by})"
     good = {
         (at, 3) for at, item in enumerate(ranking.items) if item.relevant and item.rank is not None
     }
@@ -169,34 +171,39 @@ def _items(told: Explanation, ranking: Ranking) -> Grid:
     return Grid(title, ["item", "any of", "grade", "found"], rows, left=2, good=good, bad=bad)
 
 
-def _verdicts(told: Explanation) -> Grid:
+def _verdicts(explained: Explanation) -> Grid:
     """Lay out what the judge said about each chunk and item."""
     rows = [
         [
-            said.aspect,
-            _short(said.item, 40),
-            "–" if said.rank is None else str(said.rank),
-            "failed" if said.value is None else str(said.value) + (" ?" if said.unproven else ""),
-            _short(said.reason, 48),
-            _short(said.quote, 48),
+            verdict.aspect,
+            _short(verdict.item, 40),
+            "–" if verdict.rank is None else str(verdict.rank),
+            "failed"
+            if verdict.value is None
+            else str(verdict.value) + (" ?" if verdict.unproven else ""),
+            _short(verdict.reason, 48),
+            _short(verdict.quote, 48),
         ]
-        for said in told.verdicts
+        for verdict in explained.verdicts
     ]
-    title = f"what the judge {told.judge} said"
-    title += ", ? marks a yes that no quote proves" * any(said.unproven for said in told.verdicts)
+    title = f"what the judge {explained.judge} said"
+    title += ", ? marks a yes that no quote proves" * any(
+        verdict.unproven for verdict in explained.verdicts
+    )
     header = ["about", "question, claim, entity or statement", "chunk", "verdict", "why", "quote"]
-    good = {(at, 3) for at, said in enumerate(told.verdicts) if said.value}
-    bad = {(at, 3) for at, said in enumerate(told.verdicts) if said.value is None}
+    good = {(at, 3) for at, verdict in enumerate(explained.verdicts) if verdict.value}
+    bad = {(at, 3) for at, verdict in enumerate(explained.verdicts) if verdict.value is None}
     return Grid(title, header, rows, left=len(header), good=good, bad=bad)
 
 
-def _values(told: Explanation) -> Grid:
-    names = dict.fromkeys(calculation.measure for calculation in told.calculations)
-    value = {(a.measure, a.dialect): a.value for a in told.calculations}
+def _values(explained: Explanation) -> Grid:
+    names = dict.fromkeys(calculation.measure for calculation in explained.calculations)
+    value = {(a.measure, a.dialect): a.value for a in explained.calculations}
     rows = [
-        [name, *(number(value.get((name, dialect))) for dialect in told.dialects)] for name in names
+        [name, *(number(value.get((name, dialect))) for dialect in explained.dialects)]
+        for name in names
     ]
-    return Grid("side by side", ["measure", *told.dialects], rows)
+    return Grid("side by side", ["measure", *explained.dialects], rows)
 
 
 def _numbers(covers: tuple[int, ...]) -> str:

@@ -1,12 +1,11 @@
-"""Gates as text: a sentence a verdict, a table, a summary for pull requests."""
+"""Gates as text: a sentence per verdict, a table, a summary for pull requests, JUnit XML."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.report.comparison import count, signed
-from karat.report.layout import Grid, number, printable
-from karat.report.text import markdown, terminal
+from karat.report.escape import printable, xml
+from karat.report.tables import Grid, count, markdown, number, render_grids, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def interval(verdict: RequirementVerdict) -> str:
 
 
 def gate_grid(gate: GateReport) -> Grid:
-    """One row a requirement and run."""
+    """One row per requirement and run."""
     several = len({verdict.run for verdict in gate.verdicts}) > 1
     compared = any(verdict.baseline is not None for verdict in gate.verdicts)
     rows = [
@@ -76,9 +75,7 @@ def gate_grid(gate: GateReport) -> Grid:
 
 def render(gate: GateReport, how: str) -> str:
     """Return the gate as `table` for the terminal or as `markdown`."""
-    if how == "markdown":
-        return markdown(gate_grid(gate))
-    return terminal(gate_grid(gate))
+    return render_grids([gate_grid(gate)], how)
 
 
 def summary(gate: GateReport | None, tables: str) -> str:
@@ -92,5 +89,39 @@ def summary(gate: GateReport | None, tables: str) -> str:
 
 
 def lines(gate: GateReport) -> list[str]:
-    """Return a sentence a verdict, safe to print."""
+    """Return a sentence per verdict, safe to print."""
     return [printable(sentence(verdict)) for verdict in gate.verdicts]
+
+
+def junit(gate: GateReport) -> str:
+    """Return the gate as a JUnit test suite, which every CI server shows: a case per requirement.
+
+    What is undecided counts as error, failure or pass.
+    """
+    outcomes = [_outcome(verdict, gate.undecided) for verdict in gate.verdicts]
+    cases = "".join(
+        _case(verdict, outcome) for verdict, outcome in zip(gate.verdicts, outcomes, strict=True)
+    )
+    counts = f'tests="{len(outcomes)}" failures="{outcomes.count("failure")}"'
+    counts += f' errors="{outcomes.count("error")}" skipped="0"'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="karat" {counts}>\n'
+        f'<testsuite name="karat" {counts}>\n{cases}</testsuite>\n</testsuites>\n'
+    )
+
+
+def _outcome(verdict: RequirementVerdict, undecided: str) -> str:
+    if verdict.outcome == "undecided":
+        return {"error": "error", "fail": "failure"}.get(undecided, "pass")
+    return "failure" if verdict.outcome == "fail" else "pass"
+
+
+def _case(verdict: RequirementVerdict, outcome: str) -> str:
+    said = xml(sentence(verdict))
+    name = f'classname="{xml(f"karat.{verdict.run}")}" name="{xml(verdict.requirement)}"'
+    if outcome == "pass":
+        inside = f"<system-out>{said}</system-out>"
+    else:
+        inside = f'<{outcome} message="{said}" type="{verdict.outcome}">{said}</{outcome}>'
+    return f'<testcase {name} time="0">{inside}</testcase>\n'

@@ -48,12 +48,12 @@ class Panel:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd about the inputs."""
+        """Problems in the inputs."""
         return self.pairing.findings
 
     @cached_property
     def lead(self) -> int:
-        """The measure that failures are told by: the first recall, or else the first measure."""
+        """The measure that failures are found by: the first recall, or else the first measure."""
         recalls = [at for at, each in enumerate(self.measures) if each.name == "recall"]
         return recalls[0] if recalls else 0
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.report.layout import Grid, number, printable
-from karat.report.text import escape, markdown, terminal
+from karat.report import escape
+from karat.report.escape import printable
+from karat.report.tables import Grid, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -15,15 +16,13 @@ if TYPE_CHECKING:
 
 def render(plans: tuple[PowerPlan, ...], how: str) -> str:
     """Return plans as `table` for the terminal or as `markdown`."""
-    clean = escape if how == "markdown" else printable
+    clean = escape.markdown if how == "markdown" else printable
     bullet = "- " if how == "markdown" else "  "
     parts = []
     for plan in plans:
         head = clean(_heading(plan))
         said = "".join(f"{bullet}{clean(line)}\n" for line in sentences(plan))
-        drawn = ""
-        if plan.curve:
-            drawn = "\n" + (markdown if how == "markdown" else terminal)(_curve(plan))
+        drawn = "\n" + render_grids([_curve(plan)], how) if plan.curve else ""
         parts.append(f"{head}\n\n{said}{drawn}")
     return "\n".join(parts)
 

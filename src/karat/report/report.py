@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from karat.report.html import Prepared, page, prepare
+from karat.report.page import page
 from karat.report.panel import lay_side_by_side
+from karat.report.prepare import ReportContent, prepare
 from karat.results.result import Result
 from karat.storage.files import write_text
 from karat.storage.folders import is_folder
@@ -69,7 +70,7 @@ def prepare_report(
     rel: float | None = None,
     progress: Report | None = None,
     **options: Any,  # noqa: ANN401
-) -> Prepared:
+) -> ReportContent:
     """Return what `report` shows; without `cases` that is the numbers and charts only."""
     if not all(map(_is_result, systems)):
         options = {"keep": KEPT} | options

@@ -1,4 +1,4 @@
-"""How the queries are spread over the values of a measure: a histogram a system."""
+"""How the queries are spread over the values of a measure: a histogram per system."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.report.charts.figure import Figure
+from karat.report.charts import Chart
 from karat.report.charts.svg import color, drawing, element, label, linear, ticks, title
-from karat.report.layout import Grid, number
+from karat.report.tables import Grid, number
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -21,7 +21,7 @@ WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 66.0, 30.0, 12.0, 22.0
 HIGH = 40.0  # of the highest bar
 
 
-def distribution(panel: Panel, at: int, most: int) -> Figure:
+def distribution(panel: Panel, at: int, most: int) -> Chart:
     """Draw the values of one measure, the mean and its interval, for the first `most` systems."""
     measure, shown = panel.measures[at], panel.names[:most]
     values = [panel.pairing.values[:, system, at] for system in range(len(shown))]
@@ -43,7 +43,7 @@ def distribution(panel: Panel, at: int, most: int) -> Figure:
     says = f"{measure}, how many queries have which value: " + "; ".join(
         _sentence(name, each) for name, each in zip(shown, known, strict=True)
     )
-    return Figure(
+    return Chart(
         f"distribution {measure}",
         str(measure),
         says,
@@ -94,9 +94,9 @@ def _mean(panel: Panel, system: int, at: int, place: Scale, base: float) -> list
     if row["value"] is None:
         return [*parts, label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small")]
     value = row["value"]
-    told = number(value)
+    written = number(value)
     if row["low"] is not None:
-        told += f"  ({number(row['low'])} … {number(row['high'])})"
+        written += f"  ({number(row['low'])} … {number(row['high'])})"
         x = place(row["low"])
         wide = max(place(row["high"]) - x, 1)
         band = f"{color(system)} band"
@@ -105,7 +105,7 @@ def _mean(panel: Panel, system: int, at: int, place: Scale, base: float) -> list
     parts.append(
         element("line", x1=x, x2=x, y1=base - HIGH, y2=base, class_=f"plot {color(system)}")
     )
-    return [*parts, label(told, WIDTH - SIDE, y, text_anchor="end", class_="small")]
+    return [*parts, label(written, WIDTH - SIDE, y, text_anchor="end", class_="small")]
 
 
 def _sentence(name: str, values: Floats) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.report.charts.figure import Figure
+from karat.report.charts import Chart
 from karat.report.charts.svg import LETTER, drawing, element, label, linear, short, ticks, title
-from karat.report.comparison import chance, limits, signed, verdict
-from karat.report.layout import Grid, number
+from karat.report.comparison import verdict
+from karat.report.tables import Grid, chance, limits, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ LONGEST, SYSTEM = 40, 26  # letters of a label, and of a system in it
 COLORS = {"better": "c0", "worse": "c1"}  # the rest is grey, and hollow
 
 
-def forest(comparison: Comparison, most: int) -> Figure:
+def forest(comparison: Comparison, most: int) -> Chart:
     """Draw each difference as a point with its interval; what is shown to differ is filled."""
     names = comparison.systems[1 : most + 1]
     place = {str(measure): at for at, measure in enumerate(comparison.measures)}
@@ -57,7 +57,7 @@ def forest(comparison: Comparison, most: int) -> Figure:
         for row in rows
     )
     svg = drawing(beside["verdict"] + 76, foot + 44, says, parts)
-    return Figure("forest", f"Against {comparison.baseline}", says, svg, _table(comparison, rows))
+    return Chart("forest", f"Against {comparison.baseline}", says, svg, _table(comparison, rows))
 
 
 def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.report.charts.figure import Figure
-from karat.report.charts.palette import HEAT
-from karat.report.charts.svg import drawing, element, label, title
-from karat.report.layout import Grid, number
+from karat.report.charts import Chart
+from karat.report.charts.svg import HEAT, drawing, element, label, title
+from karat.report.tables import Grid, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +20,7 @@ CELL, ROW, SIDE, TOP = 66.0, 30.0, 190.0, 62.0
 COLUMNS = 14  # cells in a row at most
 
 
-def heat(panel: Panel, column: str, most: int) -> Figure:
+def heat(panel: Panel, column: str, most: int) -> Chart:
     """Draw the mean of each measure in each slice of a column, by system."""
     names = panel.names[:most]
     measures = range(min(len(panel.measures), max(COLUMNS // len(names), 1)))
@@ -49,7 +48,7 @@ def heat(panel: Panel, column: str, most: int) -> Figure:
     width = SIDE + CELL * len(header) + 12
     svg = drawing(width, TOP + ROW * len(rows) + 10, says, parts)
     table = Grid("", [column, "queries", *header], cells)
-    return Figure(f"heat {column}", f"By {column}", says, svg, table)
+    return Chart(f"heat {column}", f"By {column}", says, svg, table)
 
 
 def _heads(measures: list[str], names: list[str]) -> Iterator[str]:

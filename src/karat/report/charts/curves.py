@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import KaratError
 from karat.measures import parse_measure
-from karat.report.charts.figure import Figure
+from karat.report.charts import Chart
 from karat.report.charts.svg import (
     color,
     drawing,
@@ -20,7 +20,7 @@ from karat.report.charts.svg import (
     ticks,
     title,
 )
-from karat.report.layout import Grid, number
+from karat.report.tables import Grid, number
 from karat.results.cutoffs import curve
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ WIDTH, HIGH, LEFT, RIGHT = 340.0, 180.0, 44.0, 16.0
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A measure at many cutoffs: by system a value a cutoff."""
+    """A measure at many cutoffs: by system one value per cutoff."""
 
     measure: str
     cutoffs: list[int]
@@ -84,7 +84,7 @@ def _cutoffs(panel: Panel) -> list[int]:
     return inside if more is None or deepest in inside else [*inside, deepest]
 
 
-def curve_figure(found: Curve) -> Figure:
+def curve_chart(found: Curve) -> Chart:
     """Draw a measure at many cutoffs."""
     names = list(found.values)
     key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
@@ -110,11 +110,11 @@ def curve_figure(found: Curve) -> Figure:
     rows = [[name, *map(number, values)] for name, values in found.values.items()]
     table = Grid("", ["system", *(f"@{k}" for k in found.cutoffs)], rows)
     svg = drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Figure(f"curve {found.measure}", f"{found.measure} at K", says, svg, table)
+    return Chart(f"curve {found.measure}", f"{found.measure} at K", says, svg, table)
 
 
-def tradeoff(recall: Curve, precision: Curve) -> Figure:
-    """Draw precision against recall, a point a cutoff."""
+def tradeoff(recall: Curve, precision: Curve) -> Chart:
+    """Draw precision against recall, one point per cutoff."""
     names = list(recall.values)
     key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
     top = 40 + tall
@@ -144,7 +144,7 @@ def tradeoff(recall: Curve, precision: Curve) -> Figure:
     )
     table = Grid("", ["system", "K", "recall", "precision"], rows)
     svg = drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Figure("tradeoff", "Precision against recall", says, svg, table)
+    return Chart("tradeoff", "Precision against recall", says, svg, table)
 
 
 def _frame(up: Scale, high: float) -> Iterator[str]:

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.report.cases import Cases
-from karat.report.cases.matched import merged, places
-from karat.report.cases.shown import excerpt, in_utf16, shown
+from karat.report.details import QueryDetails, excerpt, in_utf16, merged, places
+from karat.report.escape import multiline
 from karat.report.explanation import sentence
 from karat.report.panel import lay_side_by_side
 from tests import hostile
@@ -22,15 +21,15 @@ MARKS = {"unjudged": "unjudged", "rejected": "rejected", "hit": "hit", "again": 
 
 
 def told(result: karat.Result, query: str, run: int = 0) -> dict[str, Any]:
-    return Cases(lay_side_by_side([result]).systems[run]).tell(query)
+    return QueryDetails(lay_side_by_side([result]).systems[run]).of(query)
 
 
 def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
     system = lay_side_by_side([demo_folder]).systems[0]
-    cases = Cases(system)
+    cases = QueryDetails(system)
     for query in system.result.queries["query"].head(20):
         (explained,) = karat.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", query=query)
-        case = cases.tell(query)
+        case = cases.of(query)
         assert [(each["rank"], each["doc"]) for each in case["list"]] == [
             (step.rank, step.doc) for step in explained.ranking
         ]
@@ -59,11 +58,11 @@ def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
 
 
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
-    from karat.report.cases import gold_texts
+    from karat.report.details import gold_texts
 
     panel = lay_side_by_side([demo_folder])
     known = gold_texts(panel)
-    case = Cases(panel.systems[0], known).tell("q01")
+    case = QueryDetails(panel.systems[0], known).of("q01")
     assert case["gold"][0]["items"][0]["texts"][0].startswith(
         known[case["gold"][0]["items"][0]["docs"][0]][:50]
     )
@@ -153,10 +152,20 @@ def test_excerpts_keep_what_was_marked(content: str, data: st.DataObject) -> Non
 @given(st.text())
 @settings(deadline=None)
 def test_nothing_shown_steers_anything(content: str) -> None:
-    clean = shown(content)
+    clean = multiline(content)
     assert not set(clean) & {*map(chr, range(9)), "\x1b", "\u202e", "\u2066", "\u2028", "\r"}
     clean.encode("utf-8")
 
 
 def test_spans_that_touch_are_one() -> None:
     assert merged([(3, 5), (0, 3), (9, 12), (10, 11)]) == [(0, 5), (9, 12)]
+
+
+def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
+    sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
+    result = karat.judge(
+        [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
+    )
+    case = told(result, "q")
+    assert [(each["aspect"], each["value"]) for each in case["verdicts"]] == [("sufficiency", 1)]
+    assert not any("verdicts" in each for each in case["list"])

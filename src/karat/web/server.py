@@ -1,24 +1,73 @@
-"""Who may ask: this machine's browser, under this machine's name, with the token of this start."""
+"""The server: on this machine's own address, for requests that carry the token of this start."""
 
 from __future__ import annotations
 
 import secrets
+import socket
+import webbrowser
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import click
+import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from karat.report.html.markup import policy
-from karat.report.html.page import asset, stylesheet
+from karat.errors import OptionError
+from karat.report.html import asset, content_policy, stylesheet
+from karat.web.app import make_app
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from karat.web.folders import ResultFolders
+
+HOST = "127.0.0.1"  # never another: what is shown is for this machine
 METHODS = ("GET", "HEAD")
 
 
-class Guard:
+def serve(folders: ResultFolders, port: int, *, browse: bool = False) -> None:
+    """Serve until interrupted."""
+    listener = _listen(port)
+    port = listener.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    url = f"http://{HOST}:{port}/?token={token}"
+    click.echo(url)
+    click.echo("press Ctrl-C to stop", err=True)
+    if browse:
+        webbrowser.open(url)
+    config = uvicorn.Config(
+        guarded_app(folders, token, port),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def guarded_app(folders: ResultFolders, token: str, port: int) -> ASGIApp:
+    """Return the application, which only requests with the token reach."""
+    return TokenGuard(make_app(folders), token, port)
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen()  # from here on who follows the link waits instead of being refused
+    except OSError as error:
+        listener.close()
+        raise OptionError(
+            f"port {port} cannot be used: {error.strerror}", fix="leave --port out for a free one"
+        ) from None
+    return listener
+
+
+class TokenGuard:
     """Lets only requests through that carry the token and come from the page itself."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
@@ -42,8 +91,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = [*message["headers"], *self._headers]
                 if refused is None and "token" in request.query_params:
-                    told = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-                    headers.append((b"set-cookie", told.encode()))
+                    cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                    headers.append((b"set-cookie", cookie.encode()))
                 message = {**message, "headers": headers}
             await send(message)
 
@@ -78,8 +127,8 @@ def _refuse(status: int, why: str) -> Response:
 
 
 def _headers() -> list[tuple[bytes, bytes]]:
-    rules = policy(stylesheet(), asset("report.js"), live=True) + "; frame-ancestors 'none'"
-    told = {
+    rules = content_policy(stylesheet(), asset("report.js"), live=True) + "; frame-ancestors 'none'"
+    headers = {
         "content-security-policy": rules,
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
@@ -88,4 +137,4 @@ def _headers() -> list[tuple[bytes, bytes]]:
         "cross-origin-opener-policy": "same-origin",
         "cache-control": "no-store",
     }
-    return [(name.encode(), value.encode()) for name, value in told.items()]
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -268,6 +268,7 @@
       h("h4", {}, `What was retrieved (${mine.depth ? `first ${mine.list.length} of ${mine.depth}` : "nothing"})`),
       listed.length ? [h("ol", { class: "ranking" }, listed), all] : h("p", { class: "empty" }, "Nothing was retrieved."),
       more > 0 ? h("p", { class: "note" }, `and ${more.toLocaleString("en")} more`) : null,
+      (mine.verdicts || []).map(verdict),
       h("h4", {}, "How the numbers come about"), h("ul", { class: "steps" }, mine.steps.map((step) => h("li", {}, step))));
   }
   function goldOf(gold) {
@@ -288,16 +289,17 @@
       h("span", { class: "tag" }, `${relation === "ids" ? "" : relation + ": "}item ${items.join(", ")}`));
     const body = [];
     if (chunk.text !== undefined) body.push(...passage(chunk, typeof chunk.text === "number" ? texts[chunk.text] : chunk.text));
-    for (const each of chunk.verdicts || []) {
-      const said = each.value === null ? "failed" : each.aspect === "relevance" ? `grade ${each.value}` : each.value ? "yes" : "no";
-      body.push(h("p", { class: "verdict" }, h("strong", {}, `judge · ${each.aspect}: ${said}`), each.item ? ` · ${each.item}` : "",
-        each.reason ? ` — ${each.reason}` : "", each.unproven ? h("span", { class: "tag bad" }, " quote not in the text") : ""));
-    }
+    body.push(...(chunk.verdicts || []).map(verdict));
     return h("li", { class: `chunk ${chunk.mark}` }, h("span", { class: "rank" }, String(chunk.rank)),
       h("div", { class: "head" }, chunk.doc ? h("span", { class: "doc" }, chunk.doc) : null, h("span", { class: `tag ${kind}` }, label), covers,
         chunk.grade !== undefined ? h("span", { class: "tag" }, `grade ${chunk.grade}`) : null,
         chunk.score !== undefined ? h("span", { class: "tag" }, `score ${Number(chunk.score.toPrecision(5))}`) : null),
       body.length ? h("div", { class: "body" }, body) : null);
+  }
+  function verdict(each) {
+    const said = each.value === null ? "failed" : each.aspect === "relevance" || each.value > 1 ? `grade ${each.value}` : each.value ? "yes" : "no";
+    return h("p", { class: "verdict" }, h("strong", {}, `judge · ${each.aspect}: ${said}`), each.item ? ` · ${each.item}` : "",
+      each.reason ? ` — ${each.reason}` : "", each.unproven ? h("span", { class: "tag bad" }, " quote not in the text") : "");
   }
   function passage(chunk, text) {
     const pieces = [];

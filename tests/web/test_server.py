@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from karat.web.app import make_app
-from karat.web.folders import Folders
+from karat.web.folders import ResultFolders
+from karat.web.server import guarded_app
 from tests.web.conftest import PORT, TOKEN
 
 PAGES = ("/", "/report", "/api/case?query=0", "/api/news", "/nothing")
@@ -17,7 +17,7 @@ PAGES = ("/", "/report", "/api/case?query=0", "/api/news", "/nothing")
 
 @pytest.fixture
 def stranger(results: Path) -> TestClient:
-    app = make_app(Folders([results]), TOKEN, PORT)
+    app = guarded_app(ResultFolders([results]), TOKEN, PORT)
     return TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
 
 
@@ -133,7 +133,10 @@ def test_links_out_of_the_folder_are_not_followed(results: Path, tmp_path: Path)
     outside.mkdir()
     (outside / "manifest.json").write_text('{"layout": 2}')
     (results / "link").symlink_to(outside)
-    assert {found.name for found in Folders([results]).results()} == {"monday", "nightly/tuesday"}
+    assert {found.name for found in ResultFolders([results]).results()} == {
+        "monday",
+        "nightly/tuesday",
+    }
 
 
 def test_pages_carry_no_token(client: TestClient) -> None:
