@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import karat
-from karat.report.page import page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import prepare
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
 from karat.web.folders import ResultFolders
 from tests.sample import jsonl
 

@@ -13,10 +13,10 @@ import pytest
 
 import karat
 from karat.pytest_plugin import assert_retrieval
-from karat.report.page import page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import prepare
-from karat.report.tables import number
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from karat.reports.tables import number
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 import karat
 from karat.relate.match.ids import BoundIds
 from karat.relate.match.matcher import MatchContext
-from karat.report.result import liverag_tables
+from karat.reports.result import liverag_tables
 from tests.dialects.golden import cases, same
 
 ROW = {

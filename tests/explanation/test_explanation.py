@@ -8,7 +8,7 @@ import pytest
 import karat
 from karat.dialects import known_dialects
 from karat.judges.verdicts import Sample
-from karat.report.explanation import render
+from karat.reports.explanation import render
 from tests.conftest import Karat, Save
 
 DEMO = Path(karat.__file__).parent / "demo"

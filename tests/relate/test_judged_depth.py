@@ -26,7 +26,7 @@ from karat.judges.verdicts import Judged, JudgeReason, Sample
 from karat.relate.judged.judging import Judging, Task
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.matcher import MatchContext
-from karat.report.details import QueryDetails
+from karat.reports.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well

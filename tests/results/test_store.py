@@ -20,8 +20,8 @@ import karat
 from karat.cli.report import _require_input
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
-from karat.report.page import provenance
-from karat.report.panel import lay_side_by_side
+from karat.reports.page import provenance
+from karat.reports.panel import lay_side_by_side
 from karat.results import store
 from karat.storage import files, folders
 from karat.storage.folders import FILES, is_folder, replacing

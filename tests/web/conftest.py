@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from karat.web.folders import ResultFolders
 from karat.web.server import _listen, guarded_app
 from tests.browsing import browser, watched
-from tests.report.conftest import demo_folder, hostile_folder
+from tests.reports.conftest import demo_folder, hostile_folder
 
 TOKEN = "a-token-of-the-tests"
 PORT = 4711

@@ -13,10 +13,10 @@ import pytest
 
 import karat
 from karat.errors import InputError
-from karat.report.details import QueryDetails
-from karat.report.panel import lay_side_by_side
+from karat.reports.details import QueryDetails
+from karat.reports.panel import lay_side_by_side
 from karat.web.folders import ResultFolders, state_of
-from tests.report.test_page import data_of
+from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -47,7 +47,7 @@ def command(
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
-    from karat.report.result import render_curve, with_relation  # noqa: PLC0415
+    from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
     from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 

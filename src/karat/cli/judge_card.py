@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import asking, options
-from karat.report.agreement import CARD_FORMATS
+from karat.reports.agreement import CARD_FORMATS
 
 
 @click.command("judge-card", short_help="Say how far a judge agrees with people.")
@@ -72,7 +72,7 @@ def command(
     """
     from karat.judges.cards.card import judge_card, verdicts  # noqa: PLC0415
     from karat.judges.cards.labels import load_labels  # noqa: PLC0415
-    from karat.report.agreement import render_card  # noqa: PLC0415
+    from karat.reports.agreement import render_card  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")

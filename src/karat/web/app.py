@@ -14,11 +14,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from karat.errors import InputError, KaratError
-from karat.report.details import QueryDetails, gold_texts, query_details
-from karat.report.html import document
-from karat.report.page import page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import ReportContent, prepare
+from karat.reports.details import QueryDetails, gold_texts, query_details
+from karat.reports.html import document
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import ReportContent, prepare
 from karat.web.folders import ResultFolders, SavedResult, state_of
 
 if TYPE_CHECKING:

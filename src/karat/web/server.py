@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from karat.errors import OptionError
-from karat.report.html import asset, content_policy, stylesheet
+from karat.reports.html import asset, content_policy, stylesheet
 from karat.web.app import make_app
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import karat
 from karat.comparison.gates import gate
-from karat.report import comparison as tables
-from karat.report import escape, html
-from karat.report.gate import junit, lines, summary
-from karat.report.tables import Grid, chance
+from karat.reports import comparison as tables
+from karat.reports import escape, html
+from karat.reports.gate import junit, lines, summary
+from karat.reports.tables import Grid, chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 

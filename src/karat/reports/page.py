@@ -10,17 +10,17 @@ import polars as pl
 
 from karat import __version__
 from karat.errors import KaratError
-from karat.report.comparison import notes, verdict
-from karat.report.html import document
-from karat.report.tables import chance, limits, signed
+from karat.reports.comparison import notes, verdict
+from karat.reports.html import document
+from karat.reports.tables import chance, limits, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from karat.comparison.systems import System
-    from karat.report.panel import Panel
-    from karat.report.prepare import ReportContent
+    from karat.reports.panel import Panel
+    from karat.reports.prepare import ReportContent
 
 SECTIONS = {
     "overview": "Overview",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.report.charts import Chart
-from karat.report.charts.svg import LETTER, drawing, element, label, linear, short, ticks, title
-from karat.report.comparison import verdict
-from karat.report.tables import Grid, chance, limits, number, signed
+from karat.reports.charts import Chart
+from karat.reports.charts.svg import LETTER, drawing, element, label, linear, short, ticks, title
+from karat.reports.comparison import verdict
+from karat.reports.tables import Grid, chance, limits, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.comparison.compare import Comparison
-    from karat.report.charts.svg import Scale
+    from karat.reports.charts.svg import Scale
 
 ROW, TOP, NAMES, PLOT = 26.0, 54.0, 12.0, 420.0
 SHOWN = {"difference": 20.0, "interval": 94.0, "p": 210.0, "verdict": 278.0}  # beside the plot

@@ -9,9 +9,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
-from karat.report import comparison, escape, explanation, result
-from karat.report.charts.svg import DARK, LIGHT, chart_css, variables
-from karat.report.tables import interval, number
+from karat.reports import comparison, escape, explanation, result
+from karat.reports.charts.svg import DARK, LIGHT, chart_css, variables
+from karat.reports.tables import interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
     from karat.explanation.explain import Explanation
     from karat.findings import Finding
-    from karat.report.tables import Grid
+    from karat.reports.tables import Grid
     from karat.results.result import Result
 
 ROWS = 100  # of a table in a notebook, which is no place for more
@@ -37,7 +37,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - help is light
 
     environment = Environment(
-        loader=PackageLoader("karat.report"),
+        loader=PackageLoader("karat.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,
@@ -109,7 +109,7 @@ def _hash(content: str) -> str:
 @functools.cache
 def asset(name: str) -> str:
     """Return a file that comes with the package."""
-    return (files("karat.report") / "assets" / name).read_text(encoding="utf-8")
+    return (files("karat.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.report.escape import printable, xml
-from karat.report.tables import Grid, count, markdown, number, render_grids, signed
+from karat.reports.escape import printable, xml
+from karat.reports.tables import Grid, count, markdown, number, render_grids, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import TypeAlias
 
-from karat.report.escape import xml
+from karat.reports.escape import xml
 
 Scale: TypeAlias = Callable[[float], float]
 
@@ -204,7 +204,7 @@ def variables(theme: dict[str, str]) -> str:
 
 def chart_css() -> str:
     """Return the style of charts, which names colours by variables."""
-    return (files("karat.report") / "assets" / "chart.css").read_text(encoding="utf-8")
+    return (files("karat.reports") / "assets" / "chart.css").read_text(encoding="utf-8")
 
 
 def fixed_css(theme: dict[str, str]) -> str:

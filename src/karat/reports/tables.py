@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from karat.report import escape
-from karat.report.escape import printable
+from karat.reports import escape
+from karat.reports.escape import printable
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
 DIGITS = 4

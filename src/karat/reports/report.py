@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from karat.report.page import page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import ReportContent, prepare
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import ReportContent, prepare
 from karat.results.result import Result
 from karat.storage.files import write_text
 from karat.storage.folders import is_folder

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
-from karat.report import prepare as preparing
-from karat.report.escape import script_json
-from karat.report.page import page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import prepare
+from karat.reports import prepare as preparing
+from karat.reports.escape import script_json
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def test_hostile_texts_stay_texts(hostile_folder: Path) -> None:
 
 
 def test_notebooks_and_markdown_obey_nothing_either() -> None:
-    from karat.report.html import comparison_html, result_html
-    from karat.report.result import render
+    from karat.reports.html import comparison_html, result_html
+    from karat.reports.result import render
 
     result = hostile.result()
     for content in (result_html(result), comparison_html(karat.compare(result))):

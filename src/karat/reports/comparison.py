@@ -7,10 +7,10 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from karat.findings import shorten
-from karat.report import escape
-from karat.report.escape import printable
-from karat.report.result import with_relation
-from karat.report.tables import (
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.result import with_relation
+from karat.reports.tables import (
     Grid,
     chance,
     count,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.report.charts import Chart
-from karat.report.charts.svg import HEAT, drawing, element, label, title
-from karat.report.tables import Grid, number
+from karat.reports.charts import Chart
+from karat.reports.charts.svg import HEAT, drawing, element, label, title
+from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.report.panel import Panel
+    from karat.reports.panel import Panel
 
 CELL, ROW, SIDE, TOP = 66.0, 30.0, 190.0, 62.0
 COLUMNS = 14  # cells in a row at most

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from karat.report.tables import Grid, number, render_grids
+from karat.reports.tables import Grid, number, render_grids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

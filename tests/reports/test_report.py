@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import karat
-from karat.report.report import report
+from karat.reports.report import report
 
 if TYPE_CHECKING:
     from pathlib import Path

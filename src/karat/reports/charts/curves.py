@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from karat.errors import KaratError
 from karat.measures import parse_measure
-from karat.report.charts import Chart
-from karat.report.charts.svg import (
+from karat.reports.charts import Chart
+from karat.reports.charts.svg import (
     color,
     drawing,
     element,
@@ -20,15 +20,15 @@ from karat.report.charts.svg import (
     ticks,
     title,
 )
-from karat.report.tables import Grid, number
+from karat.reports.tables import Grid, number
 from karat.results.cutoffs import curve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.measures import Measure
-    from karat.report.charts.svg import Scale
-    from karat.report.panel import Panel
+    from karat.reports.charts.svg import Scale
+    from karat.reports.panel import Panel
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 CURVES = 6  # charts at most

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.report import escape
-from karat.report.escape import printable
-from karat.report.tables import Grid, number, render_grids
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.tables import Grid, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:

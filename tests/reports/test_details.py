@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.report.details import QueryDetails, excerpt, in_utf16, merged, places
-from karat.report.escape import multiline
-from karat.report.explanation import sentence
-from karat.report.panel import lay_side_by_side
+from karat.reports.details import QueryDetails, excerpt, in_utf16, merged, places
+from karat.reports.escape import multiline
+from karat.reports.explanation import sentence
+from karat.reports.panel import lay_side_by_side
 from tests import hostile
 
 DEMO = Path(karat.__file__).parent / "demo"
@@ -58,7 +58,7 @@ def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
 
 
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
-    from karat.report.details import gold_texts
+    from karat.reports.details import gold_texts
 
     panel = lay_side_by_side([demo_folder])
     known = gold_texts(panel)

@@ -12,7 +12,7 @@ def render(shown: object, how: Format) -> str:
     """Return what `karat.display` was given in a format: notebooks, papers and terminals ask."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.report import comparison, explanation, html, result  # noqa: PLC0415
+    from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
 
     name = "table" if how == "text" else how

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.report.test_page import data_of
+from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
     from tests.conftest import Karat

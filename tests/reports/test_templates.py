@@ -12,7 +12,7 @@ from jinja2 import TemplateNotFound, UndefinedError
 
 import karat
 from karat import display
-from karat.report import html
+from karat.reports import html
 from tests import hostile
 
 TEMPLATES = Path(html.__file__).parent / "templates"
@@ -51,7 +51,7 @@ def test_what_is_missing_is_an_error() -> None:
 
 
 def test_the_import_waits_for_no_template() -> None:
-    code = "import karat.results.result, karat.report.html, sys; print('jinja2' in sys.modules)"
+    code = "import karat.results.result, karat.reports.html, sys; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

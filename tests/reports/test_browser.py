@@ -11,9 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import karat
-from karat.report.page import page as make_page
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import prepare
+from karat.reports.page import page as make_page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
 from tests import hostile
 from tests.browsing import search
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError
-from karat.report.charts.svg import LIGHT, fixed_css
+from karat.reports.charts.svg import LIGHT, fixed_css
 from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
-    from karat.report.tables import Grid
+    from karat.reports.tables import Grid
 
 SCALE = 2  # pixels of an image for each of the chart: sharp on slides
 FONT = "Arimo"  # in PNG images, so that they are the same on every machine

@@ -17,14 +17,14 @@ from karat.errors import KaratError
 from karat.explanation.calculation import Calculations
 from karat.explanation.ranking import reads_texts, views
 from karat.explanation.units import NOT_KEPT, KeptRun, chunk_keys
-from karat.report.escape import multiline
-from karat.report.explanation import PLAIN, sentence
+from karat.reports.escape import multiline
+from karat.reports.explanation import PLAIN, sentence
 from karat.texts.sentences import split
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
     from karat.explanation.ranking import Item, Mark, RelationView
-    from karat.report.panel import Panel
+    from karat.reports.panel import Panel
 
 Keep: TypeAlias = Callable[[str], int | str]  # keeps a text and returns how to find it
 

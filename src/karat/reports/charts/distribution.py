@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.report.charts import Chart
-from karat.report.charts.svg import color, drawing, element, label, linear, ticks, title
-from karat.report.tables import Grid, number
+from karat.reports.charts import Chart
+from karat.reports.charts.svg import color, drawing, element, label, linear, ticks, title
+from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.measures import Measure
-    from karat.report.charts.svg import Scale
-    from karat.report.panel import Panel
+    from karat.reports.charts.svg import Scale
+    from karat.reports.panel import Panel
 
 BINS = 20
 WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 66.0, 30.0, 12.0, 22.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from karat.report import escape
-from karat.report.escape import printable
-from karat.report.tables import BARS, Grid, interval, number, render_grids, terminal
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.tables import BARS, Grid, interval, number, render_grids, terminal
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:

@@ -13,18 +13,18 @@ import numpy as np
 import polars as pl
 
 from karat.progress import Progress, Report
-from karat.report.charts.curves import curve_chart, curves, tradeoff
-from karat.report.charts.distribution import distribution
-from karat.report.charts.forest import forest
-from karat.report.charts.heat import heat
-from karat.report.charts.svg import SYSTEMS
-from karat.report.details import QueryDetails, gold_texts, query_details, shorten
-from karat.report.escape import multiline
+from karat.reports.charts.curves import curve_chart, curves, tradeoff
+from karat.reports.charts.distribution import distribution
+from karat.reports.charts.forest import forest
+from karat.reports.charts.heat import heat
+from karat.reports.charts.svg import SYSTEMS
+from karat.reports.details import QueryDetails, gold_texts, query_details, shorten
+from karat.reports.escape import multiline
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
-    from karat.report.charts import Chart
-    from karat.report.panel import Panel
+    from karat.reports.charts import Chart
+    from karat.reports.panel import Panel
 
 MEASURES = 12  # whose distribution is drawn
 SLICINGS = 6  # columns with a heat map

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.report.explanation import render as render_explanation
-from karat.report.result import render, spread_line
-from karat.report.tables import BARS, Grid, latex
+from karat.reports.explanation import render as render_explanation
+from karat.reports.result import render, spread_line
+from karat.reports.tables import BARS, Grid, latex
 from tests import hostile
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
-from karat.report.charts import Chart, png, standalone, write_image
-from karat.report.charts.svg import DARK, HEAT, LIGHT, chart_css, ticks
-from karat.report.escape import xml
-from karat.report.panel import lay_side_by_side
-from karat.report.prepare import prepare
-from karat.report.tables import Grid
+from karat.reports.charts import Chart, png, standalone, write_image
+from karat.reports.charts.svg import DARK, HEAT, LIGHT, chart_css, ticks
+from karat.reports.escape import xml
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from karat.reports.tables import Grid
 from tests import hostile
 
 if TYPE_CHECKING:
