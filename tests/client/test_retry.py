@@ -195,9 +195,9 @@ def test_all_that_were_turned_down_come_back_in_time() -> None:
 
 
 @pytest.mark.parametrize("wait", [{}, {"Retry-After": "3600"}])
-def test_patience_ends(wait: dict[str, str]) -> None:
+def test_waiting_ends(wait: dict[str, str]) -> None:
     with serve(lambda _: error(429, "slow down", headers=wait)) as server:
-        retry = replace(HASTE, patience=0.05)
+        retry = replace(HASTE, max_wait=0.05)
         outcome = failure(ask(server, question(), retry=retry)[0])
         assert outcome.reason is Reason.BUSY
         assert "429" in outcome.detail
