@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.errors import MeasureError, OptionError
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge

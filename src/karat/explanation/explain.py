@@ -25,6 +25,7 @@ from karat.explanation.ranking import Item, Ranking, Step, Unit, views
 from karat.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from karat.findings import Finding, merge_findings
 from karat.judges.find import find_judge, on_server
+from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
@@ -131,7 +132,7 @@ def explain(
         reading |= {"embedder": embedder, "base_url": base_url}
         reading |= {"run_format": run_format, "gold_format": gold_format}
         reading |= {"ids": None if ids == "identity" else ids, "skip_bad": skip_bad or None}
-        reading |= {"judge": None if judge == "local" else judge}
+        reading |= {"judge": None if judge in ("local", Judge()) else judge}
         refuse_inputs(name for name, value in reading.items() if value is not None)
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
