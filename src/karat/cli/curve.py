@@ -47,8 +47,7 @@ def command(
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
-    from karat.report.curve import render  # noqa: PLC0415
-    from karat.report.text import with_relation  # noqa: PLC0415
+    from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
     from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
@@ -89,7 +88,7 @@ def command(
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
     else:
-        text = render(table, enough, how, matched_by)
+        text = render_curve(table, enough, how, matched_by)
     options.write(text, output)
     if how != "json":
         options.tell(result.findings)
