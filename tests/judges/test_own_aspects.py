@@ -210,6 +210,17 @@ def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
     assert asked.about()["prompts"]["recent"]["version"] == "7"
 
 
+def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Karat) -> None:
+    result = karat.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
+    folder = result.save(tmp_path / "saved")
+    fresh = ASPECTS["fresh"]
+    for name in SHAPES:
+        del ASPECTS[name]
+    assert karat.load(folder).values == pytest.approx(MEASURED)
+    assert ASPECTS["fresh"] == fresh
+    assert cli("score", folder, "-m", "P@1/recent").code == 0
+
+
 def test_they_are_listed_and_explained(cli: Karat, save: Save) -> None:
     listed = cli("measures", "--relations").out
     assert "judged: Which chunks are about each topic?" in listed
