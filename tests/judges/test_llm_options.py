@@ -54,8 +54,8 @@ def test_votes_are_counted_and_their_agreement_is_told() -> None:
         return said
 
     with serve(spoilt(spoil)) as server:
-        manners = replace(HASTE, concurrency=1)
-        judge = judge_of(server, votes=5, retry=manners)
+        retry = replace(HASTE, concurrency=1)
+        judge = judge_of(server, votes=5, retry=retry)
         [judged] = judge.judge([sample(0, TEXTS[:1])], frozenset({"relevance"}))
         bodies = [call.body for call in server.calls]
     assert judged["relevance"].row == (Verdict(2, quote="The capital"),)
