@@ -305,6 +305,22 @@ def test_every_aspect_with_labels(aspect: str) -> None:
     assert card["accuracy"].value == 1.0
 
 
+def test_texts_that_suffice_are_lists_of_their_own() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def judge(sample: Sample) -> dict[str, Any]:
+        seen.append(sample.chunks)
+        return {"sufficiency": "Italy" in sample.chunks[0]}
+
+    rows = [
+        {"question": "Where is Rome?", "chunk": "Rome is in Italy. It is old.", "label": 1},
+        {"question": "Where is Rome?", "chunk": "Rome is old.", "label": 0},
+    ]
+    card = judge_card(rows, judge=judge, aspect="sufficiency")
+    assert seen == [("Rome is in Italy. It is old.",), ("Rome is old.",)]
+    assert card["accuracy"].value == 1.0
+
+
 def test_the_order_of_labels_changes_nothing() -> None:
     forth, back = (judge_card(rows, judge="local:text") for rows in (ROWS, ROWS[::-1]))
     assert {figure.statistic: figure.value for figure in forth.figures} == {

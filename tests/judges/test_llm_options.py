@@ -54,8 +54,8 @@ def test_votes_are_counted_and_their_agreement_is_told() -> None:
         return said
 
     with serve(spoilt(spoil)) as server:
-        manners = replace(HASTE, concurrency=1)
-        judge = judge_of(server, votes=5, retry=manners)
+        retry = replace(HASTE, concurrency=1)
+        judge = judge_of(server, votes=5, retry=retry)
         [judged] = judge.judge([sample(0, TEXTS[:1])], frozenset({"relevance"}))
         bodies = [call.body for call in server.calls]
     assert judged["relevance"].row == (Verdict(2, quote="The capital"),)
@@ -368,3 +368,23 @@ def test_options_that_make_no_sense(options: dict[str, Any], what: str) -> None:
 def test_a_judge_needs_a_model() -> None:
     with pytest.raises(OptionError, match="the judge openai of what"):
         find_judge("openai:")
+
+
+def test_the_settings_of_a_judge_have_one_budget_for_all_systems() -> None:
+    record = {"query": "1", "question": "Why?", "contexts": ["Because it is."], "reference": "So."}
+    others = [{**record, "contexts": [f"Because of {number}."]} for number in range(3)]
+    with serve(well) as server:
+        judge = Judge("openai:m", base_url=server.url, key=KEY, cache="off", max_calls=2)
+        compared = karat.compare(
+            [record], *([other] for other in others), measures="P/relevance", judge=judge
+        )
+        assert len(server.calls) == 2
+    assert compared.values["value"].is_null().to_list() == [False, False, True, True]
+
+
+def test_a_panel_asks_the_server_that_is_given() -> None:
+    record = {"query": "1", "question": "Why?", "contexts": ["Because it is."]}
+    with serve(well) as server:
+        panel = ["openai:m", Judge("openai:n", cache="off"), "local:text"]
+        karat.evaluate([record], measures="P/relevance", judge=panel, base_url=server.url)
+        assert {call.body["model"] for call in server.calls} == {"m", "n"}

@@ -29,9 +29,9 @@ from tests.client.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples
 url, folder = sys.argv[1:]
-manners = replace(HASTE, concurrency={CONCURRENCY})
+retry = replace(HASTE, concurrency={CONCURRENCY})
 with Cache.open(folder) as cache:
-    judge = LLMJudge(Judge("openai:m", base_url=url, key="", cache=cache, retry=manners))
+    judge = LLMJudge(Judge("openai:m", base_url=url, key="", cache=cache, retry=retry))
     judged = judge.judge(samples(), ALL)
 print(repr(judged))
 print(judge.about()["calls"])

@@ -135,6 +135,24 @@ def test_a_model_judges_them() -> None:
     assert len(texts) == 4  # chunks and items together, parts, the list twice
 
 
+def test_parts_of_two_aspects_do_not_mix() -> None:
+    for name in ("first", "second"):
+        karat.register_aspect(name, shape="parts", prompt="Does each part name a year?")
+
+    def script(call: Call) -> Reaction:
+        read = read_prompt(call.prompt)
+        (name,) = re.findall(r'^"(\w+)":', read.task, re.MULTILINE)
+        lines = dict(line.partition(" ")[::2] for line in read.data["c1"].split("\n"))
+        return chat(json.dumps({name: [{"part": e, "yes": bool(year(lines[e]))} for e in lines]}))
+
+    parts = {"first": (("In 2024.", "No."),), "second": (("No.", "In 2024."),)}
+    with serve(script) as server:
+        one = Sample("q", "?", ("In 2024. No.",), parts=parts)
+        (judged,) = judge_of(server).judge([one], frozenset(parts))
+    found = {name: [verdict.value for verdict in judged[name].rows[0]] for name in parts}
+    assert found == {"first": [1, 0], "second": [0, 1]}
+
+
 def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
     ASPECTS.pop("recent")
     with serve(answer) as server:
@@ -190,6 +208,17 @@ def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
     with serve(answer) as server:
         asked = judge_of(server, prompts=tmp_path)
     assert asked.about()["prompts"]["recent"]["version"] == "7"
+
+
+def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Karat) -> None:
+    result = karat.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
+    folder = result.save(tmp_path / "saved")
+    fresh = ASPECTS["fresh"]
+    for name in SHAPES:
+        del ASPECTS[name]
+    assert karat.load(folder).values == pytest.approx(MEASURED)
+    assert ASPECTS["fresh"] == fresh
+    assert cli("score", folder, "-m", "P@1/recent").code == 0
 
 
 def test_they_are_listed_and_explained(cli: Karat, save: Save) -> None:

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 KEY = "sk-real-model-0123456789"
-MANNERS = RetryPolicy(concurrency=2, timeout=300.0)
+RETRY = RetryPolicy(concurrency=2, timeout=300.0)
 # one thread: more of them spin while they wait for each other, which stops a busy machine
 SERVER = """
 import sys
@@ -116,14 +116,14 @@ def question(text: str, chunk: str, **more: Any) -> ChatRequest:
 
 def ask(url: str, *requests: ChatRequest, key: str = KEY, **more: Any) -> list[Outcome]:
     endpoint = more.pop("endpoint", None) or Endpoint.find("smollm2", base_url=url, key=key)
-    return ask_all(requests, endpoint, retry=MANNERS, **more)
+    return ask_all(requests, endpoint, retry=RETRY, **more)
 
 
 def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> None:
     requests = [question(*sample, schema=SCHEMA) for sample in SAMPLES]
-    ledger = Budget()
+    budget = Budget()
     with Cache.open(tmp_path) as cache:
-        outcomes = ask(url, *requests, cache=cache, ledger=ledger)
+        outcomes = ask(url, *requests, cache=cache, budget=budget)
     for outcome in outcomes:
         assert isinstance(outcome, Answer), outcome
         assert outcome.output_mode == "json_schema"
@@ -134,13 +134,13 @@ def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> No
         assert isinstance(verdict["supported"], bool)
         assert not outcome.usage.estimated
         assert 0 < outcome.usage.completion <= 60
-    assert (ledger.calls, ledger.answered) == (4, 4)
+    assert (budget.calls, budget.answered) == (4, 4)
     guessed = sum(map(estimate_prompt, requests))
-    assert guessed / 2 < ledger.prompt_tokens < guessed * 2
+    assert guessed / 2 < budget.prompt_tokens < guessed * 2
 
     again = Budget()
     with Cache.open(tmp_path) as cache:
-        known = ask(url, *requests, cache=cache, ledger=again)
+        known = ask(url, *requests, cache=cache, budget=again)
     assert again.calls == 0
     assert known == [replace(each, stored=True) for each in outcomes if isinstance(each, Answer)]
 
@@ -164,11 +164,11 @@ def test_an_answer_that_is_cut_off_is_a_failure_with_what_there_was(url: str) ->
 
 
 def test_a_request_that_does_not_fit_is_too_long(url: str) -> None:
-    ledger = Budget()
-    [outcome] = ask(url, question("What?", "word " * 9000, schema=SCHEMA), ledger=ledger)
+    budget = Budget()
+    [outcome] = ask(url, question("What?", "word " * 9000, schema=SCHEMA), budget=budget)
     assert isinstance(outcome, Failure)
     assert outcome.reason is Reason.TOO_LONG
-    assert ledger.calls == 1
+    assert budget.calls == 1
 
 
 def test_a_schema_that_the_server_cannot_read_falls_back_to_any_object(url: str) -> None:
@@ -217,7 +217,7 @@ def test_the_judge_as_a_whole(url: str, tmp_path: Path) -> None:
         options: dict[str, Any] = {"max_tokens": 300}
         return LLMJudge(
             Judge(
-                "openai:smollm2", base_url=url, key=KEY, cache=cache, retry=MANNERS, options=options
+                "openai:smollm2", base_url=url, key=KEY, cache=cache, retry=RETRY, options=options
             )
         )
 

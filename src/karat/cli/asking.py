@@ -150,12 +150,8 @@ def _embeds_remotely() -> bool:
 
 
 def for_all(asked: dict[str, Any]) -> dict[str, Any]:
-    """Return one judge for all systems, so that a budget holds for all; none if none was named."""
-    from karat.judges.find import find_judge  # noqa: PLC0415
-
-    server = {"base_url": asked["base_url"]} if asked.get("base_url") else {}
-    judge = asked["judge"]
-    return server | ({} if judge == "local" else {"judge": find_judge(judge)})
+    """Return what was said about the judge; without the default, as saved results take none."""
+    return {name: value for name, value in asked.items() if value not in (None, "local")}
 
 
 def dry_run(

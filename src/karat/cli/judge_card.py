@@ -15,7 +15,7 @@ from karat.reports.agreement import CARD_FORMATS
 @asking.judging
 @click.option(
     "--aspect",
-    type=click.Choice(["relevance", "claims", "statements"]),
+    type=click.Choice(["relevance", "claims", "statements", "sufficiency"]),
     default="relevance",
     show_default=True,
     help="What the labels are about.",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from karat.dialects import ask, dialect, resolve_measures
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
+from karat.judges.find import find_judge, on_server
+from karat.judges.settings import Judge
 from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
@@ -96,6 +98,9 @@ def gather(
     """
     chosen = dict(options or {})
     _check_options(chosen)
+    if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
+        judge, server = on_server(chosen["judge"], chosen.get("base_url"))
+        chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):

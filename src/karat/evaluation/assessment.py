@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from karat.align.preflight import check_gold
 from karat.engines.local import LocalEngine
 from karat.errors import OptionError
 from karat.findings import Finding, merge_findings
+from karat.judges.aspects import describe_own
 from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.judged import JudgedList
@@ -83,7 +84,7 @@ def assess(  # noqa: PLR0917
             ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
             judge={}
             if judge is None
-            else {"name": judge.name, **judge.about(), **_card(judge.name)},
+            else {"name": judge.name, **judge.about(), **_card(judge.name), **_own(matchers)},
         ),
         kept=Kept(drawn.listed, pl.concat(drawn.verdicts) if drawn.verdicts else None),
     )
@@ -186,6 +187,12 @@ def _card(judge: str) -> dict[str, str]:
 
     card = find_card(judge)
     return {} if card is None else {"card": card.cite()}
+
+
+def _own(matchers: dict[str, Matcher]) -> dict[str, Any]:
+    """Return the aspects of a user's own that were judged: a saved result is read without them."""
+    own = describe_own(matcher.name for matcher in matchers.values() if matcher.judged)
+    return {"aspects": own} if own else {}
 
 
 def find_matchers(

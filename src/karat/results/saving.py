@@ -11,6 +11,7 @@ import polars as pl
 from karat.core.policy import Policy
 from karat.dialects import resolve_measures
 from karat.findings import Finding
+from karat.judges.aspects import restore_own
 from karat.results import store
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
 
@@ -69,6 +70,7 @@ def _manifest(result: Result) -> dict[str, Any]:
 def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then measures anew without the inputs."""
     manifest, tables = store.read_folder(folder)
+    restore_own(manifest["judge"].get("aspects", {}))
     rows = tables["relation"]
     lenient = _relations(rows.filter(pl.col("lenient") == 1))
     return Result(

@@ -19,12 +19,13 @@ from karat.judges.aspects.statements import STATEMENTS
 from karat.judges.aspects.sufficiency import SUFFICIENCY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from karat.judges.verdicts import Judged, Sample, Verdict
 
 ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)}
 BUILT_IN = frozenset(ASPECTS)
+DESCRIBED = ("about", "shape", "needs", "unit", "prefix", "value", "prompt", "list_prompt")
 UNKNOWN = "(unknown: the judge did not list any)"
 VERDICTS = {
     "query": pl.String,
@@ -43,6 +44,27 @@ def add_aspect(aspect: Aspect) -> None:
     if aspect.name in BUILT_IN:
         raise OptionError(f"the aspect {aspect.name} is karat's own", fix="choose another name")
     ASPECTS[aspect.name] = aspect
+
+
+def describe_own(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the aspects of a user's own among these as plain data, for the manifest."""
+    own = [ASPECTS[name] for name in dict.fromkeys(names) if name not in BUILT_IN]
+    return {
+        aspect.name: {name: getattr(aspect, name) for name in DESCRIBED}
+        | {"grades": dict(aspect.grades)}
+        for aspect in own
+    }
+
+
+def restore_own(described: Mapping[str, Mapping[str, Any]]) -> None:
+    """Make aspects known that a saved result was judged by, unless they are known."""
+    for name, fields in described.items():
+        if name not in ASPECTS:
+            given = {each: fields[each] for each in DESCRIBED}
+            given |= {"shape": VerdictShape(fields["shape"])}
+            grades = {int(grade): meaning for grade, meaning in fields["grades"].items()}
+            listing = None if fields["list_prompt"] is None else Listing(always=True)
+            add_aspect(Aspect(name=name, grades=grades, listing=listing, **given))
 
 
 def find_aspect(name: str) -> Aspect:
@@ -134,9 +156,11 @@ __all__ = [
     "VerdictShape",
     "add_aspect",
     "all_verdicts",
+    "describe_own",
     "find_aspect",
     "items_of",
     "known_aspects",
     "parts_of",
+    "restore_own",
     "rows_of",
 ]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.errors import InputError, SaveError, choose
+from karat.judges.aspects import ASPECTS, VerdictShape, find_aspect
 from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.find import find_judge
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 LAYOUT = 1
 FOLDER = "judge-cards"
 GRADES = 4
-LABELLED: tuple[str, ...] = ("relevance", "claims", "statements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,12 @@ def judge_card(
 
     `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
     frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge` is
-    that of `karat.evaluate`. With the `aspect` claims the question is a
-    claim and the label says whether the chunk supports it; with statements the chunk is a
-    statement. `slices` are columns of the labels to slice by, `rel` is the label from which people
-    say yes, and intervals have this `level`. `recalibrate` also chooses the local judge's threshold
-    that fits these labels best. `card.save()` keeps the card where results look for one to cite.
+    that of `karat.evaluate`. With the `aspect` claims the question is a claim and the label says
+    whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
+    is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
+    the label from which people say yes, and intervals have this `level`. `recalibrate` also chooses
+    the local judge's threshold that fits these labels best. `card.save()` keeps the card where
+    results look for one to cite.
 
     >>> labels = [
     ...     {"question": "Where is Rome?", "chunk": "Rome is in Italy.", "label": 1},
@@ -150,7 +151,9 @@ def judge_card(
     >>> card["accuracy"].value, card["kappa"].value
     (1.0, 1.0)
     """
-    choose("aspect with labels", aspect, LABELLED)
+    choose(
+        "aspect with labels", aspect, [name for name, it in ASPECTS.items() if not it.judge_lists]
+    )
     check_share("level", level)
     given = load_labels(labels, corpus=corpus, questions=questions)
     asked = find_judge(judge)
@@ -208,27 +211,33 @@ def verdicts(
     aspect: str,
     progress: Report | None = None,
 ) -> list[int | None]:
-    """Return what a judge says of each pair; all chunks of a question are judged together."""
-    places: dict[tuple[str, str], dict[str, int]] = {}
-    for query, question, chunk in zip(labels.queries, labels.questions, labels.chunks, strict=True):
-        mine = places.setdefault((query, question), {})
+    """Return what a judge says of each pair; all chunks of a question are judged together.
+
+    Where a verdict is about the whole list, each text that is labelled is a list of its own.
+    """
+    alone = find_aspect(aspect).shape is VerdictShape.LIST
+    pairs = list(zip(labels.queries, labels.questions, labels.chunks, strict=True))
+    keys = [(query, question, chunk if alone else "") for query, question, chunk in pairs]
+    places: dict[tuple[str, str, str], dict[str, int]] = {}
+    for key, (_, _, chunk) in zip(keys, pairs, strict=True):
+        mine = places.setdefault(key, {})
         mine.setdefault(chunk, len(mine))
     samples = [
         _sample(query, question, tuple(chunks), aspect)
-        for (query, question), chunks in places.items()
+        for (query, question, _), chunks in places.items()
     ]
     judged = dict(zip(places, judge.judge(samples, frozenset({aspect}), progress), strict=True))
-    pairs = zip(labels.queries, labels.questions, labels.chunks, strict=True)
     return [
-        _value(judged[query, question], aspect, places[query, question][chunk])
-        for query, question, chunk in pairs
+        _value(judged[key], aspect, places[key][chunk])
+        for key, (_, _, chunk) in zip(keys, pairs, strict=True)
     ]
 
 
 def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> Sample:
-    if aspect == "claims":
+    shape = find_aspect(aspect).shape
+    if shape is VerdictShape.ITEMS:
         return Sample(query, "", chunks, reference=question, items={aspect: (question,)})
-    parts = {aspect: tuple((chunk,) for chunk in chunks)} if aspect == "statements" else {}
+    parts = {aspect: tuple((chunk,) for chunk in chunks)} if shape is VerdictShape.PARTS else {}
     return Sample(query, question, chunks, parts=parts)
 
 
@@ -238,7 +247,7 @@ def _value(judged: Judged, aspect: str, place: int) -> int | None:
         return None
     rows = judged[aspect].rows
     row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
-    if aspect == "statements":
+    if find_aspect(aspect).shape is VerdictShape.PARTS:
         row = [each[0] for each in rows if len(each) == 1]
     return row[place].value if place < len(row) else None
 

@@ -109,34 +109,28 @@ def number_items(
     sources: Mapping[str, Mapping[str, str]],
 ) -> PromptItems:
     """Give ids to the pieces of a sample, and cut chunks and parts that have more tokens."""
-    chunks = numbered("c", sample.chunks)
-    inside = {
-        name: {
-            each: text
-            for chunk, texts in zip(chunks, rows, strict=False)
-            for each, text in numbered(f"{chunk}.{find_aspect(name).prefix}", texts).items()
-        }
-        for name, rows in parts.items()
-    }
-    whole = chunks | {each: text for texts in inside.values() for each, text in texts.items()}
-    shown = {each: cut_text(text, most_tokens) for each, text in whole.items()}
+    cut: set[str] = set()
+
+    def shorten(texts: Mapping[str, str]) -> dict[str, str]:
+        short = {each: cut_text(text, most_tokens) for each, text in texts.items()}
+        cut.update(each for each, text in texts.items() if len(short[each]) < len(text))
+        return short
+
+    chunks = shorten(numbered("c", sample.chunks))
+    units = {name: numbered(find_aspect(name).prefix, texts) for name, texts in items.items()}
+    for name, rows in parts.items():
+        prefix = find_aspect(name).prefix
+        pairs = zip(chunks, rows, strict=False)
+        inside = (numbered(f"{chunk}.{prefix}", texts) for chunk, texts in pairs)
+        units[name] = shorten({each: text for texts in inside for each, text in texts.items()})
     others = (
         sample.reference,
         *(text for texts in items.values() for text in texts),
         *(text for rows in parts.values() for texts in rows for text in texts),
     )
-    return PromptItems(
-        # not by the items and the like, so that calls about one sample begin alike
-        Fence.around((sample.question, *sample.chunks), others),
-        sample.question,
-        {each: shown[each] for each in chunks},
-        {
-            **{name: numbered(find_aspect(name).prefix, texts) for name, texts in items.items()},
-            **{name: {each: shown[each] for each in texts} for name, texts in inside.items()},
-        },
-        sources,
-        frozenset(each for each, text in whole.items() if len(shown[each]) < len(text)),
-    )
+    # the number not by the items and the like, so that calls about one sample begin alike
+    fence = Fence.around((sample.question, *sample.chunks), others)
+    return PromptItems(fence, sample.question, chunks, units, sources, frozenset(cut))
 
 
 def numbered(prefix: str, texts: Iterable[str]) -> dict[str, str]:
