@@ -18,10 +18,12 @@ from typing import Any
 from benchmarks.data import ROOT
 from benchmarks.report import Table
 from karat.client.prices import estimate_tokens
-from karat.judges.llm.llm import LLMJudge
-from karat.judges.verdicts import ASPECTS, Sample
+from karat.judges.llm.judge import LLMJudge
+from karat.judges.settings import Judge
+from karat.judges.verdicts import Sample
 from karat.texts.sentences import split
 from tests.client.server import Call, Reaction, Server, chat, serve
+from tests.judges.building import FOUR
 from tests.judges.model import well
 
 DEMO = ROOT / "src" / "karat" / "demo"
@@ -127,14 +129,14 @@ def divided(row: dict[str, Any]) -> Sample:
         row["question"],
         tuple(row["chunks"]),
         row["reference"],
-        tuple(split([row["reference"]])[0]),
-        tuple(map(tuple, split(row["chunks"]))),
+        {"claims": tuple(split([row["reference"]])[0])},
+        {"statements": tuple(map(tuple, split(row["chunks"])))},
     )
 
 
 def ask_karat(rows: list[dict[str, Any]], url: str) -> None:
-    judge = LLMJudge("model", base_url=url, key="", cache="off")
-    judged = judge.judge([divided(row) for row in rows], frozenset(ASPECTS))
+    judge = LLMJudge(Judge("openai:model", base_url=url, key="", cache="off"))
+    judged = judge.judge([divided(row) for row in rows], FOUR)
     if judge.about()["failed_verdicts"] or len(judged) != len(rows):
         raise RuntimeError("not every verdict was given")
 

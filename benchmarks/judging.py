@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle, islice
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from benchmarks.data import ROOT
@@ -19,10 +20,14 @@ from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
 from karat.client.cache import Cache
 from karat.client.client import RetryPolicy
-from karat.judges.llm.llm import LLMJudge
-from karat.judges.verdicts import ASPECTS, Sample
+from karat.judges.llm.judge import LLMJudge
+from karat.judges.settings import Judge
 from tests.client.server import Call, Reaction, serve
+from tests.judges.building import FOUR
 from tests.judges.model import well
+
+if TYPE_CHECKING:
+    from karat.judges.verdicts import Sample
 
 LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, RetryPolicy().concurrency, 95
 JUDGING = f"""\
@@ -131,9 +136,9 @@ def different(count: int, passages: int = 1) -> Iterator[Sample]:
 
 
 def _judge(work: Sequence[Sample], url: str, cache: Cache) -> float:
-    judge = LLMJudge("model", base_url=url, key="", cache=cache)
+    judge = LLMJudge(Judge("openai:model", base_url=url, key="", cache=cache))
     start = time.perf_counter()
-    judge.judge(work, frozenset(ASPECTS))
+    judge.judge(work, FOUR)
     spent = time.perf_counter() - start
     if judge.about()["failed_verdicts"]:
         raise RuntimeError("not every verdict was given")

@@ -11,11 +11,11 @@ from benchmarks.data import ROOT
 from benchmarks.judging import different
 from benchmarks.report import Table
 from karat.judges.local import LocalJudge
-from karat.judges.verdicts import ASPECTS, Aspect
+from tests.judges.building import FOUR
 
 LENGTHS = {"55 words": 1, "165 words": 3}  # passages in a chunk
-KINDS: dict[str, frozenset[Aspect]] = {each: frozenset({each}) for each in ASPECTS}
-KINDS["all four"] = frozenset(ASPECTS)
+KINDS: dict[str, frozenset[str]] = {each: frozenset({each}) for each in FOUR}
+KINDS["all four"] = FOUR
 WARM = 50
 REMARK = """\
 samples of five chunks, judged by `local:text`, which needs nothing but the core: questions and

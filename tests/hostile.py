@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import karat
 from karat.judges.verdicts import Judged, Verdict
+from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Aspect, Sample
+    from karat.judges.verdicts import Sample
     from karat.progress import Report
 
 ATTACKS = (
@@ -38,12 +39,12 @@ class Jury:
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         del aspects, progress
         return [
-            Judged(
+            judged_of(
                 relevance=tuple(
                     Verdict(2 - min(at, 2), f"{ATTACKS[1]} because", chunk[:40])
                     for at, chunk in enumerate(sample.chunks)

@@ -136,7 +136,7 @@ def test_the_rooms_of_judges_are_separate_calls() -> None:
 
 # deep modules that documents still name, until judges have a public surface of their own
 JUDGES = {
-    ("judging.md", "karat.judges.llm.llm"),
+    ("judging.md", "karat.judges.llm.judge"),
     ("judging.md", "karat.judges.verdicts"),
     ("local-judge.md", "karat.judges.cards.card"),
     ("local-judge.md", "karat.judges.cards.recalibrate"),
@@ -155,6 +155,7 @@ def test_the_public_names_are_pinned() -> None:
         "GateReport",
         "Gold",
         "GoldLike",
+        "Judge",
         "JudgeCard",
         "KaratError",
         "Measure",
@@ -185,6 +186,7 @@ def test_the_public_names_are_pinned() -> None:
         "load_run",
         "parse_measure",
         "power",
+        "register_aspect",
         "register_measure",
         "register_shape",
         "smallest_k",

@@ -35,7 +35,7 @@ from karat.embeddings import cached, cosine, find_embedder
 from karat.judges.local import LocalJudge
 from karat.judges.local.calibration import Model, logistic, logit
 from karat.judges.local.signals import compare
-from karat.judges.verdicts import Aspect, Sample
+from karat.judges.verdicts import Sample
 from karat.statistics.agreement import kappa
 from karat.texts.sentences import split
 
@@ -45,7 +45,7 @@ FOLDS, REPEATS = 10, 10
 RIDGE = 1.0
 EACH = 400  # what a set of labels weighs, whatever its size
 GRID = np.round(np.arange(0.05, 0.96, 0.01), 2)  # thresholds to choose from
-SIGNALS: dict[str, dict[Aspect, tuple[str, ...]]] = {
+SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
     "text": {"relevance": ("cover", "often"), "claims": ("cover",), "statements": ("cover",)},
     "minilm": {
         "relevance": ("cover", "similarity"),
@@ -338,20 +338,26 @@ def weighted(model: Model, sums: Floats, labels: Labels) -> float:
 # --- the figures ----------------------------------------------------------------------------------
 
 
-def verdicts(judge: LocalJudge, labels: Labels, aspect: Aspect) -> list[int | None]:
+def verdicts(judge: LocalJudge, labels: Labels, aspect: str) -> list[int | None]:
     """Return what the judge as it is says of pairs."""
     samples = [
-        Sample(str(number), text, (chunk,), claims=(text,), statements=((chunk,),))
+        Sample(
+            str(number),
+            text,
+            (chunk,),
+            items={"claims": (text,)},
+            parts={"statements": ((chunk,),)},
+        )
         for number, (text, chunk) in enumerate(labels.pairs)
     ]
     judged = judge.judge(samples, frozenset({aspect}))
     if aspect == "relevance":
-        return [it.relevance[0].value for it in judged]
-    rows = [it.claims if aspect == "claims" else it.statements for it in judged]
+        return [it["relevance"].row[0].value for it in judged]
+    rows = [it["claims"].rows if aspect == "claims" else it["statements"].rows for it in judged]
     return [row[0][0].value for row in rows]
 
 
-def measure(judge: LocalJudge, labels: Labels, aspect: Aspect) -> str:
+def measure(judge: LocalJudge, labels: Labels, aspect: str) -> str:
     """Return a row of the table: κ with its interval, and the shares of yes."""
     said = verdicts(judge, labels, aspect)
     answers, truth = ([int((it or 0) > 0) for it in side] for side in (said, labels.grades))
@@ -371,7 +377,7 @@ def measure(judge: LocalJudge, labels: Labels, aspect: Aspect) -> str:
 def main() -> None:
     """Print weights and figures."""
     own, changed = claims()
-    sets: dict[Aspect, list[Labels]] = {
+    sets: dict[str, list[Labels]] = {
         "relevance": [Labels.of("NovelEval", noveleval()), Labels.of("ClapNQ", clapnq())],
         "claims": [Labels.of("ClapNQ answers", own)],
         "statements": [Labels.of("ClapNQ sentences", clapnq(statements=True))],

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
+    from karat.judges.settings import Judge
     from karat.labels.anchor import anchor
     from karat.labels.drift import drift
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
     from karat.relate.match import find_matcher
+    from karat.relate.match.judged import register_aspect
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
     from karat.results.saving import load
@@ -49,6 +51,7 @@ _HOME = {
     "GateReport": "karat.comparison.gates",
     "Gold": "karat.core.data",
     "GoldLike": "karat.read",
+    "Judge": "karat.judges.settings",
     "JudgeCard": "karat.judges.cards.card",
     "KaratError": "karat.errors",
     "Measure": "karat.measures",
@@ -79,6 +82,7 @@ _HOME = {
     "load_run": "karat.read",
     "parse_measure": "karat.measures",
     "power": "karat.comparison.power",
+    "register_aspect": "karat.relate.match.judged",
     "register_measure": "karat.measures",
     "register_shape": "karat.read",
     "smallest_k": "karat.results.cutoffs",
@@ -92,6 +96,7 @@ __all__ = [
     "GateReport",
     "Gold",
     "GoldLike",
+    "Judge",
     "JudgeCard",
     "KaratError",
     "Measure",
@@ -122,6 +127,7 @@ __all__ = [
     "load_run",
     "parse_measure",
     "power",
+    "register_aspect",
     "register_measure",
     "register_shape",
     "smallest_k",

@@ -118,13 +118,14 @@ def test_mistakes_are_named(cli: Karat, labels: Path, arguments: list[str], mess
 
 def test_only_local_judges_have_a_threshold(cli: Karat, labels: Path, tmp_path: Path) -> None:
     from karat.judges.replay import record
-    from karat.judges.verdicts import Judged, Sample, Verdict
+    from karat.judges.verdicts import Sample, Verdict
+    from tests.judges.building import judged_of
 
     samples = [
         Sample(row["question"], row["question"], (row["chunk"], other["chunk"]))  # type: ignore[arg-type]
         for row, other in zip(ROWS[::2], ROWS[1::2], strict=True)
     ]
-    record(samples, [Judged((Verdict(1), Verdict(0)))] * 12, tmp_path / "v.jsonl")
+    record(samples, [judged_of(relevance=(Verdict(1), Verdict(0)))] * 12, tmp_path / "v.jsonl")
     judge = f"replay:{tmp_path / 'v.jsonl'}"
     assert cli("judge-card", labels, "--judge", judge, "--no-save").code == 0
     done = cli("judge-card", labels, "--judge", judge, "--recalibrate", "--no-save")

@@ -21,6 +21,7 @@ from karat.errors import EndpointError
 from karat.evaluation.evaluate import evaluate
 from karat.explanation.explain import explain
 from karat.judges.find import find_judge
+from karat.judges.settings import Judge
 from tests.client.asking import HASTE, KEY, ask, ask_all, question
 from tests.client.server import Call, Reaction, Script, Server, as_json, echo, serve
 from tests.judges.model import well
@@ -90,7 +91,7 @@ def test_the_environment_names_the_server_of_judge_and_embedder(
 
 WAYS: dict[str, dict[str, Any]] = {
     "base_url": {"base_url": "URL"},
-    "judge_options": {"judge_options": {"base_url": "URL"}},
+    "judge": {"judge": {"model": "openai:m", "base_url": "URL"}},
 }
 
 
@@ -103,8 +104,9 @@ def test_a_server_that_is_given_is_that_of_judge_and_embedder(
     way: str, measure: Any, by: dict[str, Any], servers: tuple[Server, Server]
 ) -> None:
     given = json.loads(json.dumps(WAYS[way]).replace("URL", servers[0].url))
+    given["judge"] = Judge(**given.get("judge", {"model": "openai:m"}))
     measure(SAMPLES, None, ["recall"], **by, **given)
-    measure(SAMPLES, None, ["recall", *JUDGED], judge="openai:m", **by, **given)
+    measure(SAMPLES, None, ["recall", *JUDGED], **by, **given)
     assert {call.path for call in servers[0].calls} == {"/v1/embeddings", "/v1/chat/completions"}
 
 

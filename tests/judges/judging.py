@@ -6,11 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from karat.judges.llm.judge import LLMJudge
 from karat.judges.llm.listing import distinct
-from karat.judges.llm.llm import LLMJudge
 from karat.judges.local.entities import plain_form
-from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
+from karat.judges.settings import Judge
+from karat.judges.verdicts import Judged, Sample, Verdict
 from tests.client.asking import HASTE, KEY
+from tests.judges.building import FOUR, judged_of
 from tests.judges.model import grade, mentions, supports, words
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.client.server import Call, Server
 
-ALL = frozenset(ASPECTS)
+ALL = FOUR
 TEXTS = [
     "The capital of Brazil is Brasília. It was founded in 1960.",
     "Rio was the capital of Brazil until 1960. It has beaches.",
@@ -40,20 +42,19 @@ def sample(number: int = 0, chunks: Iterable[str] = TEXTS, reference: str = REFE
         f"What is the capital of Brazil, number {number}?",
         texts,
         reference,
-        sentences(reference),
-        tuple(map(sentences, texts)),
+        {"claims": sentences(reference)},
+        {"statements": tuple(map(sentences, texts))},
     )
 
 
 def judge_of(server: Server, **more: Any) -> LLMJudge:
-    options: dict[str, Any] = {"cache": "off", "manners": HASTE, "base_url": server.url, "key": KEY}
-    return LLMJudge("some-model", **options | more)
+    options: dict[str, Any] = {"cache": "off", "retry": HASTE, "base_url": server.url, "key": KEY}
+    return LLMJudge(Judge("openai:some-model", **options | more))
 
 
 def verdicts(judged: Judged) -> Iterator[Verdict]:
-    yield from judged.relevance
-    for matrix in (judged.claims, judged.entities, judged.statements):
-        for row in matrix:
+    for given in judged.verdicts.values():
+        for row in given.rows:
             yield from row
 
 
@@ -65,24 +66,24 @@ def expect(one: Sample) -> Judged:
     def yes(quote: str) -> Verdict:
         return Verdict(int(bool(quote)), quote=quote)
 
-    return Judged(
+    return judged_of(
         relevance=tuple(
             Verdict(found, quote=" ".join(text.split()[:4]) if found else "")
             for text in one.chunks
             for found in [grade(one.question, text)]
         ),
-        claim_texts=one.claims,
+        claim_texts=one.items["claims"],
         claims=tuple(
-            tuple(yes(supports(each)(text)) for text in one.chunks) for each in one.claims
+            tuple(yes(supports(each)(text)) for text in one.chunks) for each in one.items["claims"]
         ),
         entity_texts=tuple(entities),
         entities=tuple(
             tuple(yes(mentions(each)(text)) for text in one.chunks) for each in entities
         ),
-        statement_texts=one.statements,
+        statement_texts=one.parts["statements"],
         statements=tuple(
             tuple(yes(each if question & words(each) else "") for each in row)
-            for row in one.statements
+            for row in one.parts["statements"]
         ),
     )
 
@@ -90,15 +91,17 @@ def expect(one: Sample) -> Judged:
 def check_shape(one: Sample, judged: Judged) -> None:
     """See that every cell is there, with a value or a reason."""
     failed = judged.failures
-    assert len(judged.relevance) == (0 if "relevance" in failed else len(one.chunks))
+    assert len(judged["relevance"].row) == (0 if "relevance" in failed else len(one.chunks))
     for texts, matrix in [
-        (judged.claim_texts, judged.claims),
-        (judged.entity_texts, judged.entities),
+        (judged["claims"].items, judged["claims"].rows),
+        (judged["entities"].items, judged["entities"].rows),
     ]:
         assert [len(row) for row in matrix] == [len(one.chunks)] * len(texts)
-    assert [len(row) for row in judged.statements] == [len(row) for row in judged.statement_texts]
+    assert [len(row) for row in judged["statements"].rows] == [
+        len(row) for row in judged["statements"].parts
+    ]
     for verdict in verdicts(judged):
-        assert verdict.reason or verdict.value is not None
+        assert (verdict.failure is None) == (verdict.value is not None)
         assert not verdict.unproven or verdict.value
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karat.judges.cards.recalibrate import Recalibration
-    from karat.judges.verdicts import Aspect, Sample
+    from karat.judges.verdicts import Sample
     from karat.progress import Progress
     from tests.conftest import Save
 
@@ -295,7 +295,7 @@ def test_all_chunks_of_a_question_are_judged_together_and_once() -> None:
 
 
 @pytest.mark.parametrize("aspect", ["relevance", "claims", "statements"])
-def test_every_aspect_with_labels(aspect: Aspect) -> None:
+def test_every_aspect_with_labels(aspect: str) -> None:
     rows = [
         {"question": "Rome is in Italy.", "chunk": "Rome is in Italy.", "label": 1},
         {"question": "Rome is in Italy.", "chunk": "Tea is brown.", "label": 0},

@@ -11,29 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.judges.llm.contract import (
-    LEFT_OUT,
-    NO_FIELD,
-    NO_ID,
-    NOT_JSON,
-    OUT_OF_RANGE,
-    TWICE,
-    UNKNOWN,
-    WRONG_TYPE,
+    Fault,
     Reading,
-    is_quoted,
     read_answer,
     schema,
 )
-from karat.judges.llm.dossier import open_dossier
-from karat.judges.verdicts import ASPECTS, Sample, Verdict
+from karat.judges.llm.prompt_items import number_items
+from karat.judges.quotes import is_quoted
+from karat.judges.verdicts import Sample, Verdict
+from tests.judges.building import FOUR
 
 CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")
-DOSSIER = open_dossier(
+SHOWN = number_items(
     Sample("q", "How long does the battery last?", CHUNKS),
     1000,
-    claims=["The battery lasts six hours.", "It charges overnight."],
-    entities=["winter"],
-    statements=[["The battery lasts six hours in winter."], ["Charge it “overnight”."], []],
+    {"claims": ["The battery lasts six hours.", "It charges overnight."], "entities": ["winter"]},
+    {"statements": [["The battery lasts six hours in winter."], ["Charge it “overnight”."], []]},
+    {},
 )
 WANTED: dict[Any, tuple[str, ...]] = {
     "relevance": ("c1", "c2", "c3"),
@@ -56,7 +50,7 @@ GOOD: dict[str, Any] = {
 
 def read(said: Any, wanted: Any = None, shown: Any = ("c1", "c2", "c3")) -> Reading:
     content = said if isinstance(said, str) else json.dumps(said)
-    return read_answer(content, WANTED if wanted is None else wanted, shown, DOSSIER)
+    return read_answer(content, WANTED if wanted is None else wanted, shown, SHOWN)
 
 
 def changed(aspect: str, number: int, **fields: Any) -> dict[str, Any]:
@@ -98,7 +92,7 @@ def test_statements_are_their_own_proof() -> None:
 def test_a_statement_is_true_or_false(relevant: Any) -> None:
     said = {"statements": [{"statement": "c1.s1", "relevant": relevant}]}
     reading = read(said, {"statements": ("c1.s1",)})
-    assert reading.wrong == {("statements", "c1.s1"): WRONG_TYPE}
+    assert reading.wrong == {("statements", "c1.s1"): Fault.WRONG_TYPE}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -116,28 +110,28 @@ def test_prose_around_it_does_not_matter(wrapped: str) -> None:
 
 
 BAD_ENTRIES = [
-    ("relevance", 1, {"grade": 4}, OUT_OF_RANGE),
-    ("relevance", 1, {"grade": -1}, OUT_OF_RANGE),
-    ("relevance", 1, {"grade": 1e30}, WRONG_TYPE),
-    ("relevance", 1, {"grade": 2.0}, WRONG_TYPE),
-    ("relevance", 1, {"grade": "2"}, WRONG_TYPE),
-    ("relevance", 1, {"grade": True}, WRONG_TYPE),
-    ("relevance", 1, {"grade": None}, WRONG_TYPE),
-    ("relevance", 1, {"quote": 7}, WRONG_TYPE),
-    ("relevance", 1, {"quote": ["charge"]}, WRONG_TYPE),
-    ("relevance", 1, {"chunk": "c1"}, LEFT_OUT),
-    ("relevance", 1, {"chunk": "c9"}, LEFT_OUT),
-    ("relevance", 1, {"chunk": "C2"}, LEFT_OUT),
-    ("relevance", 1, {"chunk": 2}, LEFT_OUT),
-    ("claims", 1, {"found": None}, WRONG_TYPE),
-    ("claims", 1, {"found": {}}, WRONG_TYPE),
-    ("claims", 1, {"found": "c1"}, WRONG_TYPE),
-    ("claims", 1, {"found": ["c1"]}, WRONG_TYPE),
-    ("claims", 1, {"found": [{"chunk": 1, "quote": ""}]}, WRONG_TYPE),
-    ("claims", 1, {"found": [{"chunk": "c1", "quote": 1}]}, WRONG_TYPE),
-    ("claims", 1, {"found": [{"chunk": "c4", "quote": "a"}]}, UNKNOWN),
-    ("claims", 1, {"claim": "k7"}, LEFT_OUT),
-    ("entities", 0, {"found": [{"chunk": "k1", "quote": "a"}]}, UNKNOWN),
+    ("relevance", 1, {"grade": 4}, Fault.OUT_OF_RANGE),
+    ("relevance", 1, {"grade": -1}, Fault.OUT_OF_RANGE),
+    ("relevance", 1, {"grade": 1e30}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"grade": 2.0}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"grade": "2"}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"grade": True}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"grade": None}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"quote": 7}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"quote": ["charge"]}, Fault.WRONG_TYPE),
+    ("relevance", 1, {"chunk": "c1"}, Fault.LEFT_OUT),
+    ("relevance", 1, {"chunk": "c9"}, Fault.LEFT_OUT),
+    ("relevance", 1, {"chunk": "C2"}, Fault.LEFT_OUT),
+    ("relevance", 1, {"chunk": 2}, Fault.LEFT_OUT),
+    ("claims", 1, {"found": None}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": {}}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": "c1"}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": ["c1"]}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": 1, "quote": ""}]}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": "c1", "quote": 1}]}, Fault.WRONG_TYPE),
+    ("claims", 1, {"found": [{"chunk": "c4", "quote": "a"}]}, Fault.UNKNOWN),
+    ("claims", 1, {"claim": "k7"}, Fault.LEFT_OUT),
+    ("entities", 0, {"found": [{"chunk": "k1", "quote": "a"}]}, Fault.UNKNOWN),
 ]
 
 
@@ -148,8 +142,8 @@ def test_a_bad_entry_costs_itself_and_nothing_else(
     each = WANTED[aspect][number]
     reading = read(changed(aspect, number, **fields))
     wrong = dict(reading.wrong)
-    assert wrong.pop((aspect, each)) == fault  # type: ignore[arg-type]
-    assert set(wrong.values()) <= {TWICE}  # if it took the id of another
+    assert wrong.pop((aspect, each)) == fault
+    assert set(wrong.values()) <= {Fault.TWICE}  # if it took the id of another
     lost = {(aspect, each), *wrong}
     assert reading.verdicts == {
         cell: verdict for cell, verdict in read(GOOD).verdicts.items() if cell[:2] not in lost
@@ -159,7 +153,7 @@ def test_a_bad_entry_costs_itself_and_nothing_else(
 def test_an_id_answered_twice_has_no_verdict() -> None:
     said = {**GOOD, "relevance": [*GOOD["relevance"], GOOD["relevance"][0]]}
     reading = read(said)
-    assert reading.wrong == {("relevance", "c1"): TWICE}
+    assert reading.wrong == {("relevance", "c1"): Fault.TWICE}
     assert ("relevance", "c2", "c2") in reading.verdicts
 
 
@@ -167,10 +161,10 @@ def test_what_nobody_asked_for_is_passed_over_and_counted() -> None:
     more = [{"chunk": "c4", "quote": "", "grade": 3}, {"grade": 3}, "c1", None, 7]
     reading = read({**GOOD, "relevance": [*more, *GOOD["relevance"]], "notes": "a field"})
     assert reading.verdicts == read(GOOD).verdicts
-    assert reading.extra == {UNKNOWN: 1, NO_ID: 4}
+    assert reading.extra == {Fault.UNKNOWN: 1, Fault.NO_ID: 4}
     partly = read(GOOD, {"relevance": ("c2",)}, ("c2",))
     assert set(partly.verdicts) == {("relevance", "c2", "c2")}
-    assert partly.extra == {UNKNOWN: 2}
+    assert partly.extra == {Fault.UNKNOWN: 2}
 
 
 def test_more_fields_in_an_entry_do_not_matter() -> None:
@@ -180,12 +174,12 @@ def test_more_fields_in_an_entry_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
-        ("I cannot judge this.", NOT_JSON),
-        ('{"relevance": [{"chunk": "c1"', NOT_JSON),
-        ("[]", NOT_JSON),
-        ("{}", NO_FIELD),
-        ('{"relevance": null, "claims": {}, "entities": "e1"}', WRONG_TYPE),
-        ('{"relevance": [], "claims": [], "entities": []}', LEFT_OUT),
+        ("I cannot judge this.", Fault.NOT_JSON),
+        ('{"relevance": [{"chunk": "c1"', Fault.NOT_JSON),
+        ("[]", Fault.NOT_JSON),
+        ("{}", Fault.NO_FIELD),
+        ('{"relevance": null, "claims": {}, "entities": "e1"}', Fault.WRONG_TYPE),
+        ('{"relevance": [], "claims": [], "entities": []}', Fault.LEFT_OUT),
     ],
 )
 def test_an_answer_without_verdicts(said: str, fault: str) -> None:
@@ -250,9 +244,9 @@ def test_the_schema_is_what_strict_servers_ask_for() -> None:
             return 1 + sum(map(check, part["properties"].values()))
         return 1 + (check(part["items"]) if part["type"] == "array" else 0)
 
-    for aspect in ASPECTS:
+    for aspect in FOUR:
         assert check(schema([aspect])) > 4
-    assert list(schema(WANTED)["properties"]) == list(WANTED)  # type: ignore[arg-type]
+    assert schema(WANTED)["required"] == list(WANTED)
 
 
 JSON = st.recursive(

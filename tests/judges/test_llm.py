@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karat.client.answers import Reason
 from karat.errors import EndpointError
-from karat.judges.verdicts import ASPECTS, Judged, Verdict
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
 from tests.client.asking import KEY
 from tests.client.server import Call, Reaction, chat, error, serve
+from tests.judges.building import FOUR
 from tests.judges.judging import (
     ALL,
     TEXTS,
@@ -49,17 +50,13 @@ def test_three_calls_a_sample_for_everything_at_five_chunks() -> None:
         assert len(server.calls) == 101  # the entities of the one reference are asked for once
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
+@pytest.mark.parametrize("aspect", sorted(FOUR))
 def test_only_what_is_asked_for_is_asked(aspect: Any) -> None:
     with serve(well) as server:
         [judged] = judge_of(server).judge([sample()], frozenset({aspect}))
         assert len(server.calls) == 1 + (aspect == "entities")
         assert all(f'"{aspect}":' in call.prompt for call in server.calls)
-    whole = expect(sample())
-    empty = Judged()
-    for name in ("relevance", "claims", "entities", "statements"):
-        expected = whole if name == aspect else empty
-        assert getattr(judged, name) == getattr(expected, name)
+    assert judged == Judged({aspect: expect(sample())[aspect]})
 
 
 def test_apart_gives_each_aspect_a_call() -> None:
@@ -111,14 +108,16 @@ def test_what_is_malformed_is_asked_again_until_it_is_right(spoil: Any) -> None:
     expected = [expect(each) for each in samples]
     if spoil is REPAIRED["reversed"]:  # the entities too, so that they have other ids
         expected = [
-            replace(each, entity_texts=each.entity_texts[::-1], entities=each.entities[::-1])
+            Judged({**each.verdicts, "entities": AspectVerdicts(rows[::-1], texts[::-1])})
             for each in expected
+            for texts, rows in [(each["entities"].items, each["entities"].rows)]
         ]
     # entities left out are not missed: nobody knows how many there are
     if spoil is left_out:
         expected = [
-            replace(each, entity_texts=each.entity_texts[:1], entities=each.entities[:1])
+            Judged({**each.verdicts, "entities": AspectVerdicts(rows[:1], texts[:1])})
             for each in expected
+            for texts, rows in [(each["entities"].items, each["entities"].rows)]
         ]
     assert judged == expected
     check_totals(judge, judged)
@@ -155,9 +154,8 @@ def test_a_claim_is_asked_again_with_all_its_chunks() -> None:
     with serve(spoilt(spoil)) as server:
         [judged] = judge_of(server).judge([sample()], frozenset({"relevance", "claims"}))
         again = read_prompt(server.calls[-1].prompt)
-    assert judged == replace(
-        expect(sample()), entities=(), entity_texts=(), statements=(), statement_texts=()
-    )
+    whole = expect(sample())
+    assert judged == Judged({name: whole[name] for name in ("relevance", "claims")})
     assert set(again.chunks) == {"c1", "c2", "c3", "c4", "c5"}
     assert list(again.lists["claims"]) == ["k2"]
 
@@ -172,10 +170,10 @@ def test_what_never_comes_right_has_a_reason() -> None:
         judge = judge_of(server, attempts=2)
         [judged] = judge.judge([sample()], ALL)
         assert len(server.calls) == 4
-    lost = Verdict(None, "malformed: an id left out")
+    lost = Verdict.failed(JudgeReason.MALFORMED, "an id left out")
     expected = expect(sample())
-    relevance = (expected.relevance[0], lost, *expected.relevance[2:])
-    assert judged == replace(expected, relevance=relevance)
+    relevance = (expected["relevance"].row[0], lost, *expected["relevance"].row[2:])
+    assert judged == Judged({**expected.verdicts, "relevance": AspectVerdicts((relevance,))})
     assert judge.about()["failed_verdicts"] == {"malformed": 1}
     check_totals(judge, [judged])
 
@@ -202,11 +200,9 @@ def test_a_server_that_never_answers_well(script: Any, reason: str) -> None:
     for one, each in zip(samples, judged, strict=True):
         check_shape(one, each)
         assert all(verdict.value is None for verdict in verdicts(each))
-        assert {verdict.reason.partition(":")[0] for verdict in verdicts(each)} <= {
-            reason.partition(":")[0],
-            "stopped",
-        }
-        assert each.failures["entities"].startswith((reason, "stopped"))
+        reasons = {verdict.failure.reason for verdict in verdicts(each) if verdict.failure}
+        assert reasons <= {reason.partition(":")[0], Reason.STOPPED}
+        assert str(each.failures["entities"]).startswith((reason, "stopped"))
     check_totals(judge, judged)
 
 
@@ -234,14 +230,15 @@ def test_one_chunk_that_a_filter_minds_costs_itself() -> None:
         [judged] = judge.judge([sample()], ALL)
     expected = expect(sample())
     check_shape(sample(), judged)
-    for number, verdict in enumerate(judged.relevance):
+    for number, verdict in enumerate(judged["relevance"].row):
         if number == 2:
             assert verdict.value is None
-            assert verdict.reason.startswith("filtered")
+            assert verdict.failure is not None
+            assert verdict.failure.reason is Reason.FILTERED
         else:
-            assert verdict == expected.relevance[number]
+            assert verdict == expected["relevance"].row[number]
     failed = [verdict for verdict in verdicts(judged) if verdict.value is None]
-    columns = len(judged.claims) + len(judged.entities)
+    columns = len(judged["claims"].rows) + len(judged["entities"].rows)
     assert len(failed) == 1 + columns + 1  # its other statement passes
     check_totals(judge, [judged])
 

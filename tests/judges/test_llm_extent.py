@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from karat.errors import OptionError
-from karat.judges.verdicts import Sample, Verdict
+from karat.judges.verdicts import Verdict
 from tests.client.server import Call, serve
+from tests.judges.building import sample_of
 from tests.judges.judging import (
     ALL,
     REFERENCE,
@@ -37,19 +38,19 @@ def test_no_chunks_leave_claims_and_entities_to_be_missed() -> None:
         [judged] = judge.judge([sample(0, [])], ALL)
         assert len(server.calls) == 1  # entities are the reference's
     assert judged == expect(sample(0, []))
-    assert judged.claims == ((), ())
-    assert judged.entities == ((), (), (), (), ())
+    assert judged["claims"].rows == ((), ())
+    assert judged["entities"].rows == ((), (), (), (), ())
     check_totals(judge, [judged])
 
 
 @pytest.mark.parametrize("reference", ["", "  \n"])
 def test_no_reference_no_claims_no_entities(reference: str) -> None:
-    one = replace(sample(), reference=reference, claims=())
+    one = replace(sample(), reference=reference, items={"claims": ()})
     with serve(well) as server:
         [judged] = judge_of(server).judge([one], ALL)
         assert len(server.calls) == 2
-    assert (judged.claim_texts, judged.entity_texts, judged.failures) == ((), (), {})
-    assert judged.relevance == expect(sample()).relevance
+    assert (judged["claims"].items, judged["entities"].items, judged.failures) == ((), (), {})
+    assert judged["relevance"].row == expect(sample())["relevance"].row
 
 
 def test_a_reference_without_entities() -> None:
@@ -58,7 +59,7 @@ def test_a_reference_without_entities() -> None:
         [judged] = judge_of(server).judge([one], ALL)
         assert len(server.calls) == 3
     assert judged == expect(one)
-    assert judged.entities == ()
+    assert judged["entities"].rows == ()
 
 
 def test_no_question_is_a_reason() -> None:
@@ -67,13 +68,13 @@ def test_no_question_is_a_reason() -> None:
         judge = judge_of(server)
         [judged] = judge.judge([one], ALL)
     assert set(judged.failures) == {"relevance", "statements"}
-    assert judged.relevance == ()
-    assert judged.claims == expect(sample()).claims
+    assert judged["relevance"].row == ()
+    assert judged["claims"].rows == expect(sample())["claims"].rows
     check_totals(judge, [judged])
 
 
 def test_statements_belong_to_chunks() -> None:
-    one = replace(sample(), statements=())
+    one = replace(sample(), parts={})
     with serve(well) as server, pytest.raises(OptionError, match="5 chunks have 0 lists"):
         judge_of(server).judge([one], ALL)
 
@@ -96,11 +97,11 @@ def test_entities_that_are_not_in_the_reference_are_not_counted() -> None:
     with serve(spoilt(spoil)) as server:
         judge = judge_of(server)
         [judged] = judge.judge([sample()], frozenset({"entities"}))
-    assert judged.entity_texts == ("brasília", "The", "Brazil", "Rio", "1960")
+    assert judged["entities"].items == ("brasília", "The", "Brazil", "Rio", "1960")
     about = judge.about()
     assert about["invented"] == 1
     assert about["asked_again"] == 2
-    assert [finding.kind for finding in judge.findings()] == ["invented-entity"]
+    assert [finding.kind for finding in judge.findings()] == ["invented-item"]
 
 
 def test_two_hundred_chunks_go_in_several_calls() -> None:
@@ -129,18 +130,19 @@ def test_chunks_are_divided_by_their_length() -> None:
 def test_a_chunk_of_a_hundred_thousand_tokens_is_cut_with_a_finding() -> None:
     start = "The capital of Brazil is Brasília. "
     long = start + "word " * 100_000
-    one = Sample("q", "The capital?", (long, "Short."), REFERENCE, (REFERENCE,), ((long,), ("S.",)))
+    inside = {"claims": (REFERENCE,), "statements": ((long,), ("S.",))}
+    one = sample_of("q", "The capital?", (long, "Short."), REFERENCE, **inside)
     with serve(well) as server:
         judge = judge_of(server)
         [judged] = judge.judge([one], ALL)
         assert all(len(call.prompt) < 4 * 33_000 for call in server.calls)
     check_shape(one, judged)
-    assert judged.relevance[0] == Verdict(1, quote="The capital of Brazil")
+    assert judged["relevance"].row[0] == Verdict(1, quote="The capital of Brazil")
     assert all(verdict.value is not None for verdict in verdicts(judged))
     assert judge.about()["cut"] == 2
     [finding] = judge.findings()
     assert (finding.kind, finding.examples) == ("cut-text", ("q c1", "q c1.s1"))
-    assert judged.statement_texts == one.statements  # only what is shown is cut
+    assert judged["statements"].parts == one.parts["statements"]  # only what is shown is cut
 
 
 def test_findings_are_about_what_was_judged_last() -> None:
@@ -158,5 +160,5 @@ def test_very_many_claims_and_entities() -> None:
     one = sample(0, TEXTS[:2], reference)
     with serve(well) as server:
         [judged] = judge_of(server).judge([one], ALL)
-    assert len(judged.claims) == 130
+    assert len(judged["claims"].rows) == 130
     assert judged == expect(one)

@@ -16,10 +16,12 @@ from karat.client.cache import Cache
 from karat.client.prices import Prices
 from karat.errors import OptionError
 from karat.judges.find import find_judge
-from karat.judges.llm.llm import LLMJudge
-from karat.judges.verdicts import ASPECTS, Verdict
+from karat.judges.llm.judge import LLMJudge
+from karat.judges.settings import Judge
+from karat.judges.verdicts import Verdict
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, chat, error, serve
+from tests.judges.building import FOUR
 from tests.judges.judging import (
     ALL,
     REFERENCE,
@@ -54,10 +56,10 @@ def test_votes_are_counted_and_their_agreement_is_told() -> None:
 
     with serve(spoilt(spoil)) as server:
         manners = replace(HASTE, concurrency=1)
-        judge = judge_of(server, votes=5, manners=manners)
+        judge = judge_of(server, votes=5, retry=manners)
         [judged] = judge.judge([sample(0, TEXTS[:1])], frozenset({"relevance"}))
         bodies = [call.body for call in server.calls]
-    assert judged.relevance == (Verdict(2, quote="The capital"),)
+    assert judged["relevance"].row == (Verdict(2, quote="The capital"),)
     assert [body["seed"] for body in bodies] == [0, 1, 2, 3, 4]
     assert {body["temperature"] for body in bodies} == {0.7}
     assert judge.about()["agreement"] == {"relevance": 0.3}  # 3 of 10 pairs
@@ -75,7 +77,7 @@ def test_a_majority_says_yes_and_a_tie_says_no() -> None:
         with serve(script) as server:
             judge = judge_of(server, votes=len(votes))
             [judged] = judge.judge([sample(0, ["Brazil."])], frozenset({"statements"}))
-        assert judged.statements[0][0].value == wins
+        assert judged["statements"].rows[0][0].value == wins
 
 
 def test_votes_that_fail_leave_it_to_the_others() -> None:
@@ -87,7 +89,7 @@ def test_votes_that_fail_leave_it_to_the_others() -> None:
         judged = judge.judge([sample()], ALL)
     assert judged == [expect(sample())]
     check_totals(judge, judged)
-    assert judge.about()["agreement"] == dict.fromkeys(sorted(ASPECTS), 1.0)
+    assert judge.about()["agreement"] == dict.fromkeys(sorted(FOUR), 1.0)
 
 
 def test_all_votes_judge_the_same_entities() -> None:
@@ -99,18 +101,21 @@ def test_all_votes_judge_the_same_entities() -> None:
     with serve(spoilt(spoil)) as server:
         [judged] = judge_of(server, votes=3).judge([sample()], ALL)
         assert len(server.calls) == 1 + 3 * 2
-    assert judged.entity_texts == ("Brazil",)
+    assert judged["entities"].items == ("Brazil",)
 
 
 def test_the_model_may_list_claims_and_statements() -> None:
-    one = replace(sample(0, TEXTS[:3]), claims=("not used",), statements=())
+    one = replace(sample(0, TEXTS[:3]), items={"claims": ("not used",)}, parts={})
     with serve(well) as server:
         judge = judge_of(server, decompose=True)
         [judged] = judge.judge([one], ALL)
         assert len(server.calls) == 3 + 2
-    assert judged.claim_texts == sentences(REFERENCE)
-    assert judged.statement_texts[2] == ("It says: Ferries are boats.", "It says: They carry cars.")
-    assert judged.statements[0][0] == Verdict(1, quote="The capital of Brazil is Brasília.")
+    assert judged["claims"].items == sentences(REFERENCE)
+    assert judged["statements"].parts[2] == (
+        "It says: Ferries are boats.",
+        "It says: They carry cars.",
+    )
+    assert judged["statements"].rows[0][0] == Verdict(1, quote="The capital of Brazil is Brasília.")
     assert judge.about()["decompose"] is True
     check_shape(one, judged)
     check_totals(judge, [judged])
@@ -125,7 +130,7 @@ def test_a_statement_that_comes_from_nowhere_is_unproven() -> None:
     with serve(spoilt(spoil)) as server:
         judge = judge_of(server, decompose=True)
         [judged] = judge.judge([sample()], frozenset({"statements"}))
-    assert judged.statements[0][0] == Verdict(1, quote="made up", unproven=True)
+    assert judged["statements"].rows[0][0] == Verdict(1, quote="made up", unproven=True)
     assert judge.about()["unproven"] == {"statements": 1}
 
 
@@ -140,7 +145,7 @@ def test_statements_of_single_chunks_are_listed_again() -> None:
         [judged] = judge_of(server, decompose=True).judge([sample()], frozenset({"statements"}))
         again = [read_prompt(call.prompt) for call in server.calls if not first(call)]
     assert [set(read.chunks) for read in again] == [{"c2", "c4"}]
-    assert [len(row) for row in judged.statements] == [2, 2, 2, 2, 1]
+    assert [len(row) for row in judged["statements"].rows] == [2, 2, 2, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -151,20 +156,20 @@ def test_units_that_are_never_listed_fail_as_a_whole(script: Any) -> None:
         judge = judge_of(server, decompose=True)
         [judged] = judge.judge([sample()], frozenset({"claims", "statements"}))
     assert set(judged.failures) == {"claims", "statements"}
-    assert judged.claims == judged.statements == ()
+    assert judged["claims"].rows == judged["statements"].rows == ()
     check_totals(judge, [judged])
 
 
 def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
     samples = [sample(number) for number in range(10)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Budget(Limits(max_calls=8))
-        judge = judge_of(server, cache=cache, ledger=ledger)
+        budget = Budget(Limits(max_calls=8))
+        judge = judge_of(server, cache=cache, budget=budget)
         judged = judge.judge(samples, ALL)
         assert len(server.calls) == 8
-        reasons = {each.reason for one in judged for each in verdicts(one) if each.value is None}
+        reasons = {str(each.failure) for one in judged for each in verdicts(one) if each.failure}
         assert reasons == {"budget: one more call would pass max_calls 8"}
-        assert any(all(each.value is not None for each in one.relevance) for one in judged)
+        assert any(all(each.value is not None for each in one["relevance"].row) for one in judged)
         check_totals(judge, judged)
         rest = judge_of(server, cache=cache)
         assert rest.dry_run(samples, ALL).calls == 21 - 8
@@ -177,8 +182,8 @@ def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
 def test_a_dry_run_says_what_is_asked_then(more: Any, tmp_path: Path) -> None:
     samples = [sample(number, TEXTS[: number % 6]) for number in range(12)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        ledger = Budget(prices=Prices(1.0, 2.0))
-        judge = judge_of(server, cache=cache, ledger=ledger, **more)
+        budget = Budget(prices=Prices(1.0, 2.0))
+        judge = judge_of(server, cache=cache, budget=budget, **more)
         forecast = judge.dry_run(samples, ALL)
         assert not server.calls
         assert judge.about()["requests"] == 0
@@ -215,7 +220,7 @@ def test_modes_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
             calls.append(len(server.calls))
         assert calls == [3, 3, 6, 9]
     with pytest.raises(OptionError, match="cache mode"):
-        LLMJudge("m", cache="on").judge([sample()], ALL)
+        LLMJudge(Judge("openai:m", cache="on")).judge([sample()], ALL)
 
 
 def test_what_refresh_asked_again_is_known_from_then_on(
@@ -245,8 +250,8 @@ def test_answers_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
 def test_progress_is_told_in_samples() -> None:
     seen: list[Progress] = []
     with serve(well) as server:
-        ledger = Budget(prices=Prices(1.0, 1.0))
-        judge_of(server, ledger=ledger).judge([sample(n) for n in range(40)], ALL, seen.append)
+        budget = Budget(prices=Prices(1.0, 1.0))
+        judge_of(server, budget=budget).judge([sample(n) for n in range(40)], ALL, seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)
     assert len(set(done)) > 10
@@ -266,7 +271,7 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
 
 
 def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.llm.llm.BATCH", 7)
+    monkeypatch.setattr("karat.judges.llm.judge.BATCH", 7)
     samples = [sample(number) for number in range(20)]
     with serve(well) as server:
         judge = judge_of(server)
@@ -304,7 +309,7 @@ def test_a_serverleft_out_structured_output() -> None:
 def test_numbers_are_positive(name: str) -> None:
     numbers: dict[str, Any] = {name: 0}
     with pytest.raises(OptionError, match=name):
-        LLMJudge("m", **numbers)
+        LLMJudge(Judge("openai:m", **numbers))
 
 
 def test_what_is_told_about_a_judge() -> None:
@@ -326,7 +331,7 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["llama3:8b"]\nprompt = 1.0\ncompletion = 2.0\n')
     with serve(well) as server:
-        judge = find_judge(
+        settings = Judge(
             "openai:llama3:8b",
             base_url=server.url,
             key=KEY,
@@ -336,6 +341,8 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
             prices=str(prices),
             votes=1,
         )
+        assert KEY not in repr(settings)
+        judge = find_judge(settings)
         [judged] = judge.judge([sample()], ALL)
         assert server.calls[0].body["model"] == "llama3:8b"
     about = judge.about()
@@ -348,7 +355,6 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"vote": 3}, "unknown option of a judge 'vote'"),
         ({"max_cost": 1.0}, "a limit of cost needs prices"),
         ({"votes": 0}, "votes must be at least 1"),
         ({"concurrency": 0}, "concurrency must be at least 1"),
@@ -357,7 +363,7 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
 )
 def test_options_that_make_no_sense(options: dict[str, Any], what: str) -> None:
     with pytest.raises(OptionError, match=what):
-        find_judge("openai:m", **options)
+        find_judge(Judge("openai:m", **options))
 
 
 def test_a_judge_needs_a_model() -> None:

@@ -23,14 +23,15 @@ JOB = f"""
 import sys
 from dataclasses import replace
 from karat.client.cache import Cache
-from karat.judges.llm.llm import LLMJudge
+from karat.judges.llm.judge import LLMJudge
+from karat.judges.settings import Judge
 from tests.client.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples
 url, folder = sys.argv[1:]
 manners = replace(HASTE, concurrency={CONCURRENCY})
 with Cache.open(folder) as cache:
-    judge = LLMJudge("m", base_url=url, key="", cache=cache, manners=manners)
+    judge = LLMJudge(Judge("openai:m", base_url=url, key="", cache=cache, retry=manners))
     judged = judge.judge(samples(), ALL)
 print(repr(judged))
 print(judge.about()["calls"])

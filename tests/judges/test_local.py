@@ -27,19 +27,19 @@ from karat.judges.local.overlap import overlap
 from karat.judges.local.pieces import LONGEST, cut, windows
 from karat.judges.local.signals import MANY, compare
 from karat.judges.local.terms import term_and_weight, terms_of
-from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
+from karat.judges.verdicts import Judged, Sample, Verdict
+from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.judges.verdicts import Aspect
     from karat.progress import Progress
 
-ALL = frozenset(ASPECTS)
+ALL = FOUR
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "../shared/data"
 
-BRAZIL = Sample(
+BRAZIL = sample_of(
     "brazil",
     "What is the capital of Brazil?",
     (
@@ -62,19 +62,19 @@ BRAZIL = Sample(
 TEXT = LocalJudge(None, entities="rules")
 
 
-def one(sample: Sample, judge: LocalJudge = TEXT, aspects: frozenset[Aspect] = ALL) -> Judged:
+def one(sample: Sample, judge: LocalJudge = TEXT, aspects: frozenset[str] = ALL) -> Judged:
     (judged,) = judge.judge([sample], aspects)
     return judged
 
 
 def relevance(question: str, *chunks: str, judge: LocalJudge = TEXT) -> list[int | None]:
     judged = one(Sample("q", question, chunks), judge, frozenset({"relevance"}))
-    return [verdict.value for verdict in judged.relevance]
+    return [verdict.value for verdict in judged["relevance"].row]
 
 
 def supports(claim: str, chunk: str, judge: LocalJudge = TEXT) -> Verdict:
-    judged = one(Sample("q", "", (chunk,), claims=(claim,)), judge, frozenset({"claims"}))
-    return judged.claims[0][0]
+    judged = one(sample_of("q", "", (chunk,), claims=(claim,)), judge, frozenset({"claims"}))
+    return judged["claims"].rows[0][0]
 
 
 def counted(texts: list[str]) -> list[list[float]]:
@@ -96,26 +96,34 @@ def minilm() -> LocalJudge:
 
 def test_the_worked_example_of_every_aspect() -> None:
     judged = one(BRAZIL)
-    assert [bool(verdict.value) for verdict in judged.relevance] == [True, False, False]
-    assert judged.claim_texts == BRAZIL.claims
-    assert [[verdict.value for verdict in row] for row in judged.claims] == [
+    assert [bool(verdict.value) for verdict in judged["relevance"].row] == [True, False, False]
+    assert judged["claims"].items == BRAZIL.items["claims"]
+    assert [[verdict.value for verdict in row] for row in judged["claims"].rows] == [
         [1, 0, 0],
         [1, 0, 0],
         [0, 0, 0],
     ]
-    assert judged.entity_texts == ("Brazil", "Brasília", "April 21, 1960")
-    held = [any(verdict.value for verdict in row) for row in judged.entities]
+    assert judged["entities"].items == ("Brazil", "Brasília", "April 21, 1960")
+    held = [any(verdict.value for verdict in row) for row in judged["entities"].rows]
     assert held == [True, True, False]  # 2/3
-    assert judged.statement_texts == BRAZIL.statements
-    assert [[verdict.value for verdict in row] for row in judged.statements] == [[1, 0], [0], [0]]
+    assert judged["statements"].parts == BRAZIL.parts["statements"]
+    assert [[verdict.value for verdict in row] for row in judged["statements"].rows] == [
+        [1, 0],
+        [0],
+        [0],
+    ]
     assert not judged.failures
 
 
 def test_with_minilm_the_same_example_comes_out(minilm: LocalJudge) -> None:
     judged = one(BRAZIL, minilm)
-    assert [bool(verdict.value) for verdict in judged.relevance] == [True, False, False]
-    assert [row[0].value for row in judged.claims] == [1, 1, 0]
-    assert [[verdict.value for verdict in row] for row in judged.statements] == [[1, 0], [0], [0]]
+    assert [bool(verdict.value) for verdict in judged["relevance"].row] == [True, False, False]
+    assert [row[0].value for row in judged["claims"].rows] == [1, 1, 0]
+    assert [[verdict.value for verdict in row] for row in judged["statements"].rows] == [
+        [1, 0],
+        [0],
+        [0],
+    ]
 
 
 def test_minilm_sees_what_shares_no_word(minilm: LocalJudge) -> None:
@@ -129,22 +137,22 @@ def test_minilm_sees_what_shares_no_word(minilm: LocalJudge) -> None:
 
 def test_only_what_is_asked_for_is_judged() -> None:
     judged = one(BRAZIL, aspects=frozenset({"entities"}))
-    assert judged.entities
-    assert replace(judged, entities=(), entity_texts=()) == Judged()
+    assert judged["entities"].rows
+    assert set(judged.verdicts) == {"entities"}
     assert one(BRAZIL, aspects=frozenset()) == Judged()
 
 
 @pytest.mark.parametrize("judge", [TEXT, letters()], ids=["text", "model"])
 def test_every_verdict_has_a_reason_and_quotes_the_chunk(judge: LocalJudge) -> None:
     judged = one(BRAZIL, judge)
-    rows = [judged.relevance, *judged.claims]
+    rows = [judged["relevance"].row, *judged["claims"].rows]
     for row in rows:
         for verdict, chunk in zip(row, BRAZIL.chunks, strict=True):
             assert verdict.quote
             assert verdict.quote in chunk
             assert "score" in verdict.reason
             assert not verdict.unproven
-    for row in judged.entities:
+    for row in judged["entities"].rows:
         for verdict, chunk in zip(row, BRAZIL.chunks, strict=True):
             assert bool(verdict.quote) == bool(verdict.value)
             assert verdict.quote in chunk
@@ -152,7 +160,7 @@ def test_every_verdict_has_a_reason_and_quotes_the_chunk(judge: LocalJudge) -> N
 
 def test_the_quote_is_the_sentence_that_shares_most() -> None:
     chunk = "The museum opens at nine. The café on its roof closes at noon. Dogs must stay outside."
-    verdict = one(Sample("q", "When does the café close?", (chunk,))).relevance[0]
+    verdict = one(Sample("q", "When does the café close?", (chunk,)))["relevance"].row[0]
     assert verdict.quote == "The café on its roof closes at noon."
 
 
@@ -210,7 +218,7 @@ def varied(count: int) -> list[Sample]:
         return " ".join(rng.choice(words, length)) + "."
 
     return [
-        Sample(
+        sample_of(
             str(number),
             text(5) if number % 7 else "",
             tuple(dict.fromkeys(text(int(rng.integers(1, 40))) for _ in range(number % 6))),
@@ -226,7 +234,7 @@ def varied(count: int) -> list[Sample]:
 def test_verdicts_do_not_depend_on_company_or_order(make: Any) -> None:
     judge = make()
     samples = [
-        replace(sample, statements=tuple((chunk, chunk[:9]) for chunk in sample.chunks))
+        replace(sample, parts={"statements": tuple((it, it[:9]) for it in sample.chunks)})
         for sample in varied(40)
     ]
     alone = [one(sample, judge) for sample in samples]
@@ -251,7 +259,7 @@ def test_minilm_judges_a_sample_the_same_alone_and_among_others(minilm: LocalJud
         Sample("a", "How long does the battery last?", ("It lasts four years.", *BRAZIL.chunks)),
         Sample("b", "Who was Bach?", ("Bach was a composer.",)),
     ]
-    aspects: frozenset[Aspect] = frozenset({"relevance"})
+    aspects: frozenset[str] = frozenset({"relevance"})
     assert minilm.judge([others[0], BRAZIL, others[1]], aspects)[1] == one(BRAZIL, minilm, aspects)
 
 
@@ -276,10 +284,10 @@ def test_vectors_kept_on_disk_change_nothing(
 
 @pytest.mark.parametrize("question", ["", "  \n", "???", "—"])
 def test_a_question_without_words_cannot_be_judged(question: str) -> None:
-    judged = one(Sample("q", question, ("Some text.",), statements=(("Some text.",),)))
-    for verdict in (judged.relevance[0], judged.statements[0][0]):
+    judged = one(sample_of("q", question, ("Some text.",), statements=(("Some text.",),)))
+    for verdict in (judged["relevance"].row[0], judged["statements"].rows[0][0]):
         assert verdict.value is None
-        assert verdict.reason == "the question has no words to judge by"
+        assert str(verdict.failure) == "no words to judge by: the question"
 
 
 def test_a_question_of_function_words_only_can() -> None:
@@ -287,29 +295,29 @@ def test_a_question_of_function_words_only_can() -> None:
 
 
 def test_no_reference_no_entities_no_claims() -> None:
-    judged = one(Sample("q", "Why?", ("Because.",), statements=((),)))
-    assert not any((judged.entity_texts, judged.entities, judged.claims))
-    assert judged.statements == ((),)
+    judged = one(sample_of("q", "Why?", ("Because.",), statements=((),)))
+    assert not any((judged["entities"].items, judged["entities"].rows, judged["claims"].rows))
+    assert judged["statements"].rows == ((),)
     assert not judged.failures
 
 
 def test_a_blank_claim_cannot_be_judged() -> None:
     verdict = supports("…", "Some text.")
     assert verdict.value is None
-    assert verdict.reason == "the claim has no words to judge by"
+    assert str(verdict.failure) == "no words to judge by: the claim"
 
 
 def test_nothing_retrieved_and_nothing_asked() -> None:
-    judged = one(Sample("q", "Why?", (), reference="Rome.", claims=("Rome.",)))
-    assert not any((judged.relevance, judged.statements))
-    assert judged.claims == ((),)
-    assert judged.entities == ((),)
+    judged = one(sample_of("q", "Why?", (), reference="Rome.", claims=("Rome.",)))
+    assert not any((judged["relevance"].row, judged["statements"].rows))
+    assert judged["claims"].rows == ((),)
+    assert judged["entities"].rows == ((),)
     assert TEXT.judge([], ALL) == []
 
 
 @pytest.mark.parametrize("judge", [TEXT, letters()], ids=["text", "model"])
 def test_chunks_without_words_are_of_no_use(judge: LocalJudge) -> None:
-    found = one(Sample("q", "Where is Rome?", ("—", "🚲🚲", " ")), judge).relevance
+    found = one(Sample("q", "Where is Rome?", ("—", "🚲🚲", " ")), judge)["relevance"].row
     assert [verdict.value for verdict in found] == [0, 0, 0]
 
 
@@ -324,7 +332,7 @@ def test_two_hundred_chunks() -> None:
 @pytest.mark.parametrize("text", ["hay stack ", "hay. ", "乾草。", "x"])
 def test_a_chunk_of_a_hundred_thousand_words_is_searched_to_its_end(text: str) -> None:
     chunk = text * 100_000 + " The lost needle is in the barn."
-    verdict = one(Sample("q", "Where is the needle?", (chunk,))).relevance[0]
+    verdict = one(Sample("q", "Where is the needle?", (chunk,)))["relevance"].row[0]
     assert verdict.value
     assert "needle" in verdict.quote
     assert verdict.quote in chunk
@@ -350,7 +358,7 @@ def test_duplicate_chunks_and_samples_get_equal_verdicts() -> None:
     sample = Sample("q", "Where is Rome?", ("Rome is in Italy.", "Rome is in Italy."))
     first, second = TEXT.judge([sample, sample], frozenset({"relevance"}))
     assert first == second
-    assert first.relevance[0] == first.relevance[1]
+    assert first["relevance"].row[0] == first["relevance"].row[1]
 
 
 @pytest.mark.parametrize(
@@ -374,29 +382,36 @@ def test_other_scripts_and_languages(question: str, good: str, bad: str) -> None
 
 def test_half_a_surrogate_pair_is_no_crash() -> None:
     judged = one(
-        Sample("q", "a\ud800b", ("c\ud800d",), "\ud800 Rome", ("x\ud800",), (("\udfff",),))
+        Sample(
+            "q",
+            "a\ud800b",
+            ("c\ud800d",),
+            "\ud800 Rome",
+            {"claims": ("x\ud800",)},
+            {"statements": (("\udfff",),)},
+        )
     )
-    assert judged.relevance[0].value == 0
-    assert judged.entity_texts == ("Rome",)
+    assert judged["relevance"].row[0].value == 0
+    assert judged["entities"].items == ("Rome",)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.text(max_size=80), st.lists(st.text(max_size=200), max_size=4), st.text(max_size=80))
 def test_any_text_can_be_judged(question: str, chunks: list[str], reference: str) -> None:
-    sample = Sample(
+    sample = sample_of(
         "q",
         question,
         tuple(chunks),
         reference,
-        (reference,),
-        tuple((chunk, chunk[: len(chunk) // 2]) for chunk in chunks),
+        claims=(reference,),
+        statements=((chunk, chunk[: len(chunk) // 2]) for chunk in chunks),
     )
     judged = one(sample)
-    assert len(judged.relevance) == len(chunks)
-    for verdict, chunk in zip(judged.relevance, chunks, strict=True):
+    assert len(judged["relevance"].row) == len(chunks)
+    for verdict, chunk in zip(judged["relevance"].row, chunks, strict=True):
         assert verdict.value in (None, 0, 1, 2, 3)
         assert verdict.quote in chunk
-    for matrix in (judged.claims, judged.entities, judged.statements):
+    for matrix in (judged["claims"].rows, judged["entities"].rows, judged["statements"].rows):
         assert {verdict.value for row in matrix for verdict in row} <= {None, 0, 1}
     assert judged == one(sample)
 
@@ -449,10 +464,10 @@ def test_thresholds_that_cannot_be(thresholds: dict[str, float], message: str) -
 def test_scores_are_what_verdicts_are_made_of() -> None:
     pairs = [(BRAZIL.question, chunk) for chunk in BRAZIL.chunks]
     scores = TEXT.scores(pairs, "relevance")
-    said = [bool(verdict.value) for verdict in one(BRAZIL).relevance]
+    said = [bool(verdict.value) for verdict in one(BRAZIL)["relevance"].row]
     assert (scores >= TEXT.threshold("relevance")).tolist() == said
-    claims = [(claim, chunk) for claim in BRAZIL.claims for chunk in BRAZIL.chunks]
-    supported = [bool(verdict.value) for row in one(BRAZIL).claims for verdict in row]
+    claims = [(claim, chunk) for claim in BRAZIL.items["claims"] for chunk in BRAZIL.chunks]
+    supported = [bool(verdict.value) for row in one(BRAZIL)["claims"].rows for verdict in row]
     assert (TEXT.scores(claims, "claims") >= TEXT.threshold("claims")).tolist() == supported
     assert TEXT.scores([], "relevance").tolist() == []
 

@@ -8,6 +8,7 @@ import karat
 from karat.embeddings import find_embedder
 from karat.judges.local import LocalJudge
 from karat.judges.verdicts import Sample
+from tests.judges.building import sample_of
 
 TEXT = LocalJudge(None, entities="rules")
 # questions, answers in their words (but for endings), and what else a manual says
@@ -83,14 +84,14 @@ def test_an_answer_in_the_words_of_the_question_is_relevant(language: str, pages
         for number, (question, answer) in enumerate(pairs)
     ]
     judged = TEXT.judge(samples, frozenset({"relevance"}))
-    own, other = ([each.relevance[place].value for each in judged] for place in (0, 1))
+    own, other = ([each["relevance"].row[place].value for each in judged] for place in (0, 1))
     assert all(own), own
     assert not any(other), other
 
 
 def supports(claim: str, chunk: str) -> int | None:
-    sample = Sample("q", "", (chunk,), claims=(claim,))
-    return TEXT.judge([sample], frozenset({"claims"}))[0].claims[0][0].value
+    sample = sample_of("q", "", (chunk,), claims=(claim,))
+    return TEXT.judge([sample], frozenset({"claims"}))[0]["claims"].rows[0][0].value
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import InputError, KaratError, OptionError
+from karat.client.answers import Reason
+from karat.errors import InputError, OptionError
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.local import LocalJudge
 from karat.judges.panel import PanelJudge
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.replay import ReplayJudge, fingerprint, record
-from karat.judges.verdicts import ASPECTS, Judged, Sample, Verdict
+from karat.judges.settings import Judge
+from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason, Sample, Verdict
+from tests.judges.building import FOUR, judged_of, sample_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.judges.verdicts import Aspect
     from karat.progress import Progress
     from tests.conftest import Save
 
-ALL = frozenset(ASPECTS)
-RELEVANCE: frozenset[Aspect] = frozenset({"relevance"})
-SAMPLE = Sample(
+ALL = FOUR
+RELEVANCE: frozenset[str] = frozenset({"relevance"})
+SAMPLE = sample_of(
     "q1",
     "Where is Rome?",
     ("Rome is in Italy.", "Paris\u2028is nice."),
@@ -48,7 +50,7 @@ def values(row: tuple[Verdict, ...]) -> list[int | None]:
     return [verdict.value for verdict in row]
 
 
-def ask(answer: object, aspects: frozenset[Aspect] = ALL) -> Judged:
+def ask(answer: object, aspects: frozenset[str] = ALL) -> Judged:
     (judged,) = FunctionJudge(lambda _: answer, name="it").judge([SAMPLE], aspects)
     return judged
 
@@ -58,12 +60,12 @@ def ask(answer: object, aspects: frozenset[Aspect] = ALL) -> Judged:
 
 def test_a_whole_answer_is_taken_as_it_is() -> None:
     judged = ask(WHOLE)
-    assert values(judged.relevance) == [3, 0]
-    assert judged.relevance[1].reason == "other city"
-    assert judged.claim_texts == SAMPLE.claims
-    assert [values(row) for row in judged.claims] == [[1, 0], [0, 0]]
-    assert judged.entity_texts == ("Rome", "Italy")
-    assert [values(row) for row in judged.statements] == [[1], [0, 0]]
+    assert values(judged["relevance"].row) == [3, 0]
+    assert judged["relevance"].row[1].reason == "other city"
+    assert judged["claims"].items == SAMPLE.items["claims"]
+    assert [values(row) for row in judged["claims"].rows] == [[1, 0], [0, 0]]
+    assert judged["entities"].items == ("Rome", "Italy")
+    assert [values(row) for row in judged["statements"].rows] == [[1], [0, 0]]
     assert not judged.failures
 
 
@@ -96,38 +98,40 @@ def test_what_does_not_fit_fails_its_aspect_alone(
 ) -> None:
     judged = ask(WHOLE | change)
     assert list(judged.failures) == [aspect]
-    assert reason in judged.failures[aspect]
-    assert values(judged.relevance) == ([] if aspect == "relevance" else [3, 0])
+    assert reason in str(judged.failures[aspect])
+    assert values(judged["relevance"].row) == ([] if aspect == "relevance" else [3, 0])
 
 
 def test_entities_without_their_texts_fail() -> None:
     judged = ask({name: value for name, value in WHOLE.items() if name != "entity_texts"})
-    assert judged.failures == {"entities": "entities without entity_texts"}
+    assert judged.failures == {
+        "entities": JudgeFailure(JudgeReason.UNFIT, "entities without entity_texts")
+    }
 
 
 @pytest.mark.parametrize("grade", [4, -1, 1.5, "3", [1], float("nan"), {"value": 7}])
 def test_a_grade_that_is_none_fails_alone(grade: object) -> None:
     judged = ask(WHOLE | {"relevance": [grade, 1]})
-    assert values(judged.relevance) == [None, 1]
-    assert "is no grade from 0 to 3" in judged.relevance[0].reason
+    assert values(judged["relevance"].row) == [None, 1]
+    assert "is no grade from 0 to 3" in str(judged["relevance"].row[0].failure)
     assert not judged.failures
 
 
 def test_a_verdict_that_is_missing_says_so() -> None:
     judged = ask(WHOLE | {"relevance": [None, {"value": None, "reason": "too long"}]})
-    assert [verdict.reason for verdict in judged.relevance] == [
-        "the judge gave no verdict",
-        "too long",
+    assert [str(verdict.failure) for verdict in judged["relevance"].row] == [
+        "no verdict",
+        "no verdict: too long",
     ]
-    assert values(ask(WHOLE | {"claims": [[2, 0], [0, 0]]}).claims[0]) == [None, 0]
+    assert values(ask(WHOLE | {"claims": [[2, 0], [0, 0]]})["claims"].rows[0]) == [None, 0]
 
 
 def test_a_quote_is_looked_for_in_its_chunk() -> None:
     quotes = ["Rome  is\nin", "nowhere"]
     row = [{"value": 1, "quote": quote} for quote in quotes]
-    found = ask(WHOLE | {"relevance": row}).relevance
+    found = ask(WHOLE | {"relevance": row})["relevance"].row
     assert [verdict.unproven for verdict in found] == [False, True]
-    no = ask(WHOLE | {"relevance": [{"value": 0, "quote": "nowhere"}, 0]}).relevance
+    no = ask(WHOLE | {"relevance": [{"value": 0, "quote": "nowhere"}, 0]})["relevance"].row
     assert not no[0].unproven
 
 
@@ -143,9 +147,9 @@ def test_a_function_that_fails_costs_its_sample_only() -> None:
     judge = FunctionJudge(picky)
     samples = [Sample("good", "?", ("a",)), Sample("bad", "?", ("a",)), Sample("fine", "?", ())]
     good, bad, fine = judge.judge(samples, RELEVANCE)
-    assert values(good.relevance) == [1]
-    assert bad.failures == {"relevance": "the function raised ZeroDivisionError: by nothing"}
-    assert fine == Judged()
+    assert values(good["relevance"].row) == [1]
+    assert str(bad.failures["relevance"]) == "error in the judge: ZeroDivisionError: by nothing"
+    assert fine == judged_of(relevance=())
     assert judge.about()["calls"] == 3
     assert judge.about()["failed"] == 1
 
@@ -162,7 +166,7 @@ def test_a_function_that_stops_on_purpose_stops() -> None:
 def test_a_function_must_return_a_dict(answer: object) -> None:
     judged = ask(answer)
     assert judged.failures.keys() == ALL
-    assert "no dict" in judged.failures["claims"]
+    assert "no dict" in str(judged.failures["claims"])
 
 
 def test_async_functions_are_refused() -> None:
@@ -200,7 +204,7 @@ def test_what_was_recorded_is_replayed(tmp_path: Path) -> None:
 
 
 def test_failures_are_recorded_too(tmp_path: Path) -> None:
-    judged = Judged(failures={"claims": "no server"})
+    judged = Judged(failures={"claims": JudgeFailure(Reason.UNREACHABLE, "no server")})
     record([SAMPLE], [judged], tmp_path / "v")
     assert ReplayJudge(tmp_path / "v").judge([SAMPLE], frozenset({"claims"})) == [judged]
     assert ReplayJudge(tmp_path / "v").name == "replay:v"
@@ -213,16 +217,16 @@ def test_verdicts_about_other_texts_are_not_replayed(tmp_path: Path) -> None:
     changed = Sample(SAMPLE.query, SAMPLE.question, ("Rome is in Italy!", "Paris"))
     other = Sample("q9", SAMPLE.question, SAMPLE.chunks)
     first, second = replay.judge([changed, other], RELEVANCE)
-    assert first.failures == {"relevance": "the recorded verdicts are about other texts"}
-    assert second.failures == {"relevance": "no verdicts recorded for this query"}
+    assert first.failures["relevance"].reason is JudgeReason.OTHER_TEXTS
+    assert str(second.failures["relevance"]) == "not recorded: no verdicts about this query"
     assert fingerprint(changed) != fingerprint(SAMPLE)
 
 
 def test_an_aspect_that_was_not_recorded_fails(tmp_path: Path) -> None:
-    record([SAMPLE], [Judged(relevance=(Verdict(1), Verdict(0)))], tmp_path / "v")
+    record([SAMPLE], [judged_of(relevance=(Verdict(1), Verdict(0)))], tmp_path / "v")
     (judged,) = ReplayJudge(tmp_path / "v").judge([SAMPLE], RELEVANCE | {"claims"})
-    assert values(judged.relevance) == [1, 0]
-    assert judged.failures == {"claims": "this aspect was not recorded"}
+    assert values(judged["relevance"].row) == [1, 0]
+    assert str(judged.failures["claims"]) == "not recorded: this aspect"
 
 
 HEADER = '{"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
@@ -260,11 +264,10 @@ def test_any_text_survives_recording(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]]
 ) -> None:
     sample = Sample("\ud800", "?", tuple(text for text, _ in rows))
-    judged = Judged(tuple(Verdict(value, text, text) for text, value in rows))
+    judged = judged_of(relevance=tuple(Verdict(value, text, text) for text, value in rows))
     path = tmp_path_factory.mktemp("replay") / "v"
     record([sample], [judged], path)
-    expected = judged if rows else Judged(failures={"relevance": "this aspect was not recorded"})
-    assert ReplayJudge(path).judge([sample], RELEVANCE) == [expected]
+    assert ReplayJudge(path).judge([sample], RELEVANCE) == [judged]
 
 
 # --- panels ---------------------------------------------------------------------------------------
@@ -280,28 +283,30 @@ def panel_says(*judges: FunctionJudge, how: Any = "majority") -> Judged:
 
 
 def test_the_majority_decides_and_a_tie_is_the_lower() -> None:
-    assert values(panel_says(fixed("a", 3, 1), fixed("b", 3, 0), fixed("c", 0, 0)).relevance) == [
+    assert values(
+        panel_says(fixed("a", 3, 1), fixed("b", 3, 0), fixed("c", 0, 0))["relevance"].row
+    ) == [
         3,
         0,
     ]
-    assert values(panel_says(fixed("a", 3, 1), fixed("b", 0, 0)).relevance) == [0, 0]
+    assert values(panel_says(fixed("a", 3, 1), fixed("b", 0, 0))["relevance"].row) == [0, 0]
 
 
 def test_the_mean_is_rounded_and_a_half_goes_down() -> None:
     judges = fixed("a", 3, 1), fixed("b", 2, 0)
-    assert values(panel_says(*judges, how="mean").relevance) == [2, 0]
+    assert values(panel_says(*judges, how="mean")["relevance"].row) == [2, 0]
     judged = panel_says(*judges, fixed("c", 3, 1), how="mean")
-    assert values(judged.relevance) == [3, 1]
-    assert judged.relevance[0].reason == "a 3, b 2, c 3"
+    assert values(judged["relevance"].row) == [3, 1]
+    assert judged["relevance"].row[0].reason == "a 3, b 2, c 3"
 
 
 def test_who_failed_has_no_vote() -> None:
     judged = panel_says(fixed("a", 3, None), fixed("b", None, None), fixed("c", 3, None))
-    assert values(judged.relevance) == [3, None]
-    assert judged.relevance[0].reason == "a 3, b failed, c 3"
+    assert values(judged["relevance"].row) == [3, None]
+    assert judged["relevance"].row[0].reason == "a 3, b failed, c 3"
     broken = FunctionJudge(lambda _: None, name="broken")
-    assert values(panel_says(broken, fixed("a", 2, 1)).relevance) == [2, 1]
-    assert "no dict" in panel_says(broken, broken).failures["relevance"]
+    assert values(panel_says(broken, fixed("a", 2, 1))["relevance"].row) == [2, 1]
+    assert "no dict" in str(panel_says(broken, broken).failures["relevance"])
 
 
 def test_the_quote_is_of_one_who_said_the_same() -> None:
@@ -311,26 +316,26 @@ def test_the_quote_is_of_one_who_said_the_same() -> None:
         )
 
     judged = panel_says(quoting(0, "Rome"), quoting(2, "Italy"), quoting(2, "in Italy"))
-    assert judged.relevance[0].quote == "Italy"
-    assert not judged.relevance[0].unproven
-    assert panel_says(quoting(2, "no"), quoting(2, "nope")).relevance[0].unproven
+    assert judged["relevance"].row[0].quote == "Italy"
+    assert not judged["relevance"].row[0].unproven
+    assert panel_says(quoting(2, "no"), quoting(2, "nope"))["relevance"].row[0].unproven
 
 
 def test_claims_and_statements_are_voted_one_by_one() -> None:
     whole = FunctionJudge(lambda _: WHOLE, name="a")
     other = FunctionJudge(lambda _: WHOLE | {"claims": [[0, 0], [0, 0]]}, name="b")
     (judged,) = PanelJudge([whole, whole, other]).judge([SAMPLE], ALL)
-    assert [values(row) for row in judged.claims] == [[1, 0], [0, 0]]
-    assert [values(row) for row in judged.statements] == [[1], [0, 0]]
-    assert judged.claim_texts == SAMPLE.claims
-    assert judged.statement_texts == SAMPLE.statements
+    assert [values(row) for row in judged["claims"].rows] == [[1, 0], [0, 0]]
+    assert [values(row) for row in judged["statements"].rows] == [[1], [0, 0]]
+    assert judged["claims"].items == SAMPLE.items["claims"]
+    assert judged["statements"].parts == SAMPLE.parts["statements"]
 
 
 def test_judges_that_speak_of_different_claims_cannot_be_counted() -> None:
     one = FunctionJudge(lambda _: {"claim_texts": ["a"], "claims": [[1, 1]]}, name="a")
     other = FunctionJudge(lambda _: {"claim_texts": ["b"], "claims": [[1, 1]]}, name="b")
     (judged,) = PanelJudge([one, other]).judge([SAMPLE], frozenset({"claims"}))
-    assert judged.failures == {"claims": "the judges speak of different claims"}
+    assert judged.failures["claims"].reason is JudgeReason.OTHER_ITEMS
 
 
 def test_entities_that_few_judges_list_are_none() -> None:
@@ -340,8 +345,8 @@ def test_entities_that_few_judges_list_are_none() -> None:
 
     judges = [listing("Rome", "Italy"), listing("the ROME"), listing("Italy", "Rome", "Europe")]
     (judged,) = PanelJudge(judges).judge([SAMPLE], frozenset({"entities"}))
-    assert judged.entity_texts == ("Rome", "Italy")
-    assert [values(row) for row in judged.entities] == [[1, 0], [1, 0]]
+    assert judged["entities"].items == ("Rome", "Italy")
+    assert [values(row) for row in judged["entities"].rows] == [[1, 0], [1, 0]]
 
 
 def test_how_far_the_judges_agree_is_told() -> None:
@@ -403,9 +408,9 @@ def test_specs(spec: object, name: str) -> None:
 
 def test_a_replay_by_its_spec(tmp_path: Path) -> None:
     path = tmp_path / "odd (name):x.jsonl"
-    record([SAMPLE], [Judged(relevance=(Verdict(1), Verdict(0)))], path)
+    record([SAMPLE], [judged_of(relevance=(Verdict(1), Verdict(0)))], path)
     judge = find_judge(f"replay:{path}")
-    assert values(judge.judge([SAMPLE], RELEVANCE)[0].relevance) == [1, 0]
+    assert values(judge.judge([SAMPLE], RELEVANCE)[0]["relevance"].row) == [1, 0]
     assert find_judge(judge) is judge
 
 
@@ -430,7 +435,7 @@ def test_specs_that_name_nothing(spec: object, message: str) -> None:
         find_judge(spec)
 
 
-@pytest.mark.parametrize("spec", ["local:text", len])
-def test_options_that_a_judge_does_not_have(spec: object) -> None:
-    with pytest.raises(KaratError, match="base_url"):
-        find_judge(spec, base_url="http://127.0.0.1")
+@pytest.mark.parametrize("spec", ["local:text", "local", "replay:verdicts.jsonl"])
+def test_options_that_a_judge_does_not_have(spec: str) -> None:
+    with pytest.raises(OptionError, match=r"takes no base_url, votes\n"):
+        find_judge(Judge(spec, base_url="http://127.0.0.1", votes=3))

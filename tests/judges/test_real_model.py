@@ -24,14 +24,17 @@ from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
 from karat.client.prices import estimate_prompt
 from karat.errors import EndpointError
-from karat.judges.llm.llm import LLMJudge
+from karat.judges.llm.judge import LLMJudge
 from karat.judges.llm.parse import extract_object
-from karat.judges.verdicts import Sample
+from karat.judges.settings import Judge
 from tests.client.asking import ask_all
+from tests.judges.building import sample_of
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from karat.judges.verdicts import Sample
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +117,7 @@ def question(text: str, chunk: str, **more: Any) -> ChatRequest:
 
 def ask(url: str, *requests: ChatRequest, key: str = KEY, **more: Any) -> list[Outcome]:
     endpoint = more.pop("endpoint", None) or Endpoint.find("smollm2", base_url=url, key=key)
-    return ask_all(requests, endpoint, manners=MANNERS, **more)
+    return ask_all(requests, endpoint, retry=MANNERS, **more)
 
 
 def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> None:
@@ -187,7 +190,9 @@ def test_a_wrong_key_stops_the_job(url: str) -> None:
 
 def sample(query: str, question: str, *chunks: str, reference: str) -> Sample:
     statements = tuple(map(sentences, chunks))
-    return Sample(query, question, chunks, reference, sentences(reference), statements)
+    return sample_of(
+        query, question, chunks, reference, claims=sentences(reference), statements=statements
+    )
 
 
 JUDGED = [
@@ -212,7 +217,9 @@ def test_the_judge_as_a_whole(url: str, tmp_path: Path) -> None:
     def judge(cache: Cache) -> LLMJudge:
         options: dict[str, Any] = {"max_tokens": 300}
         return LLMJudge(
-            "smollm2", base_url=url, key=KEY, cache=cache, manners=MANNERS, options=options
+            Judge(
+                "openai:smollm2", base_url=url, key=KEY, cache=cache, retry=MANNERS, options=options
+            )
         )
 
     with Cache.open(tmp_path) as cache:

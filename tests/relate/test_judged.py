@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
+from karat.client.answers import Reason
 from karat.errors import InputError
-from karat.judges.verdicts import Aspect, Judged, Sample, Verdict
+from karat.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
+from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,10 +31,10 @@ class Scripted:
     answer: Callable[[Sample], Judged]
     name: str = "scripted"
     seen: list[Sample] = field(default_factory=list)
-    aspects: frozenset[Aspect] = frozenset()
+    aspects: frozenset[str] = frozenset()
 
     def judge(
-        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: Any = None
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Any = None
     ) -> list[Judged]:
         del progress
         self.seen, self.aspects = list(samples), aspects
@@ -54,7 +56,7 @@ def values(answer: Judged, measures: list[str], **fields: Any) -> dict[str, floa
 
 def test_relevance_of_three_chunks() -> None:
     found = values(
-        Judged(relevance=verdicts(1, 0, 0)),
+        judged_of(relevance=verdicts(1, 0, 0)),
         ["context_precision", "context_precision@1", "P@3/relevance", "RR/relevance"],
         retrieved_contexts=["a", "b", "c"],
     )
@@ -62,7 +64,7 @@ def test_relevance_of_three_chunks() -> None:
 
 
 def test_a_cutoff_counts_chunks_even_where_they_hold_nothing() -> None:
-    answer = Judged(statement_texts=(("One.",),), statements=(verdicts(1),))
+    answer = judged_of(statement_texts=(("One.",),), statements=(verdicts(1),))
     measures = ["context_relevancy@1", "context_relevancy@2", "DCG@1/statements"]
     found = values(answer, measures, retrieved_contexts=["", "One."])
     assert list(found.values()) == [0.0, 1.0, 0.0]
@@ -70,7 +72,7 @@ def test_a_cutoff_counts_chunks_even_where_they_hold_nothing() -> None:
 
 def test_graded_relevance() -> None:
     found = values(
-        Judged(relevance=verdicts(0, 3, 1)),
+        judged_of(relevance=verdicts(0, 3, 1)),
         ["context_precision", "AP(rel=2,over=retrieved)/relevance", "nDCG/relevance"],
         retrieved_contexts=["a", "b", "c"],
     )
@@ -81,7 +83,7 @@ def test_graded_relevance() -> None:
 
 
 def test_claims_and_cutoffs() -> None:
-    answer = Judged(
+    answer = judged_of(
         claim_texts=("A.", "B.", "C.", "D."),
         claims=(verdicts(1, 0), verdicts(0, 1), verdicts(1, 1), verdicts(0, 0)),
     )
@@ -93,7 +95,7 @@ def test_claims_and_cutoffs() -> None:
 
 
 def test_entities() -> None:
-    answer = Judged(
+    answer = judged_of(
         entity_texts=("Brazil", "Brasília", "April 21, 1960"),
         entities=(verdicts(1, 0), verdicts(0, 1), verdicts(0, 0)),
     )
@@ -103,7 +105,7 @@ def test_entities() -> None:
 
 
 def test_statements_are_units_and_k_counts_chunks() -> None:
-    answer = Judged(
+    answer = judged_of(
         statement_texts=(("One.", "Two."), ("Three.",)), statements=(verdicts(1, 0), verdicts(1))
     )
     found = values(answer, ["context_relevancy", "context_relevancy@1"])
@@ -111,7 +113,7 @@ def test_statements_are_units_and_k_counts_chunks() -> None:
 
 
 def test_nothing_relevant_is_0_and_not_undefined() -> None:
-    answer = Judged(
+    answer = judged_of(
         relevance=verdicts(0, 0),
         statement_texts=(("One.", "Two."), ("Three.",)),
         statements=(verdicts(0, 0), verdicts(0)),
@@ -123,14 +125,14 @@ def test_nothing_relevant_is_0_and_not_undefined() -> None:
 def test_one_judgement_serves_every_measure_and_later_ones(tmp_path: Path) -> None:
     def answer(sample: Sample) -> Judged:
         chunks = len(sample.chunks)
-        return Judged(
+        return judged_of(
             relevance=verdicts(*range(chunks)),
-            claim_texts=sample.claims,
-            claims=tuple(verdicts(*[1] * chunks) for _ in sample.claims),
+            claim_texts=sample.items["claims"],
+            claims=tuple(verdicts(*[1] * chunks) for _ in sample.items["claims"]),
             entity_texts=("E",),
             entities=(verdicts(*[0] * chunks),),
-            statement_texts=sample.statements,
-            statements=tuple(verdicts(*[1] * len(row)) for row in sample.statements),
+            statement_texts=sample.parts["statements"],
+            statements=tuple(verdicts(*[1] * len(row)) for row in sample.parts["statements"]),
         )
 
     judge = Scripted(answer)
@@ -138,8 +140,8 @@ def test_one_judgement_serves_every_measure_and_later_ones(tmp_path: Path) -> No
     result = karat.evaluate([sample], measures=FOUR, judge=judge)
     assert judge.aspects == {"relevance", "claims", "entities", "statements"}
     (shown,) = judge.seen
-    assert shown.claims == ("Cats purr.", "Dogs bark.")
-    assert shown.statements == (("One.", "Two."), ("Three.",))
+    assert shown.items["claims"] == ("Cats purr.", "Dogs bark.")
+    assert shown.parts["statements"] == (("One.", "Two."), ("Three.",))
     assert result.judge == {"name": "scripted", "calls": 1}
     again = karat.load(result.save(tmp_path / "r"))
     assert again.values == result.values
@@ -153,7 +155,7 @@ def test_one_judgement_serves_every_measure_and_later_ones(tmp_path: Path) -> No
 def test_failures_are_counted_and_bounded_never_scored(tmp_path: Path) -> None:
     def answer(sample: Sample) -> Judged:
         failed = sample.query == "b"
-        return Judged(
+        return judged_of(
             relevance=verdicts(1, None if failed else 0),
             claim_texts=("A.", "B."),
             claims=(verdicts(1, 0), verdicts(0, None if failed else 1)),
@@ -170,14 +172,14 @@ def test_failures_are_counted_and_bounded_never_scored(tmp_path: Path) -> None:
     assert [(row["lower"], row["upper"]) for row in rows] == [(0.5, 0.75), (0.75, 1.0)]
     lost = result.per_query.filter(query="b").to_dicts()
     assert [row["value"] for row in lost] == [None, None]
-    assert lost[0]["reason"] == "failed: 1 of 2 verdicts: cut off"
+    assert lost[0]["reason"] == "failed: 1 of 2 verdicts: no verdict: cut off"
     assert [finding.kind for finding in result.findings if finding.kind == "judge-failed"]
     loaded = karat.load(result.save(tmp_path / "r"))
     assert loaded.summary.equals(result.summary)
 
 
 def test_an_aspect_that_fails_as_a_whole() -> None:
-    answer = Judged(failures={"entities": "the list was cut off"})
+    answer = judged_of(failures={"entities": JudgeFailure(Reason.CUT_OFF, "the list")})
     result = karat.evaluate(
         [record(reference="A.")],
         measures=["context_entities_recall"],
@@ -188,7 +190,7 @@ def test_an_aspect_that_fails_as_a_whole() -> None:
 
 
 def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
-    judge = Scripted(lambda sample: Judged(relevance=verdicts(*[1] * len(sample.chunks))))
+    judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     chunks = ["x y", "  ", "X, y!", "z"]
     result = karat.evaluate(
         [record(retrieved_contexts=chunks)], measures=["P@4/relevance"], judge=judge
@@ -198,13 +200,13 @@ def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
 
 
 def test_unproven_verdicts_are_told() -> None:
-    answer = Judged(relevance=(Verdict(2, unproven=True), Verdict(0)))
+    answer = judged_of(relevance=(Verdict(2, unproven=True), Verdict(0)))
     result = karat.evaluate([record()], measures="P/relevance", judge=Scripted(lambda _: answer))
     assert [finding.kind for finding in result.findings] == ["unproven-verdict"]
 
 
 def test_beside_rules() -> None:
-    answer = Judged(relevance=verdicts(1, 0))
+    answer = judged_of(relevance=verdicts(1, 0))
     sample = record(reference_contexts=["Three."])
     result = karat.evaluate(
         [sample], measures=["recall@1/exact", "P@1/relevance"], judge=Scripted(lambda _: answer)
@@ -224,9 +226,9 @@ def test_what_a_judge_needs(measure: str, missing: str) -> None:
 
 def test_a_query_without_reference_is_undefined_and_one_without_chunks_0() -> None:
     def answer(sample: Sample) -> Judged:
-        return Judged(
-            claim_texts=sample.claims,
-            claims=tuple(verdicts(*[1] * len(sample.chunks)) for _ in sample.claims),
+        return judged_of(
+            claim_texts=sample.items["claims"],
+            claims=tuple(verdicts(*[1] * len(sample.chunks)) for _ in sample.items["claims"]),
         )
 
     records = [
@@ -240,7 +242,7 @@ def test_a_query_without_reference_is_undefined_and_one_without_chunks_0() -> No
 
 
 def test_a_run_with_a_corpus_and_questions_beside_the_gold() -> None:
-    judge = Scripted(lambda sample: Judged(relevance=verdicts(*[1] * len(sample.chunks))))
+    judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     gold = [{"query": "q", "question": "Why?", "gold": ["d"]}]
     result = karat.evaluate(
         {"q": ["d", "e"]},
@@ -254,7 +256,7 @@ def test_a_run_with_a_corpus_and_questions_beside_the_gold() -> None:
 
 
 def test_bare_ids_are_not_shown_to_a_judge() -> None:
-    judge = Scripted(lambda sample: Judged(relevance=verdicts(*[1] * len(sample.chunks))))
+    judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     gold = [{"query": "q", "question": "Why?", "gold": ["d1"]}]
     with pytest.raises(InputError, match="no document has a text, only ids such as 'd1'"):
         karat.evaluate({"q": ["d1", "d2"]}, gold, "P@2/relevance", judge=judge)
@@ -266,7 +268,7 @@ def test_relations_of_one_aspect_with_other_splitters_are_judged_apart() -> None
     sample = {"question": "What is tea?", "contexts": ["Tea is hot."], "reference": reference}
 
     def judge(sample: Sample) -> dict[str, Any]:
-        return {"claims": [[int("hot" in claim)] for claim in sample.claims]}
+        return {"claims": [[int("hot" in claim)] for claim in sample.items["claims"]]}
 
     result = karat.evaluate(
         [sample], measures=["recall/claims", "recall/claims(splitter=lines)"], judge=judge

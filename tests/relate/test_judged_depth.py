@@ -22,12 +22,13 @@ from karat.evaluation.inputs import load_inputs
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import ASPECTS, Aspect, Judged, Sample
+from karat.judges.verdicts import Judged, JudgeReason, Sample
 from karat.relate.judged.judging import Judging, Task
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.matcher import MatchContext
 from karat.report.cases.case import Cases
 from tests.client.server import Server, serve
+from tests.judges.building import FOUR
 from tests.judges.model import well
 from tests.measures.test_registry import ALL
 from tests.strategies import quick
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from tests.conftest import Karat, Save
 
-MATCHERS: dict[Aspect, Matcher] = {name: find_matcher(name) for name in ASPECTS}
+MATCHERS: dict[str, Matcher] = {name: find_matcher(name) for name in FOUR}
 AT = {"relevance": "context_precision", "claims": "context_recall"}
 AT |= {"entities": "context_entities_recall", "statements": "context_relevancy"}
 
@@ -56,7 +57,8 @@ def judge_alone(sample: Sample) -> dict[str, Any]:
     return {
         "relevance": [chance("r", chunk) % 4 for chunk in sample.chunks],
         "claims": [
-            [chance("c", each, chunk) % 2 for chunk in sample.chunks] for each in sample.claims
+            [chance("c", each, chunk) % 2 for chunk in sample.chunks]
+            for each in sample.items["claims"]
         ],
         "entity_texts": entities,
         "entities": [
@@ -64,7 +66,7 @@ def judge_alone(sample: Sample) -> dict[str, Any]:
         ],
         "statements": [
             [chance("s", each, chunk) % 2 for each in row]
-            for chunk, row in zip(sample.chunks, sample.statements, strict=False)
+            for chunk, row in zip(sample.chunks, sample.parts["statements"], strict=False)
         ],
     }
 
@@ -111,7 +113,7 @@ def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[
     whole = relations(samples)
     for depth in (1, 3):
         cut = relations(samples, depth)
-        for name in ASPECTS:
+        for name in FOUR:
             one, other = whole[name], cut[name]
             cutting = [
                 measure
@@ -137,7 +139,7 @@ def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[
         (["context_relevancy@2"], "statements", 2),
     ],
 )
-def test_how_deep_measures_read(measures: list[str], relation: Aspect, depth: int | None) -> None:
+def test_how_deep_measures_read(measures: list[str], relation: str, depth: int | None) -> None:
     task = MATCHERS[relation].task(resolve_measures(measures, "karat"))
     assert task is not None
     assert task.depth == depth
@@ -184,13 +186,13 @@ def down_to(depth: int, queries: int = 2) -> set[str]:
     return {f"{number}.{rank}" for number in range(queries) for rank in range(1, depth + 1)}
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
+@pytest.mark.parametrize("aspect", sorted(FOUR))
 @pytest.mark.parametrize("decompose", [False, True])
 def test_a_model_is_shown_what_is_read_and_no_more(
-    aspect: Aspect, decompose: bool, server: Server
+    aspect: str, decompose: bool, server: Server
 ) -> None:
-    options = {"base_url": server.url, "cache": "off", "decompose": decompose}
-    ask: dict[str, Any] = {"judge": "openai:m", "judge_options": options}
+    judge = karat.Judge("openai:m", base_url=server.url, cache="off", decompose=decompose)
+    ask: dict[str, Any] = {"judge": judge}
     at_five = f"{AT[aspect]}@5"
     cut = karat.evaluate(long_lists(), measures=[at_five], **ask)
     assert asked(server) == down_to(5)
@@ -318,8 +320,8 @@ def test_a_panel_is_asked_no_deeper_either() -> None:
 # ---- afterwards
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_a_saved_result_knows_what_it_lacks(aspect: Aspect, tmp_path: Path) -> None:
+@pytest.mark.parametrize("aspect", sorted(FOUR))
+def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None:
     at_five = f"{AT[aspect]}@5"
     fresh = karat.evaluate(long_lists((20, 3)), measures=[at_five], judge=judge_alone, keep=20)
     fresh.save(tmp_path / "saved")
@@ -345,8 +347,8 @@ def test_lists_that_are_shorter_lack_nothing() -> None:
     assert result.score(["context_precision@9", "nDCG/relevance"]).values
 
 
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_a_report_says_nothing_about_what_was_not_judged(aspect: Aspect) -> None:
+@pytest.mark.parametrize("aspect", sorted(FOUR))
+def test_a_report_says_nothing_about_what_was_not_judged(aspect: str) -> None:
     result = karat.evaluate(long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20)
     (system,) = gather([result])
     told = Cases(system).tell("q0")
@@ -366,9 +368,9 @@ class Remembering:
         self.judged: list[Judged] = []
 
     def judge(
-        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: object = None
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: object = None
     ) -> list[Judged]:
-        assert aspects == frozenset(ASPECTS)
+        assert aspects == FOUR
         said = self._judge.judge(samples, aspects)
         self.samples += samples
         self.judged += said
@@ -391,7 +393,9 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
         long_lists(), measures=["context_recall@6"], judge=ReplayJudge(tmp_path / "five")
     )
     assert deeper.values == {"context_recall@6": None}
-    assert "only the first 5 chunks have recorded verdicts" in str(deeper.per_query["reason"][0])
+    assert "not recorded: only the first 5 chunks have verdicts" in str(
+        deeper.per_query["reason"][0]
+    )
 
 
 def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
@@ -403,7 +407,7 @@ def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("\n".join(map(json.dumps, lines)))
     judge = ReplayJudge(tmp_path / "old")
     (judged,) = judge.judge([sample], frozenset({"relevance"}))
-    assert [verdict.value for verdict in judged.relevance] == [1, 0]
+    assert [verdict.value for verdict in judged["relevance"].row] == [1, 0]
     shorter = Sample("q", "Why?", ("one",), "Because.")
     (judged,) = judge.judge([shorter], frozenset({"relevance"}))
-    assert "other texts" in judged.failures["relevance"]
+    assert judged.failures["relevance"].reason is JudgeReason.OTHER_TEXTS

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from karat.client.forecast import Forecast
     from karat.client.request import Json
-    from karat.judges.verdicts import Aspect, Judge, Judged, Sample
+    from karat.judges.verdicts import Judged, JudgeProtocol, Sample
     from karat.progress import Report
 
-# options that only a language model understands, by the name that `find_judge` takes
+# options that only a language model understands, by the names that `karat.Judge` has
 FOR_MODELS = (
     "base_url",
     "votes",
@@ -73,7 +73,10 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
             "--call-tokens", type=int, metavar="N", help="Tokens of chunks in a call, at most."
         ),
         click.option(
-            "--attempts", type=int, metavar="N", help="Ask about a chunk or claim so often at most."
+            "--attempts",
+            type=int,
+            metavar="N",
+            help="Times to ask about a chunk or claim, at most.",
         ),
         click.option(
             "--option",
@@ -91,7 +94,9 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
             default=None,
             help="Relevance, claims, entities: a call each.",
         ),
-        click.option("--votes", type=int, metavar="N", help="Ask so often, and let them vote."),
+        click.option(
+            "--votes", type=int, metavar="N", help="Ask this many times, and take the majority."
+        ),
         click.option(
             "--base-url",
             metavar="URL",
@@ -114,6 +119,7 @@ def judging(function: Callable[..., Any]) -> Callable[..., Any]:
 def take(choices: dict[str, Any]) -> dict[str, Any]:
     """Take the options about judges out of all, and return what `evaluate` needs."""
     from karat.judges.find import find_judge  # noqa: PLC0415
+    from karat.judges.settings import Judge  # noqa: PLC0415
 
     spec = choices.pop("judge")
     asked = {name: choices.pop(name) for name in FOR_MODELS}
@@ -122,18 +128,19 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     remote = _embeds_remotely()
     if remote:  # by a model of the same server
         server = {"base_url": given.get("base_url")}
-        if not spec.startswith("openai:"):
+        if not Judge(spec).asks_model:
             given.pop("base_url", None)
     refresh, off = choices.pop("refresh"), choices.pop("no_cache")
     if refresh and off:
         raise click.UsageError("--refresh and --no-cache exclude each other")
     if refresh or off:
         given["cache"] = "refresh" if refresh else "off"
+    judge = Judge(spec, **given)
     if choices.pop("dry_run"):
         if remote:
             raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
-        return {"judge": Rehearsal(find_judge(spec, **given)), **server}
-    return {"judge": spec, "judge_options": given, **server}
+        return {"judge": DryRunJudge(find_judge(judge)), **server}
+    return {"judge": judge, **server}
 
 
 def _embeds_remotely() -> bool:
@@ -145,13 +152,14 @@ def _embeds_remotely() -> bool:
 def for_all(asked: dict[str, Any]) -> dict[str, Any]:
     """Return one judge for all systems, so that a budget holds for all; none if none was named."""
     from karat.judges.find import find_judge  # noqa: PLC0415
+    from karat.judges.settings import Judge  # noqa: PLC0415
 
-    spec, given = asked["judge"], asked.get("judge_options", {})
     server = {"base_url": asked["base_url"]} if asked.get("base_url") else {}
-    return server | ({} if spec == "local" and not given else {"judge": find_judge(spec, **given)})
+    judge = asked["judge"]
+    return server | ({} if judge == Judge() else {"judge": find_judge(judge)})
 
 
-def rehearse(
+def dry_run(
     files: list[str],
     measures: list[str] | None,
     chosen: Mapping[str, Any],
@@ -159,46 +167,47 @@ def rehearse(
     output: str | None,
 ) -> bool:
     """Measure systems without comparing them, if only what that takes of a judge was asked for."""
-    if not isinstance(chosen.get("judge"), Rehearsal):
+    if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
     from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if name in OPTIONS}
     gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=given)
-    return rehearsed(chosen, how, output)
+    return write_dry_run(chosen, how, output)
 
 
-def rehearsed(choices: Mapping[str, Any], how: str, output: str | None) -> bool:
+def write_dry_run(choices: Mapping[str, Any], how: str, output: str | None) -> bool:
     """Write what the judge would have taken, if only that was asked for."""
     judge = choices.get("judge")
-    if not isinstance(judge, Rehearsal):
+    if not isinstance(judge, DryRunJudge):
         return False
     options.write(judge.render(how), output)
     return True
 
 
-class Rehearsal:
+class DryRunJudge:
     """In the place of a judge: remembers what it is asked, gives no verdict, and costs nothing."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: JudgeProtocol) -> None:
         if not hasattr(judge, "dry_run"):
             raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
         self._judge = judge
-        self._asked: dict[frozenset[Aspect], list[Sample]] = {}
+        self._asked: dict[frozenset[str], list[Sample]] = {}
         self.name = judge.name
 
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Fail every sample."""
-        from karat.judges.verdicts import Judged  # noqa: PLC0415
+        from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason  # noqa: PLC0415
 
         del progress
         self._asked.setdefault(aspects, []).extend(samples)
-        return [Judged(failures=dict.fromkeys(aspects, "a dry run"))] * len(samples)
+        failure = JudgeFailure(JudgeReason.DRY_RUN)
+        return [Judged(failures=dict.fromkeys(aspects, failure))] * len(samples)
 
     def about(self) -> dict[str, Any]:
         """Return nothing: nobody was asked."""
@@ -206,24 +215,24 @@ class Rehearsal:
 
     def render(self, how: str) -> str:
         """Return what all that was asked would take, as text or as JSON."""
-        from karat.judges.llm.rehearsal import total  # noqa: PLC0415
+        from karat.judges.llm.judge import total  # noqa: PLC0415
 
         seen: set[bytes] = set()
         parts: list[Forecast] = [
             self._judge.dry_run(samples, aspects, seen=seen)
             for aspects, samples in self._asked.items()
         ]
-        guess = total(parts)
+        estimate = total(parts)
         if how == "json":
-            return json.dumps({"forecast": asdict(guess)}, indent=1) + "\n"
-        cost = "unknown, give --prices" if guess.cost is None else f"{guess.cost:.4f}"
+            return json.dumps({"forecast": asdict(estimate)}, indent=1) + "\n"
+        cost = "unknown, give --prices" if estimate.cost is None else f"{estimate.cost:.4f}"
         return (
-            f"calls: {guess.calls} ({guess.stored} more are in the cache)\n"
-            f"prompt tokens: about {guess.prompt_tokens}\n"
-            f"answer tokens: about {guess.completion_tokens}\n"
+            f"calls: {estimate.calls} ({estimate.stored} more are in the cache)\n"
+            f"prompt tokens: about {estimate.prompt_tokens}\n"
+            f"answer tokens: about {estimate.completion_tokens}\n"
             f"cost: {cost}\n"
             "nothing was asked\n"
         )
 
 
-__all__ = ["Rehearsal", "for_all", "judging", "rehearse", "rehearsed", "take"]
+__all__ = ["DryRunJudge", "dry_run", "for_all", "judging", "take", "write_dry_run"]

@@ -116,7 +116,7 @@ def command(
     chosen = options.given(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        if asking.rehearse(files, named, chosen, how, output):
+        if asking.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
     asked = gates.no_regression(comparison, guarded, margin) if guarded else []

@@ -70,7 +70,7 @@ def command(
         else:
             files, gold = options.paths(runs, gold)
             result = evaluate(files, gold, needed, progress=progress, **choices)
-        if asking.rehearsed(choices, how, output):
+        if asking.write_dry_run(choices, how, output):
             return 0
         table = curve(result, bases, cutoffs)
         enough = _enough(result, targets)

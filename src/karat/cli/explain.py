@@ -66,7 +66,7 @@ def command(
         path = files if isinstance(files, str) else files[0]
     choices |= asking.take(choices)
     told = explain(path, gold, measures or None, dialects=dialects or None, **choices)
-    if asking.rehearsed(choices, how, output):
+    if asking.write_dry_run(choices, how, output):
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in told]}

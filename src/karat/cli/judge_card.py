@@ -79,9 +79,9 @@ def command(
     texts = {name: choices.pop(name) for name in ("corpus", "questions")}
     chosen = asking.take(choices)
     given = load_labels(options.paths((labels,), None)[0], **texts)
-    if isinstance(chosen["judge"], asking.Rehearsal):
+    if isinstance(chosen["judge"], asking.DryRunJudge):
         verdicts(chosen["judge"], given, choices["aspect"])
-        asking.rehearsed(chosen, how, output)
+        asking.write_dry_run(chosen, how, output)
         return
     with options.progress("judging") as progress:
         card = judge_card(given, progress=progress, **chosen, **choices)

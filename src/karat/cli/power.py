@@ -88,7 +88,7 @@ def command(
     judge = asking.for_all(asking.take(choices))
     chosen = options.given(choices) | judge | {"gold": gold}
     named = list(measures) or None
-    if asking.rehearse(files, named, chosen, how, output):
+    if asking.dry_run(files, named, chosen, how, output):
         return 0
     found = power(*files, measures=named, sizes=_sizes(sizes), **chosen)
     if how == "json":

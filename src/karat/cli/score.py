@@ -106,7 +106,7 @@ def command(
             result = evaluate(
                 files, gold, named, level=level or None, keep=keep, progress=progress, **choices
             )
-        if asking.rehearsed(choices, how, output):
+        if asking.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
         color, width = options.use_color(), options.width(output)

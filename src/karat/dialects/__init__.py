@@ -17,6 +17,7 @@ from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
 from karat.measures import Measure, expand, parse_measure
 from karat.relate.match import find_matcher
+from karat.relate.match.judged import at_depth
 
 
 def dialect(name: str | Dialect) -> Dialect:
@@ -98,7 +99,9 @@ def _related(measure: Measure, speaks: Dialect) -> Measure:
     """Spell the relation of a measure as it is drawn in a dialect."""
     if measure.relation is None:
         return measure
-    return replace(measure, relation=str(find_matcher(measure.relation, speaks.relations)))
+    matcher = find_matcher(measure.relation, speaks.relations)
+    measure, matcher = at_depth(measure, matcher)
+    return replace(measure, relation=str(matcher))
 
 
 @functools.cache

@@ -9,9 +9,11 @@ import polars as pl
 
 from karat.align.preflight import check_gold
 from karat.engines.local import LocalEngine
+from karat.errors import OptionError
 from karat.findings import Finding, merge_findings
 from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
+from karat.relate.match.judged import JudgedList
 from karat.relate.match.texts import TEXT_AS_ID
 from karat.relate.pipeline import TEXT
 from karat.results.bounds import tied_scores
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.dialects import Dialect
     from karat.engines import Engine
-    from karat.judges.verdicts import Judge
+    from karat.judges.verdicts import JudgeProtocol
     from karat.measures import Measure
     from karat.progress import Report
     from karat.relate.match.matcher import BoundMatcher, MatchContext
@@ -37,7 +39,7 @@ def assess(  # noqa: PLR0917
     by: str | Matcher,
     context: MatchContext,
     *,
-    judge: Judge | None = None,
+    judge: JudgeProtocol | None = None,
     engine: Engine | None = None,
     progress: Report | None = None,
     keep: int = 0,
@@ -88,7 +90,7 @@ def assess(  # noqa: PLR0917
 
 
 def _judging(
-    judge: Judge | None,
+    judge: JudgeProtocol | None,
     matchers: dict[str, Matcher],
     measures: tuple[Measure, ...],
     default: str,
@@ -191,6 +193,11 @@ def find_matchers(
 ) -> dict[str, Matcher]:
     """Return what draws the relations that measures read, first the one of those naming none."""
     first = find_matcher(by, dialect.relations)
+    if isinstance(first, JudgedList):  # a measure that is cut later would read the wrong verdict
+        raise OptionError(
+            f"{first.name} is about the list as a whole, which is another one for every cutoff",
+            fix=f"name it in the measures, for example success@5/{first.name}",
+        )
     named = [measure.relation for measure in measures if measure.relation is not None]
     every = {str(first): first} | {name: find_matcher(name) for name in named}
     used = {str(first) if each.relation is None else each.relation for each in measures}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
@@ -14,7 +14,7 @@ from karat.dialects import dialect as find_dialect
 from karat.errors import NO_COLUMN, OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
-from karat.judges.find import asked_at, find_judge
+from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
 from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
@@ -47,7 +47,6 @@ def evaluate(
     corpus: object = None,
     embedder: object = None,
     judge: object = "local",
-    judge_options: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     bounds: bool = False,
     level: float | None = 0.95,
@@ -76,10 +75,10 @@ def evaluate(
     embeds them with. A measure may name a relation of its own, such as `recall@5/rouge`. Some
     relations are drawn by a `judge`: `relevance`, `claims`, `entities` and `statements`, over
     which context_precision, context_recall, context_entities_recall and context_relevancy are
-    measured. The judge is `local`, `openai:MODEL` or another; `judge_options` say how it is
-    asked, see docs/judging.md. `base_url` is where models named `openai:MODEL` are, the judge's and
-    the embedder's. `progress` is told how far it is (`karat.progress`). `keep` is how many
-    documents of each list the result remembers, with their texts, for reports.
+    measured. The judge is `local`, `openai:MODEL` or another, and `karat.Judge("openai:MODEL", …)`
+    says how it is asked, see docs/judging.md. `base_url` is where models named `openai:MODEL` are,
+    the judge's and the embedder's. `progress` is told how far it is (`karat.progress`). `keep` is
+    how many documents of each list the result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a
@@ -95,8 +94,8 @@ def evaluate(
     matchers = find_matchers("ids" if by is None else by, wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if matcher.judged]
-    server, options = asked_at(base_url, judge, judge_options)
-    judges = find_judge(judge, **options) if judging else None
+    judge, server = on_server(judge, base_url)
+    judges = find_judge(judge) if judging else None
     with ExitStack() as reading:
         streams, known, inputs = load_inputs(
             run,

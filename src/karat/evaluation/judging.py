@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karat.evaluation.evaluate import evaluate
 
@@ -27,15 +27,13 @@ def judge(
     skip_bad: bool = False,
     keep: int = 0,
     progress: Report | None = None,
-    **options: Any,  # noqa: ANN401
 ) -> Result:
     """Let a judge assess what was retrieved, and measure its verdicts.
 
     `samples` are records with a question, what was retrieved, and a reference answer, in any shape
-    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a function of a sample, an
-    object that judges, or several of these.
-    `keep` and `progress` are those of `evaluate`, other options say how the judge is asked:
-    base_url, votes, max_cost, … (docs/judging.md).
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a `karat.Judge` that also
+    says how a model is asked, a function of a sample, an object that judges, or several of these.
+    The other options are those of `evaluate`.
 
     >>> sample = {
     ...     "user_input": "What is the capital of Brazil?",
@@ -51,7 +49,6 @@ def judge(
         gold,
         measures,
         judge=judge,
-        judge_options=options,
         queries=queries,
         corpus=corpus,
         level=level,

@@ -24,7 +24,8 @@ from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
 from karat.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from karat.findings import Finding, merge_findings
-from karat.judges.find import asked_at, find_judge
+from karat.judges.find import find_judge, on_server
+from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
 from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from karat.core.normalisers import Normaliser
     from karat.core.policy import Missing
     from karat.explanation.ranking import RelationView
-    from karat.judges.verdicts import Aspect, Judge, Sample
+    from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.measures import Measure
     from karat.progress import Report
     from karat.relate.match import Matcher
@@ -103,7 +104,6 @@ def explain(
     corpus: object = None,
     embedder: object = None,
     judge: object = "local",
-    judge_options: Mapping[str, Any] | None = None,
     base_url: str | None = None,
     run_format: str | None = None,
     gold_format: str | None = None,
@@ -129,14 +129,10 @@ def explain(
     result = as_result(run)
     if result is not None:
         reading = {"gold": gold, "by": by, "missing": missing, "corpus": corpus}
-        reading |= {
-            "embedder": embedder,
-            "judge_options": judge_options or None,
-            "base_url": base_url,
-        }
+        reading |= {"embedder": embedder, "base_url": base_url}
         reading |= {"run_format": run_format, "gold_format": gold_format}
         reading |= {"ids": None if ids == "identity" else ids, "skip_bad": skip_bad or None}
-        reading |= {"judge": None if judge == "local" else judge}
+        reading |= {"judge": None if judge in ("local", Judge()) else judge}
         refuse_inputs(name for name, value in reading.items() if value is not None)
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
@@ -163,12 +159,12 @@ def explain(
         )
     chosen = _choose_run([stream.name for stream in streams], system)
     table = None if corpus is None else load_corpus(corpus)
-    server, options = asked_at(base_url, judge, judge_options)
+    judge, server = on_server(judge, base_url)
     explainer = _Explainer(
         next(stream for stream in streams if stream.name == chosen),
         known,
         MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
-        find_judge(judge, **options) if any(judged) else None,
+        find_judge(judge) if any(judged) else None,
         spoken,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])
@@ -293,7 +289,7 @@ class _Explainer:
     stream: RunStream
     gold: Gold
     context: MatchContext
-    judge: Judge | None
+    judge: JudgeProtocol | None
     spoken: list[_Spoken]
 
     def worst(self, count: int) -> list[str]:
@@ -314,7 +310,7 @@ class _Explainer:
         findings = merge_findings((*self.stream.findings, *self.gold.findings))
         return _explanations(queries, measured, [each.dialect for each in self.spoken], findings)
 
-    def _result(self, spoken: _Spoken, judge: Judge | None) -> Result:
+    def _result(self, spoken: _Spoken, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
         policy = spoken.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
@@ -351,7 +347,7 @@ class _Explainer:
 class _OnlyQueries:
     """A judge that is asked about some queries; about the others it says nothing."""
 
-    def __init__(self, judge: Judge, queries: Iterable[str]) -> None:
+    def __init__(self, judge: JudgeProtocol, queries: Iterable[str]) -> None:
         self._judge = judge
         self._queries = set(queries)
         self.name = judge.name
@@ -359,7 +355,7 @@ class _OnlyQueries:
         self.findings = getattr(judge, "findings", list)
 
     def judge(
-        self, samples: Sequence[Sample], aspects: frozenset[Aspect], progress: Report | None = None
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Pass on the samples of the queries."""
         asked = [sample.query in self._queries for sample in samples]

@@ -8,12 +8,14 @@ from typing import Any
 
 from karat.errors import KaratError, OptionError
 from karat.judges.recorded import as_judged, as_record
-from karat.judges.verdicts import Aspect, Judged, Sample
+from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason, Sample
 from karat.progress import Progress, Report
 
 
 class FunctionJudge:
-    """Asks a function from a `Sample` to a dict with the fields of `Judged`, or to a `Judged`.
+    """Asks a function from a `Sample` to a dict of verdicts by aspect, or to a `Judged`.
+
+    What the dict may hold says `karat.judges.recorded`.
 
     What it returns is checked against the sample. What does not fit, and what the function raises,
     is a failure with a reason; other samples are not touched by it.
@@ -22,7 +24,7 @@ class FunctionJudge:
     ...     return {"relevance": [3] + [0] * (len(sample.chunks) - 1)}
     >>> judge = FunctionJudge(first_is_best)
     >>> judged = judge.judge([Sample("q1", "Why?", ("a", "b"))], frozenset({"relevance"}))
-    >>> [verdict.value for verdict in judged[0].relevance]
+    >>> [verdict.value for verdict in judged[0]["relevance"].row]
     [3, 0]
     """
 
@@ -48,7 +50,7 @@ class FunctionJudge:
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
@@ -59,14 +61,14 @@ class FunctionJudge:
                 progress(Progress(len(judged), len(samples)))
         return judged
 
-    def _ask(self, sample: Sample, aspects: frozenset[Aspect]) -> Judged:
+    def _ask(self, sample: Sample, aspects: frozenset[str]) -> Judged:
         self._asked += 1
         try:
             found = self._function(sample)
         except KaratError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the function does wrong
-            return self._failure(aspects, f"the function raised {type(error).__name__}: {error}")
+            return self._failure(aspects, f"{type(error).__name__}: {error}")
         if isinstance(found, Judged):
             found = as_record(found)
         if not isinstance(found, Mapping):
@@ -75,6 +77,7 @@ class FunctionJudge:
             )
         return as_judged(found, sample, aspects)
 
-    def _failure(self, aspects: frozenset[Aspect], reason: str) -> Judged:
+    def _failure(self, aspects: frozenset[str], detail: str) -> Judged:
         self._failed += 1
-        return Judged(failures=dict.fromkeys(sorted(aspects), reason))
+        failure = JudgeFailure(JudgeReason.ERROR, detail)
+        return Judged(failures=dict.fromkeys(sorted(aspects), failure))

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 from karat.errors import OptionError, choose
-from karat.judges.agreeing import agreement
-from karat.judges.local.entities import plain_form
-from karat.judges.verdicts import Aspect, Judge, Judged, Matrix, Sample, Verdict
+from karat.judges.aspects import Aspect, find_aspect
+from karat.judges.quotes import folded
+from karat.judges.verdicts import (
+    AspectVerdicts,
+    Judged,
+    JudgeFailure,
+    JudgeProtocol,
+    JudgeReason,
+    Sample,
+    Verdict,
+)
 from karat.progress import Progress, Report
+from karat.statistics.agreement import kappa
 
 How: TypeAlias = Literal["majority", "mean"]
 Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
@@ -33,11 +43,11 @@ class PanelJudge:
     >>> fair = FunctionJudge(lambda sample: {"relevance": [2, 0]}, name="fair")
     >>> panel = PanelJudge([strict, kind, fair], how="mean")
     >>> judged = panel.judge([Sample("q", "Why?", ("a", "b"))], frozenset({"relevance"}))
-    >>> [(verdict.value, verdict.reason) for verdict in judged[0].relevance]
+    >>> [(verdict.value, verdict.reason) for verdict in judged[0]["relevance"].row]
     [(2, 'strict 0, kind 3, fair 2'), (0, 'strict 0, kind 1, fair 0')]
     """
 
-    def __init__(self, judges: Sequence[Judge], *, how: How = "majority") -> None:
+    def __init__(self, judges: Sequence[JudgeProtocol], *, how: How = "majority") -> None:
         if len(judges) < ONE:
             raise OptionError("a panel of one judge", fix="give two judges or more")
         choose("way to decide", how, ("majority", "mean"))
@@ -69,7 +79,7 @@ class PanelJudge:
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
@@ -79,57 +89,51 @@ class PanelJudge:
             opinions.append(judge.judge(samples, aspects, tell))
         return [self._one(list(given), aspects) for given in zip(*opinions, strict=True)]
 
-    def _one(self, given: list[Judged], aspects: frozenset[Aspect]) -> Judged:
-        found: dict[str, Any] = {}
-        failures: dict[str, str] = {}
+    def _one(self, given: list[Judged], aspects: frozenset[str]) -> Judged:
+        found: dict[str, AspectVerdicts] = {}
+        failures: dict[str, JudgeFailure] = {}
         for aspect in sorted(aspects):
-            able = [one if aspect not in one.failures else None for one in given]
-            if not any(able):
-                failures[aspect] = "; ".join(dict.fromkeys(one.failures[aspect] for one in given))
+            able = [None if aspect in one.failures else one[aspect] for one in given]
+            if not any(each is not None for each in able):
+                failures[aspect] = _all_failed([one.failures[aspect] for one in given])
                 continue
-            result = self._aspect(aspect, able)
-            if isinstance(result, str):
+            result = self._aspect(find_aspect(aspect), able)
+            if isinstance(result, JudgeFailure):
                 failures[aspect] = result
             else:
-                found |= result
-        return Judged(**found, failures=failures)
+                found[aspect] = result
+        return Judged(found, failures)
 
-    def _aspect(self, aspect: Aspect, given: list[Judged | None]) -> dict[str, Any] | str:
-        """Return the fields of an aspect, or why the judges cannot be brought together."""
-        if aspect == "relevance":
-            rows = [None if one is None else one.relevance for one in given]
-            return {"relevance": self._row(aspect, rows)}
-        if aspect == "entities":
-            return self._entities(given)
-        texts = f"{aspect.removesuffix('s')}_texts"
-        listed = {getattr(one, texts) for one in given if one}
-        if len(listed) > 1:
-            return f"the judges speak of different {aspect}"
-        shared = listed.pop()
-        matrices: list[Matrix | None] = [
-            None if one is None else getattr(one, aspect) for one in given
-        ]
-        decided = (
-            self._row(aspect, [matrix[number] if matrix else None for matrix in matrices])
-            for number in range(len(shared))
+    def _aspect(
+        self, aspect: Aspect, given: list[AspectVerdicts | None]
+    ) -> AspectVerdicts | JudgeFailure:
+        """Return the verdicts about an aspect, or why the judges cannot be brought together."""
+        if aspect.judge_lists:
+            return self._listed(aspect, given)
+        first, *others = [one for one in given if one is not None]
+        if any((one.items, one.parts) != (first.items, first.parts) for one in others):
+            return JudgeFailure(JudgeReason.OTHER_ITEMS, f"the judges have different {aspect.name}")
+        rows = tuple(
+            self._row(aspect, [one.rows[number] if one and one.rows else None for one in given])
+            for number in range(max(len(one.rows) for one in (first, *others)))
         )
-        return {texts: shared, aspect: tuple(decided)}
+        return replace(first, rows=rows)
 
-    def _entities(self, given: list[Judged | None]) -> dict[str, Any]:
-        """Let those vote who listed an entity; what half of the judges or fewer listed is none."""
+    def _listed(self, aspect: Aspect, given: list[AspectVerdicts | None]) -> AspectVerdicts:
+        """Let those vote who listed an item; what half of the judges or fewer listed is none."""
+        same = aspect.listing.same if aspect.listing and aspect.listing.same else folded
         listed: dict[str, list[tuple[Verdict, ...] | None]] = {}
         texts: dict[str, str] = {}
         for number, one in enumerate(given):
-            for text, row in zip(one.entity_texts, one.entities, strict=True) if one else ():
-                form = plain_form(text) or text
-                texts.setdefault(form, text)
-                listed.setdefault(form, [None] * len(given))[number] = row
+            for text, row in zip(one.items, one.rows, strict=True) if one else ():
+                texts.setdefault(same(text), text)
+                listed.setdefault(same(text), [None] * len(given))[number] = row
         able = sum(one is not None for one in given)
         kept = [
             form for form, rows in listed.items() if 2 * sum(row is not None for row in rows) > able
         ]
-        matrix: Matrix = tuple(self._row("entities", listed[form]) for form in kept)
-        return {"entity_texts": tuple(texts[form] for form in kept), "entities": matrix}
+        rows = tuple(self._row(aspect, listed[form]) for form in kept)
+        return AspectVerdicts(rows, items=tuple(texts[form] for form in kept))
 
     def _row(
         self, aspect: Aspect, rows: Sequence[tuple[Verdict, ...] | None]
@@ -139,7 +143,7 @@ class PanelJudge:
             [row[place] if row and place < len(row) else None for row in rows]
             for place in range(length)
         ]
-        self._votes.setdefault(aspect, []).extend(votes)
+        self._votes.setdefault(aspect.name, []).extend(votes)
         return tuple(map(self._decide, votes))
 
 
@@ -148,13 +152,21 @@ def _decided(names: Sequence[str], how: How, votes: Votes) -> Verdict:
     cast = [(name, vote) for name, vote in zip(names, votes, strict=True) if vote is not None]
     values = [vote.value for _, vote in cast if vote.value is not None]
     if not values:
-        return Verdict(None, "; ".join(dict.fromkeys(vote.reason for _, vote in cast)))
+        return Verdict(None, failure=_all_failed([vote.failure for _, vote in cast]))
     value = _majority(values) if how == "majority" else _mean(values)
     said = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
     agreeing = [vote for _, vote in cast if vote.value == value]
     proof = next((vote for vote in agreeing if vote.quote), None)
     unproven = bool(value) and bool(agreeing) and all(vote.unproven for vote in agreeing)
     return Verdict(value, ", ".join(said), proof.quote if proof else "", unproven)
+
+
+def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
+    """Return why a panel has no verdict: what its judges say, once."""
+    distinct = list(dict.fromkeys(each for each in failures if each is not None))
+    if len(distinct) == 1:
+        return distinct[0]
+    return JudgeFailure(JudgeReason.NO_VERDICT, "; ".join(map(str, distinct)))
 
 
 def _majority(values: Iterable[int]) -> int:
@@ -175,3 +187,23 @@ def _tell(progress: Report, number: int, judges: int, name: str, step: Progress)
     """Tell the progress of one judge as part of the whole."""
     done = number * step.total + step.done
     progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))
+
+
+def agreement(votes: Sequence[Sequence[Verdict | None]], one: int, other: int) -> dict[str, Any]:
+    """Return how often two judges gave the same verdict, and κ; `votes` has one row per question.
+
+    >>> votes = [[Verdict(1), Verdict(1)], [Verdict(0), Verdict(1)], [Verdict(0), Verdict(0)]]
+    >>> agreement(votes, 0, 1)
+    {'verdicts': 3, 'same': 0.6667, 'kappa': 0.4}
+    """
+    pairs = [(_value(row[one]), _value(row[other])) for row in votes]
+    both = [pair for pair in pairs if None not in pair]
+    same = sum(first == second for first, second in both) / len(both) if both else None
+    counted = {"verdicts": len(both), "same": same if same is None else round(same, 4)}
+    found = kappa(*([pair[side] for pair in both] for side in (0, 1)))
+    value = found.value if found.value is None else round(found.value, 4)
+    return {**counted, "kappa": value} | ({"reason": found.reason} if value is None else {})
+
+
+def _value(verdict: Verdict | None) -> int | None:
+    return None if verdict is None else verdict.value

@@ -1,8 +1,10 @@
 """Verdicts as plain data, and back: what a function returns, what a file of verdicts holds.
 
-The fields are those of `Judged`; a verdict is a number, true or false, null for none, or an object
-with value, reason and quote. Reading checks everything against the sample: what does not fit is a
-failure with a reason, never a guess.
+Each aspect has a field of its name: a verdict per chunk (relevance), a row per item with a verdict
+per chunk (claims, with `claim_texts`), a row per chunk with a verdict per part (statements, with
+`statement_texts`), or one verdict about the whole list. A verdict is a number, true or false, null
+for none, or an object with value, reason and quote. Reading checks everything against the sample:
+what does not fit is a failure with a reason, never a guess.
 """
 
 from __future__ import annotations
@@ -10,9 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from karat.judges.verdicts import Aspect, Judged, Matrix, Sample, Verdict
+from karat.client.answers import Reason
+from karat.judges.aspects import ASPECTS, Aspect, Shape, find_aspect
+from karat.judges.verdicts import (
+    AspectVerdicts,
+    Judged,
+    JudgeFailure,
+    JudgeReason,
+    Sample,
+    Verdict,
+)
 
-HIGHEST: dict[Aspect, int] = {"relevance": 3, "claims": 1, "entities": 1, "statements": 1}
+REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
 
 
 class _UnfitError(Exception):
@@ -22,116 +33,145 @@ class _UnfitError(Exception):
 def as_record(judged: Judged) -> dict[str, Any]:
     """Return verdicts as plain data; what is empty is left out.
 
-    >>> as_record(Judged(relevance=(Verdict(2, "on the point"), Verdict(0))))
+    >>> row = (Verdict(2, "on the point"), Verdict(0))
+    >>> as_record(Judged({"relevance": AspectVerdicts((row,))}))
     {'relevance': [{'value': 2, 'reason': 'on the point'}, {'value': 0}]}
     """
-    record = {
-        "relevance": [_plain(verdict) for verdict in judged.relevance],
-        "claim_texts": list(judged.claim_texts),
-        "claims": [[_plain(verdict) for verdict in row] for row in judged.claims],
-        "entity_texts": list(judged.entity_texts),
-        "entities": [[_plain(verdict) for verdict in row] for row in judged.entities],
-        "statement_texts": [list(row) for row in judged.statement_texts],
-        "statements": [[_plain(verdict) for verdict in row] for row in judged.statements],
-        "failures": dict(judged.failures),
-    }
+    record: dict[str, Any] = {}
+    for name, given in judged.verdicts.items():
+        aspect = find_aspect(name)
+        rows: Any = [[_plain(verdict) for verdict in row] for row in given.rows]
+        if aspect.shape is Shape.CHUNKS:
+            rows = rows[0] if rows else []
+        elif aspect.shape is Shape.LIST:
+            rows = rows[0][0] if rows else None
+        else:
+            texts = given.items or [list(row) for row in given.parts]
+            record |= {aspect.texts: list(texts)}
+        record[name] = rows
+    record["failures"] = {name: _reason(failure) for name, failure in judged.failures.items()}
     return {name: value for name, value in record.items() if value}
 
 
 def _plain(verdict: Verdict) -> dict[str, Any]:
+    if verdict.failure is not None:
+        return {"value": None, **_reason(verdict.failure)}
     fields = {"reason": verdict.reason, "quote": verdict.quote, "unproven": verdict.unproven}
     return {"value": verdict.value} | {name: value for name, value in fields.items() if value}
 
 
-def as_judged(record: Mapping[str, Any], sample: Sample, aspects: frozenset[Aspect]) -> Judged:
+def _reason(failure: JudgeFailure) -> dict[str, str]:
+    return {"failure": str(failure.reason), "reason": failure.detail}
+
+
+def as_judged(record: Mapping[str, Any], sample: Sample, aspects: frozenset[str]) -> Judged:
     """Return the verdicts that plain data holds about the aspects of a sample.
 
-    >>> sample = Sample("q1", "Why?", ("one", "two"), claims=("It is.",))
+    >>> sample = Sample("q1", "Why?", ("one", "two"), items={"claims": ("It is.",)})
     >>> judged = as_judged({"relevance": [3, 9], "claims": [[1]]}, sample, frozenset({"relevance"}))
-    >>> judged.relevance
-    (Verdict(value=3, reason='', quote='', unproven=False),
-     Verdict(value=None, reason='9 is no grade from 0 to 3', quote='', unproven=False))
-    >>> dict(as_judged({"claims": [[1]]}, sample, frozenset({"claims"})).failures)
-    {'claims': '1 verdict about claim 1, but there are 2 chunks'}
+    >>> [(verdict.value, str(verdict.failure or "")) for verdict in judged["relevance"].row]
+    [(3, ''), (None, 'does not fit the sample: 9 is no grade from 0 to 3')]
+    >>> str(as_judged({"claims": [[1]]}, sample, frozenset({"claims"})).failures["claims"])
+    'does not fit the sample: 1 verdict about claim 1, but there are 2 chunks'
     """
-    found: dict[str, Any] = {}
+    found: dict[str, AspectVerdicts] = {}
     failures = _failures(record.get("failures"))
-    for aspect in sorted(aspects - failures.keys()):
+    for name in sorted(aspects - failures.keys()):
         try:
-            found |= _READERS[aspect](record, sample)
+            found[name] = _READERS[find_aspect(name).shape](find_aspect(name), record, sample)
         except _UnfitError as error:
-            failures[aspect] = str(error)
-    return Judged(
-        **found, failures={name: why for name, why in failures.items() if name in aspects}
-    )
+            failures[name] = JudgeFailure(JudgeReason.UNFIT, str(error))
+    return Judged(found, {name: why for name, why in failures.items() if name in aspects})
 
 
-def _relevance(record: Mapping[str, Any], sample: Sample) -> dict[str, Any]:
-    given = record.get("relevance")
+def about_first(record: Mapping[str, Any], chunks: int, known: int) -> dict[str, Any]:
+    """Return what a record says about the first chunks of those that it knows.
+
+    A verdict about the whole list says nothing about a part of it.
+    """
+    cut, failures = dict(record), dict(record.get("failures", {}))
+    for aspect in ASPECTS.values() if chunks < known else ():
+        if aspect.shape is Shape.LIST and cut.pop(aspect.name, None) is not None:
+            reason = JudgeFailure(JudgeReason.OTHER_TEXTS, f"it is about {known} chunks together")
+            failures[aspect.name] = _reason(reason)
+        elif aspect.shape is Shape.ITEMS and isinstance(cut.get(aspect.name), list):
+            rows = cut[aspect.name]
+            cut[aspect.name] = [row[:chunks] if isinstance(row, list) else row for row in rows]
+        elif aspect.listed:
+            for name in {aspect.name, aspect.texts} & cut.keys():
+                cut[name] = cut[name][:chunks] if isinstance(cut[name], list) else cut[name]
+    return cut | {"failures": failures}
+
+
+def _chunks(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVerdicts:
+    given = record.get(aspect.name)
     if given is None and sample.chunks:
-        raise _UnfitError("no verdicts about relevance")
-    return {"relevance": _row(given or [], sample.chunks, "relevance", "relevance")}
+        raise _UnfitError(f"no verdicts about {aspect.name}")
+    return AspectVerdicts((_row(given or [], sample.chunks, aspect, aspect.name),))
 
 
-def _claims(record: Mapping[str, Any], sample: Sample) -> dict[str, Any]:
-    texts = _texts(record.get("claim_texts", sample.claims), "claim_texts")
-    return {"claim_texts": texts, "claims": _matrix(record, texts, sample, "claims", "claim")}
+def _items(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVerdicts:
+    """Return a row of verdicts for each text, a verdict for each chunk."""
+    listed = record.get(aspect.texts)
+    given = record.get(aspect.name, [])
+    lacking = listed is None and aspect.name in record
+    if lacking and aspect.judge_lists and sample.reference.strip():
+        raise _UnfitError(f"{aspect.name} without {aspect.texts}")
+    texts = _texts(sample.items[aspect.name] if listed is None else listed, aspect.texts)
+    if not _is_list(given) or len(given) != len(texts):
+        raise _UnfitError(f"verdicts about {_count(given)} of {len(texts)} {aspect.name}")
+    rows = (
+        _row(row, sample.chunks, aspect, f"{aspect.unit} {number}")
+        for number, row in enumerate(given, start=1)
+    )
+    return AspectVerdicts(tuple(rows), items=texts)
 
 
-def _entities(record: Mapping[str, Any], sample: Sample) -> dict[str, Any]:
-    if sample.reference.strip() and "entity_texts" not in record and "entities" in record:
-        raise _UnfitError("entities without entity_texts")
-    texts = _texts(record.get("entity_texts", []), "entity_texts")
-    return {"entity_texts": texts, "entities": _matrix(record, texts, sample, "entities", "entity")}
-
-
-def _statements(record: Mapping[str, Any], sample: Sample) -> dict[str, Any]:
-    listed = record.get("statement_texts", sample.statements)
-    given = record.get("statements", [])
+def _parts(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVerdicts:
+    listed = record.get(aspect.texts, sample.parts[aspect.name])
+    given = record.get(aspect.name, [])
     if not _is_list(listed) or not _is_list(given) or len(listed) != len(sample.chunks):
         raise _UnfitError(
-            f"statements of {_count(listed)} chunks, but there are {len(sample.chunks)}"
+            f"{aspect.name} of {_count(listed)} chunks, but there are {len(sample.chunks)}"
         )
-    texts = tuple(_texts(row, "statement_texts") for row in listed)
+    texts = tuple(_texts(row, aspect.texts) for row in listed)
     if len(given) != len(texts):
-        raise _UnfitError(f"verdicts about the statements of {len(given)} of {len(texts)} chunks")
-    rows = tuple(
-        _row(row, each, "statements", f"the statements of chunk {number}")
+        raise _UnfitError(
+            f"verdicts about the {aspect.name} of {len(given)} of {len(texts)} chunks"
+        )
+    rows = (
+        _row(row, each, aspect, f"the {aspect.name} of chunk {number}")
         for number, (row, each) in enumerate(zip(given, texts, strict=True), start=1)
     )
-    return {"statement_texts": texts, "statements": rows}
+    return AspectVerdicts(tuple(rows), parts=texts)
+
+
+def _list(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVerdicts:
+    if not sample.chunks:
+        return AspectVerdicts()
+    if aspect.name not in record or _is_list(record[aspect.name]):
+        raise _UnfitError(f"no verdict about {aspect.name}: it is one for all chunks together")
+    said = _verdict(record[aspect.name], "\n".join(sample.chunks), aspect.highest)
+    return AspectVerdicts(((said,),), chunks=len(sample.chunks))
 
 
 _READERS = {
-    "relevance": _relevance,
-    "claims": _claims,
-    "entities": _entities,
-    "statements": _statements,
+    Shape.CHUNKS: _chunks,
+    Shape.ITEMS: _items,
+    Shape.PARTS: _parts,
+    Shape.LIST: _list,
 }
-
-
-def _matrix(
-    record: Mapping[str, Any], texts: Sequence[str], sample: Sample, aspect: Aspect, what: str
-) -> Matrix:
-    """Return a row of verdicts for each text, a verdict for each chunk."""
-    given = record.get(aspect, [])
-    if not _is_list(given) or len(given) != len(texts):
-        raise _UnfitError(f"verdicts about {_count(given)} of {len(texts)} {aspect}")
-    return tuple(
-        _row(row, sample.chunks, aspect, f"{what} {number}")
-        for number, row in enumerate(given, start=1)
-    )
 
 
 def _row(given: object, units: Sequence[str], aspect: Aspect, what: str) -> tuple[Verdict, ...]:
     if not _is_list(given):
         raise _UnfitError(f"{str(given)[:40]!r} is no list of verdicts about {what}")
     if len(given) != len(units):
-        unit = "statement" if aspect == "statements" else "chunk"
+        unit = aspect.unit if aspect.shape is Shape.PARTS else "chunk"
         some = f"{len(given)} verdict{'s' * (len(given) != 1)}"
         raise _UnfitError(f"{some} about {what}, but there are {len(units)} {unit}s")
     return tuple(
-        _verdict(each, unit, HIGHEST[aspect]) for each, unit in zip(given, units, strict=True)
+        _verdict(each, unit, aspect.highest) for each, unit in zip(given, units, strict=True)
     )
 
 
@@ -141,24 +181,31 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
     value, reason, quote = (fields.get(name) for name in ("value", "reason", "quote"))
     said, shown = (str(text) if text else "" for text in (reason, quote))
     if value is None:
-        return Verdict(None, said or "the judge gave no verdict")
+        return Verdict(None, failure=_failure(fields))
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
-        return Verdict(None, f"{str(value)[:40]} is no {what}")
+        return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
     there = " ".join(shown.split()) in " ".join(unit.split())
     return Verdict(int(value), said, shown, unproven=bool(value) and not there)
+
+
+def _failure(given: object) -> JudgeFailure:
+    """Return the failure that plain data names: its reason, or only words of the judge's own."""
+    fields = given if isinstance(given, Mapping) else {"reason": given}
+    reason = REASONS.get(str(fields.get("failure")), JudgeReason.NO_VERDICT)
+    return JudgeFailure(reason, str(fields.get("reason") or ""))
+
+
+def _failures(given: object) -> dict[str, JudgeFailure]:
+    if not isinstance(given, Mapping):
+        return {}
+    return {str(aspect): _failure(reason) for aspect, reason in given.items()}
 
 
 def _texts(given: object, name: str) -> tuple[str, ...]:
     if not _is_list(given) or not all(isinstance(text, str) for text in given):
         raise _UnfitError(f"{name} is no list of texts")
     return tuple(given)
-
-
-def _failures(given: object) -> dict[str, str]:
-    if not isinstance(given, Mapping):
-        return {}
-    return {str(aspect): str(reason) for aspect, reason in given.items()}
 
 
 def _is_list(given: object) -> TypeGuard[Sequence[Any]]:

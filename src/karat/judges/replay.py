@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError
-from karat.judges.recorded import as_judged, as_record
-from karat.judges.verdicts import ASPECTS, Aspect, Judge, Judged, Sample
+from karat.judges.recorded import about_first, as_judged, as_record
+from karat.judges.verdicts import Judged, JudgeFailure, JudgeProtocol, JudgeReason, Sample
 from karat.progress import Progress, Report
 from karat.storage.files import write_text
 
@@ -31,10 +31,10 @@ def record(
     judged: Sequence[Judged],
     path: str | os.PathLike[str],
     *,
-    judge: Judge | None = None,
+    judge: JudgeProtocol | None = None,
 ) -> None:
     """Write verdicts to a file, whole or not at all."""
-    aspects = sorted({aspect for each in judged for aspect in _recorded(each)})
+    aspects = sorted({aspect for each in judged for aspect in (*each.verdicts, *each.failures)})
     about = {} if judge is None else {"judge": judge.name, "about": judge.about()}
     lines = [{"karat": "verdicts", "layout": LAYOUT, "aspects": aspects, **about}]
     lines += (
@@ -48,13 +48,6 @@ def _line(value: dict[str, Any]) -> str:
     """Write an object as people can read it, or with escapes where UTF-8 cannot write a letter."""
     text = json.dumps(value, ensure_ascii=False)
     return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
-
-
-def _recorded(judged: Judged) -> Iterator[Aspect]:
-    """Go through the aspects of which there is something."""
-    for aspect in ASPECTS:
-        if getattr(judged, aspect) or aspect in judged.failures:
-            yield aspect
 
 
 def fingerprint(sample: Sample) -> dict[str, Any]:
@@ -91,7 +84,7 @@ class ReplayJudge:
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
@@ -100,44 +93,36 @@ class ReplayJudge:
             progress(Progress(len(judged), len(samples)))
         return judged
 
-    def _one(self, sample: Sample, aspects: frozenset[Aspect]) -> Judged:
+    def _one(self, sample: Sample, aspects: frozenset[str]) -> Judged:
         line = self._lines.get(sample.query, {})
-        if reason := self._unfit(line, sample):
+        if (failure := self._unfit(line, sample)) is not None:
             self._missing += 1
-            return Judged(failures=dict.fromkeys(sorted(aspects), reason))
+            return Judged(failures=dict.fromkeys(sorted(aspects), failure))
         self._found += 1
-        lacking = aspects - set(self._header["aspects"])
-        failures = dict.fromkeys(sorted(lacking), "this aspect was not recorded")
-        kept = {**line, "failures": {**line.get("failures", {}), **failures}}
-        return as_judged(_about_first(kept, len(sample.chunks)), sample, aspects)
+        chunks = len(sample.chunks)
+        known = len(line["chunks"]) if self._header["layout"] != WHOLE else chunks
+        asked = aspects & set(self._header["aspects"])
+        judged = as_judged(about_first(line, chunks, known), sample, asked)
+        lacking = JudgeFailure(JudgeReason.NOT_RECORDED, "this aspect")
+        return Judged(
+            judged.verdicts, {**judged.failures, **dict.fromkeys(sorted(aspects - asked), lacking)}
+        )
 
-    def _unfit(self, line: dict[str, Any], sample: Sample) -> str:
+    def _unfit(self, line: dict[str, Any], sample: Sample) -> JudgeFailure | None:
         """Say why a line is not about a sample; nothing if it is."""
         if not line:
-            return "no verdicts recorded for this query"
+            return JudgeFailure(JudgeReason.NOT_RECORDED, "no verdicts about this query")
+        other = JudgeFailure(JudgeReason.OTHER_TEXTS, "the recorded verdicts are not about these")
         if self._header["layout"] == WHOLE:
             same = line.get("texts") == _hash(sample.question, sample.reference, *sample.chunks)
-            return "" if same else "the recorded verdicts are about other texts, or more of them"
+            return None if same else other
         seen, known = fingerprint(sample), line.get("chunks")
         if not isinstance(known, list) or line.get("texts") != seen["texts"]:
-            return "the recorded verdicts are about other texts"
+            return other
         if len(known) < len(seen["chunks"]) and known == seen["chunks"][: len(known)]:
-            return f"only the first {len(known)} chunks have recorded verdicts"
-        same = known[: len(seen["chunks"])] == seen["chunks"]
-        return "" if same else "the recorded verdicts are about other texts"
-
-
-def _about_first(line: dict[str, Any], chunks: int) -> dict[str, Any]:
-    """Return the verdicts about the first chunks."""
-    cut = {
-        name: line[name][:chunks]
-        for name in ("relevance", "statement_texts", "statements")
-        if isinstance(line.get(name), list)
-    }
-    for name in ("claims", "entities"):
-        if isinstance(line.get(name), list):
-            cut[name] = [row[:chunks] if isinstance(row, list) else row for row in line[name]]
-    return line | cut
+            detail = f"only the first {len(known)} chunks have verdicts"
+            return JudgeFailure(JudgeReason.NOT_RECORDED, detail)
+        return None if known[: len(seen["chunks"])] == seen["chunks"] else other
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -1,76 +1,141 @@
 """What a judge is asked and what it answers: verdicts about one query, never scores.
 
-A judge says how relevant each chunk is, which chunks support which claim of the reference answer,
-which hold which of its entities, and which statements of the chunks are relevant. Relations are
-drawn from that, and measures read the relations; see `karat.relate.judged.relations`.
+What can be judged is an aspect: how relevant each chunk is, which chunks support which claim of the
+reference answer, and so on (`karat.judges.aspects`). Relations are drawn from the verdicts, and
+measures read the relations; see `karat.relate.judged.relations`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from karat.client.answers import Reason
     from karat.progress import Report
 
-Aspect: TypeAlias = Literal["relevance", "claims", "entities", "statements"]
 
-ASPECTS: tuple[Aspect, ...] = ("relevance", "claims", "entities", "statements")
-GRADES = {
-    0: "of no use for answering, even if it is on the topic",
-    1: "of some use: a minor part of the answer, or what points to it",
-    2: "of much use: a main part of the answer",
-    3: "all that is needed for the answer",
-}  # from 1 on a chunk is relevant, unless a measure says otherwise with rel
+class JudgeReason(StrEnum):
+    """Why a judge gave no verdict, where it is not that a server gave no answer."""
+
+    MALFORMED = "malformed"  # the answer has none, or has it in another form
+    NO_QUESTION = "no question"
+    NO_WORDS = "no words to judge by"
+    NO_VERDICT = "no verdict"  # the judge says so itself, or left it out
+    UNFIT = "does not fit the sample"
+    ERROR = "error in the judge"
+    NOT_RECORDED = "not recorded"
+    OTHER_TEXTS = "other texts"  # the recorded verdicts are about these
+    OTHER_ITEMS = "different items"  # the judges of a panel cannot be brought together
+    NEEDS_MODEL = "needs a language model"
+    DRY_RUN = "dry run"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure:
+    """Why there is no verdict; as text it is for people.
+
+    >>> str(JudgeFailure(JudgeReason.MALFORMED, "an id left out"))
+    'malformed: an id left out'
+    """
+
+    reason: JudgeReason | Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
+
+
+class _ByAspect(dict[str, Any]):
+    """Texts by aspect; an aspect that is not asked about has none."""
+
+    def __missing__(self, _: str) -> tuple[()]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One query as a judge sees it."""
+    """One query as a judge sees it.
+
+    `items` holds the items of the reference by aspect (`items["claims"]`), `parts` the parts of
+    each chunk (`parts["statements"]`); empty if they are not asked about, or the judge's to find.
+    """
 
     query: str
     question: str
     chunks: tuple[str, ...]  # distinct, in rank order, none of them blank
     reference: str = ""  # the reference answer; blank if there is none
-    claims: tuple[str, ...] = ()  # the units of the reference
-    statements: tuple[tuple[str, ...], ...] = ()  # the units of each chunk
+    items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let every aspect be looked up."""
+        object.__setattr__(self, "items", _ByAspect(self.items))
+        object.__setattr__(self, "parts", _ByAspect(self.parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One answer of a judge: a grade 0–3 of a chunk, otherwise 0 or 1; None is a failure."""
+    """One answer of a judge: one of the grades of the aspect, or None with a failure."""
 
     value: int | None
-    reason: str = ""  # the judge's, or why there is no value
+    reason: str = ""  # the judge's own
     quote: str = ""  # what in the chunk the judge points at
     unproven: bool = False  # a positive verdict whose quote is not in the chunk
+    failure: JudgeFailure | None = None
+
+    def __post_init__(self) -> None:
+        """See that what has no value has a failure, whoever made it."""
+        if self.value is None and self.failure is None:
+            failure = JudgeFailure(JudgeReason.NO_VERDICT, self.reason)
+            object.__setattr__(self, "failure", failure)
+
+    @classmethod
+    def failed(cls, reason: JudgeReason | Reason, detail: str = "") -> Verdict:
+        """Return a verdict that could not be given."""
+        return cls(None, failure=JudgeFailure(reason, detail))
 
 
 Matrix: TypeAlias = tuple[tuple[Verdict, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """All verdicts about one sample; an aspect that was not asked for is empty.
+class AspectVerdicts:
+    """The verdicts about one aspect of a sample; what `rows` are is the shape of the aspect.
 
-    `claims[i][j]` says whether chunk j supports `claim_texts[i]`, `entities[i][j]` whether it
-    holds `entity_texts[i]`, `statements[j][i]` whether `statement_texts[j][i]` of chunk j is
-    relevant. The texts are those of the sample, unless the judge was told to find its own.
-    `failures` names aspects that failed as a whole, such as entities that were never listed.
+    One row with one verdict per chunk; one row per text of `items` with one verdict per chunk; one
+    row per chunk with one verdict per text of `parts`; or one verdict about all `chunks` together.
     """
 
-    relevance: tuple[Verdict, ...] = ()
-    claim_texts: tuple[str, ...] = ()
-    claims: Matrix = ()
-    entity_texts: tuple[str, ...] = ()
-    entities: Matrix = ()
-    statement_texts: tuple[tuple[str, ...], ...] = ()
-    statements: Matrix = ()
-    failures: Mapping[str, str] = field(default_factory=dict)  # aspect → reason
+    rows: Matrix = ()
+    items: tuple[str, ...] = ()
+    parts: tuple[tuple[str, ...], ...] = ()
+    chunks: int = 0  # of the list, where the verdict is about it as a whole
+
+    @property
+    def row(self) -> tuple[Verdict, ...]:
+        """The only row, of an aspect that has one."""
+        return self.rows[0] if self.rows else ()
 
 
-class Judge(Protocol):
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All verdicts about one sample, by aspect; an aspect that was not asked for is empty.
+
+    The items and parts are those of the sample, unless the judge found its own. `failures` names
+    aspects that failed as a whole, such as entities that were never listed.
+    """
+
+    verdicts: Mapping[str, AspectVerdicts] = field(default_factory=dict)
+    failures: Mapping[str, JudgeFailure] = field(default_factory=dict)
+
+    def __getitem__(self, aspect: str) -> AspectVerdicts:
+        return self.verdicts.get(aspect, AspectVerdicts())
+
+
+class JudgeProtocol(Protocol):
     """Anything that gives verdicts."""
 
     @property
@@ -80,10 +145,22 @@ class Judge(Protocol):
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: model, prompts, versions, calls, tokens, cost."""
+
+
+__all__ = [
+    "AspectVerdicts",
+    "JudgeFailure",
+    "JudgeProtocol",
+    "JudgeReason",
+    "Judged",
+    "Matrix",
+    "Sample",
+    "Verdict",
+]

@@ -186,8 +186,13 @@ class Measure:
             name
             + spell_parameters(values, defaults)
             + (f"@{spell(at)}" if at is not None else "")
-            + (f"/{self.relation}" if self.relation and "relation" not in implied else "")
+            + (f"/{self._relation}" if self.relation and "relation" not in implied else "")
         )
+
+    @property
+    def _relation(self) -> str | None:
+        """The relation as it is named behind the cutoff, which may also be its depth."""
+        return self.relation and self.relation.removesuffix(f"(depth={self.k})")
 
     def _known_as(self) -> tuple[str, Mapping[str, Any]]:
         """Return the name and what it implies: over some relations there is one of its own.
@@ -197,9 +202,8 @@ class Measure:
         ('context_recall@3', 'nDCG@3/claims')
         """
         for alias, implied in self.aliases.items():
-            if "relation" in implied and all(
-                getattr(self, name) == value for name, value in implied.items()
-            ):
+            given = {**{name: getattr(self, name) for name in implied}, "relation": self._relation}
+            if "relation" in implied and given == implied:
                 return alias, implied
         return self.name, {}
 

@@ -19,7 +19,7 @@ from karat.errors import InputError, SaveError, choose
 from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.find import find_judge
-from karat.judges.verdicts import Aspect, Judge, Judged, Sample, Verdict
+from karat.judges.verdicts import Judged, JudgeProtocol, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
 from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
 from karat.statistics.values import UNIT, check_share
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LAYOUT = 1
 FOLDER = "judge-cards"
 GRADES = 4
-LABELLED: tuple[Aspect, ...] = ("relevance", "claims", "statements")
+LABELLED: tuple[str, ...] = ("relevance", "claims", "statements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,7 @@ def judge_card(
     labels: object,
     *,
     judge: object = "local",
-    judge_options: Mapping[str, Any] | None = None,
-    aspect: Aspect = "relevance",
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
     slices: Iterable[str] | str = (),
@@ -135,8 +134,8 @@ def judge_card(
     """Let a judge label what people have labelled, and say how far they agree.
 
     `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
-    frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge`
-    and `judge_options` are those of `karat.evaluate`. With the `aspect` claims the question is a
+    frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge` is
+    that of `karat.evaluate`. With the `aspect` claims the question is a
     claim and the label says whether the chunk supports it; with statements the chunk is a
     statement. `slices` are columns of the labels to slice by, `rel` is the label from which people
     say yes, and intervals have this `level`. `recalibrate` also chooses the local judge's threshold
@@ -154,7 +153,7 @@ def judge_card(
     choose("aspect with labels", aspect, LABELLED)
     check_share("level", level)
     given = load_labels(labels, corpus=corpus, questions=questions)
-    asked = find_judge(judge, **(judge_options or {}))
+    asked = find_judge(judge)
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
     for column in columns:
         choose("column of the labels", column, given.columns)
@@ -204,9 +203,9 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 
 
 def verdicts(
-    judge: Judge,
+    judge: JudgeProtocol,
     labels: Labels,
-    aspect: Aspect,
+    aspect: str,
     progress: Report | None = None,
 ) -> list[int | None]:
     """Return what a judge says of each pair; all chunks of a question are judged together."""
@@ -226,24 +225,21 @@ def verdicts(
     ]
 
 
-def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: Aspect) -> Sample:
+def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> Sample:
     if aspect == "claims":
-        return Sample(query, "", chunks, reference=question, claims=(question,))
-    parts = tuple((chunk,) for chunk in chunks) if aspect == "statements" else ()
-    return Sample(query, question, chunks, statements=parts)
+        return Sample(query, "", chunks, reference=question, items={aspect: (question,)})
+    parts = {aspect: tuple((chunk,) for chunk in chunks)} if aspect == "statements" else {}
+    return Sample(query, question, chunks, parts=parts)
 
 
-def _value(judged: Judged, aspect: Aspect, place: int) -> int | None:
+def _value(judged: Judged, aspect: str, place: int) -> int | None:
     """Return the verdict about a chunk; None if it failed, or if the judge asked something else."""
     if aspect in judged.failures:
         return None
-    row: Sequence[Verdict]
-    if aspect == "relevance":
-        row = judged.relevance
-    elif aspect == "claims":
-        row = judged.claims[0] if len(judged.claims) == 1 else ()
-    else:
-        row = [each[0] for each in judged.statements if len(each) == 1]
+    rows = judged[aspect].rows
+    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
+    if aspect == "statements":
+        row = [each[0] for each in rows if len(each) == 1]
     return row[place].value if place < len(row) else None
 
 

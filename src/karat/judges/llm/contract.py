@@ -1,42 +1,55 @@
 """What an answer must hold, and what is taken from one that does not hold it all.
 
-Every chunk, claim, entity and statement is answered once, by its id. An id that is left out,
-answered twice or answered in another form has no verdict yet; ids that were not asked for are
-passed over. So a bad entry costs itself and nothing else. A yes is proven by a quote that stands in
-the chunk, whatever its white space, case, quotation marks and dashes.
+Every chunk, item and part is answered once, by its id, in the form that belongs to the shape of its
+aspect. An id that is left out, answered twice or answered in another form has no verdict yet; ids
+that were not asked for are passed over. So a bad entry costs itself and nothing else. A yes is
+proven by a quote that stands in the chunk, whatever its white space, case, quotation marks and
+dashes.
 """
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from karat.judges.llm.dossier import chunk_of
-from karat.judges.llm.fence import tame
+from karat.judges.aspects import Aspect, Shape, find_aspect
 from karat.judges.llm.parse import Unreadable, extract_object
-from karat.judges.verdicts import GRADES, Aspect, Verdict
-from karat.spans.fold import fold_quote, text_of
+from karat.judges.llm.prompt_items import ALL, chunk_of
+from karat.judges.quotes import is_quoted
+from karat.judges.verdicts import Verdict
 
 if TYPE_CHECKING:
     from karat.client.request import Json
-    from karat.judges.llm.dossier import PromptItems
+    from karat.judges.llm.prompt_items import PromptItems
 
-Cell: TypeAlias = tuple[Aspect, str, str]  # what is judged, its id, and the chunk it is judged by
+Cell: TypeAlias = tuple[str, str, str]  # the aspect, the id of what is judged, and by which chunk
 
-IDS: dict[Aspect, str] = {
-    "relevance": "chunk",
-    "claims": "claim",
-    "entities": "entity",
-    "statements": "statement",
-}
-NOT_JSON, NO_FIELD, NO_ID = "not a JSON object", "no such field", "an entry without an id"
-UNKNOWN, TWICE, LEFT_OUT = "an unknown id", "an id answered twice", "an id left out"
-WRONG_TYPE, OUT_OF_RANGE = "a value of the wrong type", "a grade out of range"
-NOT_THERE = "an entity that is not in the reference"
-AROUND_QUOTES = "\"' ."  # what models put around quotes, as folded
+TEXT: dict[str, Json] = {"type": "string"}
+
+
+class Fault(StrEnum):
+    """What is wrong with an answer or an entry of it."""
+
+    NOT_JSON = "not a JSON object"
+    NO_FIELD = "no such field"
+    NO_ID = "an entry without an id"
+    UNKNOWN = "an unknown id"
+    TWICE = "an id answered twice"
+    LEFT_OUT = "an id left out"
+    WRONG_TYPE = "a value of the wrong type"
+    OUT_OF_RANGE = "a grade out of range"
+    NOT_THERE = "an item that is not in the reference"
+
+
+class FaultError(ValueError):
+    """An entry that holds no verdict."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 @dataclass(slots=True)
@@ -44,27 +57,40 @@ class Reading:
     """The verdicts that an answer holds, and what was wrong with the rest."""
 
     verdicts: dict[Cell, Verdict] = field(default_factory=dict)
-    wrong: dict[tuple[Aspect, str], str] = field(default_factory=dict)  # ids without a verdict
-    extra: Counter[str] = field(default_factory=Counter)  # entries that nobody asked for
+    wrong: dict[tuple[str, str], Fault] = field(default_factory=dict)  # ids without a verdict
+    extra: Counter[Fault] = field(default_factory=Counter)  # entries that nobody asked for
 
 
-class FaultError(ValueError):
-    """An entry that holds no verdict."""
-
-
-def schema(aspects: Iterable[Aspect]) -> dict[str, Json]:
+def schema(aspects: Iterable[str]) -> dict[str, Json]:
     """Return the JSON schema of an answer; it is the same for all samples."""
-    return object_of({aspect: array_of(_entry(aspect)) for aspect in aspects})
+    return object_of({name: array_of(object_of(_entry(find_aspect(name)))) for name in aspects})
 
 
 def _entry(aspect: Aspect) -> dict[str, Json]:
-    text: dict[str, Json] = {"type": "string"}
-    own: dict[str, Json] = {IDS[aspect]: text}
-    if aspect == "statements":
-        return object_of({**own, "relevant": {"type": "boolean"}})
-    if aspect == "relevance":  # the quote first: the grade is about what was found
-        return object_of({**own, "quote": text, "grade": {"type": "integer", "enum": [*GRADES]}})
-    return object_of({**own, "found": array_of(object_of({"chunk": text, "quote": text}))})
+    """Return the fields of an entry; quotes come first: the verdict is about what was found."""
+    own: dict[str, Json] = {aspect.unit: TEXT}
+    value: Json = {"type": "boolean"}
+    if aspect.is_graded:
+        value = {"type": "integer", "enum": [*aspect.grades]}
+    match aspect.shape:
+        case Shape.CHUNKS:
+            return {**own, "quote": TEXT, aspect.value: value}
+        case Shape.ITEMS:
+            return {**own, "found": FOUND}
+        case Shape.PARTS:
+            return {**own, aspect.value: value}
+        case Shape.LIST:
+            return {**own, "found": FOUND, "reason": TEXT, aspect.value: value}
+
+
+def example_entry(aspect: Aspect) -> dict[str, Json]:
+    """Return an entry as a prompt shows it."""
+    first = {Shape.CHUNKS: "c1", Shape.LIST: ALL, Shape.PARTS: f"c1.{aspect.prefix}1"}
+    found: Json = [{"chunk": "c1", "quote": "…"}]
+    value: Json = aspect.highest if aspect.is_graded else True
+    shown: dict[str, Json] = {"found": found, "quote": "…", "reason": "…", aspect.value: value}
+    shown[aspect.unit] = first.get(aspect.shape, f"{aspect.prefix}1")
+    return {name: shown[name] for name in _entry(aspect)}
 
 
 def object_of(properties: dict[str, Json]) -> dict[str, Json]:
@@ -82,22 +108,26 @@ def array_of(items: Json) -> dict[str, Json]:
     return {"type": "array", "items": items}
 
 
+FOUND = array_of(object_of({"chunk": TEXT, "quote": TEXT}))
+
+
 def read_answer(
-    content: str, wanted: Mapping[Aspect, Sequence[str]], shown: Sequence[str], dossier: PromptItems
+    content: str, wanted: Mapping[str, Sequence[str]], shown: Sequence[str], items: PromptItems
 ) -> Reading:
     """Take the verdicts out of an answer: of the ids that were wanted, about the chunks shown."""
     reading = Reading()
     said = extract_object(content)
-    for aspect, ids in wanted.items():
-        good, wrong = entries(said, aspect, IDS[aspect], ids, reading.extra)
-        reading.wrong |= {(aspect, each): fault for each, fault in wrong.items()}
+    for name, ids in wanted.items():
+        aspect = find_aspect(name)
+        good, wrong = entries(said, name, aspect.unit, ids, reading.extra)
+        reading.wrong |= {(name, each): fault for each, fault in wrong.items()}
         for each, entry in good.items():
             try:
-                verdicts = _read_entry(aspect, each, entry, shown, dossier)
-            except FaultError as fault:
-                reading.wrong[aspect, each] = str(fault)
+                verdicts = _read_entry(aspect, each, entry, shown, items)
+            except FaultError as error:
+                reading.wrong[name, each] = error.fault
                 continue
-            reading.verdicts |= {(aspect, each, chunk): said for chunk, said in verdicts.items()}
+            reading.verdicts |= {(name, each, chunk): said for chunk, said in verdicts.items()}
     return reading
 
 
@@ -106,107 +136,100 @@ def entries(
     name: str,
     key: str,
     ids: Sequence[str],
-    extra: Counter[str],
-) -> tuple[dict[str, dict[str, Json]], dict[str, str]]:
+    extra: Counter[Fault],
+) -> tuple[dict[str, dict[str, Json]], dict[str, Fault]]:
     """Return the entries of a field by their ids, and what is wrong with the other ids."""
     if isinstance(said, Unreadable):
-        return {}, dict.fromkeys(ids, NOT_JSON)
+        return {}, dict.fromkeys(ids, Fault.NOT_JSON)
     listed = said.get(name)
     if not isinstance(listed, list):
-        return {}, dict.fromkeys(ids, WRONG_TYPE if name in said else NO_FIELD)
+        return {}, dict.fromkeys(ids, Fault.WRONG_TYPE if name in said else Fault.NO_FIELD)
     found: dict[str, list[dict[str, Json]]] = {each: [] for each in ids}
     for entry in listed:
         each = entry.get(key) if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(each, str):
-            extra[NO_ID] += 1
+            extra[Fault.NO_ID] += 1
         elif each not in found:
-            extra[UNKNOWN] += 1
+            extra[Fault.UNKNOWN] += 1
         else:
             found[each].append(entry)
     good = {each: several[0] for each, several in found.items() if len(several) == 1}
-    wrong = {each: TWICE if found[each] else LEFT_OUT for each in ids if each not in good}
+    wrong = {
+        each: Fault.TWICE if found[each] else Fault.LEFT_OUT for each in ids if each not in good
+    }
     return good, wrong
 
 
 def _read_entry(
-    aspect: Aspect, each: str, entry: Mapping[str, Json], shown: Sequence[str], dossier: PromptItems
+    aspect: Aspect, each: str, entry: Mapping[str, Json], shown: Sequence[str], items: PromptItems
 ) -> dict[str, Verdict]:
     """Return the verdicts of an entry, by chunk."""
-    if aspect == "relevance":
-        return {each: _graded(entry, dossier.chunks[each])}
-    if aspect == "statements":
-        relevant = entry.get("relevant")
-        if not isinstance(relevant, bool):
-            raise FaultError(WRONG_TYPE)
-        return {chunk_of(each): _stated(each, dossier) if relevant else Verdict(0)}
-    verdicts = dict.fromkeys(shown, Verdict(0))
-    for chunk, quotes in _found(entry, shown).items():
-        verdicts[chunk] = _yes(1, quotes, dossier.chunks[chunk])
-    return verdicts
+    match aspect.shape:
+        case Shape.CHUNKS:
+            value, quote = _value(aspect, entry), quote_of(entry)
+            return {each: _yes(value, [(quote, items.chunks[each])]) if value else Verdict(0)}
+        case Shape.PARTS:
+            said = _part(aspect, each, items) if _value(aspect, entry) else Verdict(0)
+            return {chunk_of(each): said}
+        case Shape.ITEMS:
+            verdicts = dict.fromkeys(shown, Verdict(0))
+            for chunk, quotes in _found(entry, shown).items():
+                verdicts[chunk] = _yes(1, [(quote, items.chunks[chunk]) for quote in quotes])
+            return verdicts
+        case Shape.LIST:
+            value, reason = _value(aspect, entry), entry.get("reason")
+            if not isinstance(reason, str | None):
+                raise FaultError(Fault.WRONG_TYPE)
+            found = _found(entry, shown)
+            proofs = [(quote, items.chunks[at]) for at, quotes in found.items() for quote in quotes]
+            return {each: _yes(value, proofs, reason or "") if value else Verdict(0, reason or "")}
 
 
-def _stated(each: str, dossier: PromptItems) -> Verdict:
-    """Return the yes of a statement: a sentence of the chunk is its own proof."""
-    if each in dossier.sources:
-        return _yes(1, [dossier.sources[each]], dossier.chunks[chunk_of(each)])
-    return Verdict(1, quote=dossier.statements[each])
+def _value(aspect: Aspect, entry: Mapping[str, Json]) -> int:
+    value = entry.get(aspect.value)
+    if not isinstance(value, int) or isinstance(value, bool) is aspect.is_graded:
+        raise FaultError(Fault.WRONG_TYPE)
+    if value not in aspect.grades:
+        raise FaultError(Fault.OUT_OF_RANGE)
+    return int(value)
 
 
-def _graded(entry: Mapping[str, Json], text: str) -> Verdict:
-    grade = entry.get("grade")
-    quote = quote_of(entry)
-    if isinstance(grade, bool) or not isinstance(grade, int) or quote is None:
-        raise FaultError(WRONG_TYPE)
-    if grade not in GRADES:
-        raise FaultError(OUT_OF_RANGE)
-    return _yes(grade, [quote], text) if grade else Verdict(0)
+def _part(aspect: Aspect, each: str, items: PromptItems) -> Verdict:
+    """Return the yes of a part: a sentence of the chunk is its own proof."""
+    source = items.sources.get(aspect.name, {}).get(each)
+    if source is not None:
+        return _yes(1, [(source, items.chunks[chunk_of(each)])])
+    return Verdict(1, quote=items.units[aspect.name][each])
 
 
 def _found(entry: Mapping[str, Json], shown: Sequence[str]) -> dict[str, list[str]]:
     """Return the quotes from each chunk; several from one chunk say yes no less than one does."""
     listed = entry.get("found")
     if not isinstance(listed, list):
-        raise FaultError(WRONG_TYPE)
+        raise FaultError(Fault.WRONG_TYPE)
     quotes: dict[str, list[str]] = {}
     for each in listed:
         chunk = each.get("chunk") if isinstance(each, dict) else None
-        quote = quote_of(each) if isinstance(each, dict) else None
-        if not isinstance(chunk, str) or quote is None:
-            raise FaultError(WRONG_TYPE)
+        if not isinstance(each, dict) or not isinstance(chunk, str):
+            raise FaultError(Fault.WRONG_TYPE)
+        quote = quote_of(each)
         if chunk not in shown:
-            raise FaultError(UNKNOWN)
+            raise FaultError(Fault.UNKNOWN)
         quotes.setdefault(chunk, []).append(quote)
     return quotes
 
 
-def quote_of(entry: Mapping[str, Json]) -> str | None:
-    """Return the quote, blank if there is none; None if it is something else."""
+def quote_of(entry: Mapping[str, Json]) -> str:
+    """Return the quote, blank if there is none."""
     quote = entry.get("quote")
-    return quote if isinstance(quote, str) else "" if quote is None else None
+    if not isinstance(quote, str | None):
+        raise FaultError(Fault.WRONG_TYPE)
+    return quote or ""
 
 
-def _yes(value: int, quotes: Sequence[str], text: str) -> Verdict:
-    proof = next((quote for quote in quotes if is_quoted(quote, text)), None)
-    if proof is None:
-        return Verdict(value, quote=quotes[0], unproven=True)
-    return Verdict(value, quote=proof)
-
-
-def is_quoted(quote: str, text: str) -> bool:
-    """Tell whether a quote stands in a text, as `karat.spans.fold` folds both.
-
-    >>> is_quoted("“The battery   lasts”", "THE BATTERY\\nlasts six hours")
-    True
-    >>> is_quoted("six days", "the battery lasts six hours"), is_quoted("...", "a... b")
-    (False, False)
-    """
-    if quote in text and any(map(str.isalnum, quote)):
-        return True  # no need to fold
-    bare = folded(quote).strip(AROUND_QUOTES)
-    return bool(bare) and bare in folded(text)
-
-
-@functools.lru_cache(maxsize=128)
-def folded(text: str) -> str:
-    """Return a text without what copies of it differ in."""
-    return text_of(fold_quote(tame(text))[0])
+def _yes(value: int, quotes: Sequence[tuple[str, str]], reason: str = "") -> Verdict:
+    """Return a yes with the first quote that stands in its chunk; unproven if none does."""
+    for quote, text in quotes:
+        if is_quoted(quote, text):
+            return Verdict(value, reason, quote)
+    return Verdict(value, reason, quotes[0][0] if quotes else "", unproven=True)

@@ -1,7 +1,6 @@
-"""Units that a judge lists: the entities of references and, if told to, claims and statements.
+"""Items that a model lists: the entities of references; with `decompose` claims and statements.
 
-Entities are listed from the reference alone, so that they are the same whatever was retrieved. One
-that does not stand in the reference was invented.
+Items come from the reference alone, so that they are the same whatever was retrieved.
 """
 
 from __future__ import annotations
@@ -9,198 +8,205 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from karat.client.answers import Answer, Outcome
 from karat.client.prices import estimate_tokens
-from karat.judges.llm.asks import CHUNKS, pack
+from karat.judges.aspects import Aspect, Listing, Shape
+from karat.judges.llm.calls import CHUNKS, DIVISIBLE, pack
 from karat.judges.llm.contract import (
-    NO_FIELD,
-    NOT_JSON,
-    NOT_THERE,
-    WRONG_TYPE,
+    TEXT,
+    Fault,
+    FaultError,
     array_of,
     entries,
-    folded,
-    is_quoted,
     object_of,
     quote_of,
 )
-from karat.judges.llm.dossier import numbered
-from karat.judges.llm.fence import Fence, ranges
 from karat.judges.llm.parse import Unreadable, extract_object
-from karat.judges.llm.questions import DIVISIBLE, MALFORMED
-from karat.judges.local.entities import plain_form
+from karat.judges.llm.prompt_items import Fence, numbered, ranges
+from karat.judges.quotes import folded, is_quoted
+from karat.judges.verdicts import JudgeFailure, JudgeReason
 
 if TYPE_CHECKING:
     from karat.client.chat import ChatRequest
     from karat.client.request import Json
-    from karat.judges.llm.cases import Case
-    from karat.judges.llm.questions import Question, Rules
+    from karat.judges.llm.calls import AskingRules, Question
+    from karat.judges.llm.open_sample import OpenSample
 
-GUESSED = 4  # entities of a reference
-TEXT: dict[str, Json] = {"type": "string"}
-STATEMENT = object_of({"quote": TEXT, "text": TEXT})
+GUESSED = 4  # items of a reference
+PART = object_of({"quote": TEXT, "text": TEXT})
 
 
-def listings(case: Case) -> Iterator[Question]:
-    """Yield what must be listed before a case can be judged."""
-    if case.sample.reference.strip():
-        if "entities" in case.aspects:
-            yield ReferenceListing(case, "entities")
-        if case.decompose and "claims" in case.aspects:
-            yield ReferenceListing(case, "claims")
-    if case.decompose and "statements" in case.aspects:
-        case.statements = [()] * len(case.sample.chunks)
-        for chunks in pack(case.dossier.chunks, case.most_tokens, CHUNKS):
-            yield StatementListing(case, chunks)
+def listings(opened: OpenSample) -> Iterator[Question]:
+    """Yield what must be listed before a sample can be judged: items, then parts."""
+    wanted = [aspect for aspect in opened.aspects if opened.to_list(aspect)]
+    for aspect in wanted:
+        if aspect.shape is Shape.ITEMS and opened.sample.reference.strip():
+            yield ItemListing(opened, aspect)
+    for aspect in wanted:
+        if aspect.shape is Shape.PARTS:
+            opened.parts[aspect.name] = [()] * len(opened.sample.chunks)
+            for chunks in pack(opened.items.chunks, opened.most_tokens, CHUNKS):
+                yield PartListing(opened, aspect, chunks)
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceListing:
-    """Asks for the entities or the claims of a reference."""
+class ItemListing:
+    """Asks for the items of a reference, such as its entities or claims."""
 
-    case: Case
-    what: Literal["entities", "claims"]
+    opened: OpenSample
+    aspect: Aspect
     attempt: int = 1
 
-    def request(self, rules: Rules) -> ChatRequest:
+    @property
+    def how(self) -> Listing:
+        """How the items are listed."""
+        return self.aspect.listing or Listing()
+
+    def request(self, rules: AskingRules) -> ChatRequest:
         """Show the reference, and the question where it helps to understand it."""
-        sample = self.case.sample
+        sample, name = self.opened.sample, self.aspect.name
         fence = Fence.around((sample.reference,), (sample.question,))
         data = [fence.block("reference", sample.reference)]
-        if self.what == "claims" and sample.question.strip():
+        if self.how.with_question and sample.question.strip():
             data = [fence.block("question", sample.question), *data]
-        task = rules.writer.prompts[f"list-{self.what}"].fill()
-        form = object_of({self.what: array_of(TEXT)})
-        return rules.writer.request(data, [task], form, self.attempt)
+        task = rules.writer.prompts[f"list-{name}"].fill()
+        return rules.writer.request(data, [task], object_of({name: array_of(TEXT)}), self.attempt)
 
-    def settle(self, outcome: Outcome, rules: Rules) -> list[Question]:
-        """Take the units if they are sound, otherwise ask again."""
+    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+        """Take the items if they are sound, otherwise ask again."""
         if not isinstance(outcome, Answer):
-            self.case.fail(self.what, str(outcome))
+            self.opened.fail(self.aspect.name, JudgeFailure(outcome.reason, outcome.detail))
             return []
         listed, faults = self._read(outcome.content)
-        rules.tally.malformed.update(faults)
+        rules.stats.malformed.update(faults)
         if faults and self.attempt < rules.attempts:
-            rules.tally.asked_again += 1
+            rules.stats.asked_again += 1
             return [replace(self, attempt=self.attempt + 1)]
         if faults and not listed:
-            self.case.fail(self.what, f"{MALFORMED}: {faults[0]}")
+            self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, faults[0]))
             return []
         for _ in faults:
-            rules.tally.note("invented-entity", self.case.sample.query)
-        setattr(self.case, self.what, listed)
+            rules.stats.note("invented-item", self.opened.sample.query)
+        self.opened.listed[self.aspect.name] = listed
         return []
 
     def guess(self) -> None:
-        """Go on with words in place of entities, sentences in place of claims."""
-        sample = self.case.sample
-        if self.what == "entities":
-            self.case.entities = distinct(sample.reference.split()[:GUESSED], plain_form)
+        """Go on with words in place of copied items, sentences in place of others."""
+        sample, name = self.opened.sample, self.aspect.name
+        if self.how.copied:
+            words = sample.reference.split()[:GUESSED]
+            self.opened.listed[name] = distinct(words, self.how.same or folded)
         else:
-            self.case.claims = sample.claims or (sample.reference,)
+            self.opened.listed[name] = sample.items[name] or (sample.reference,)
 
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, about."""
-        return 20 + estimate_tokens(self.case.sample.reference)
+        return 20 + estimate_tokens(self.opened.sample.reference)
 
-    def _read(self, content: str) -> tuple[list[str], list[str]]:
-        """Return the units of an answer, each once, and what is wrong with it."""
+    def _read(self, content: str) -> tuple[list[str], list[Fault]]:
+        """Return the items of an answer, each once, and what is wrong with it."""
         said = extract_object(content)
         if isinstance(said, Unreadable):
-            return [], [NOT_JSON]
-        units = said.get(self.what)
-        if not isinstance(units, list):
-            return [], [WRONG_TYPE if self.what in said else NO_FIELD]
-        texts = [unit.strip() for unit in units if isinstance(unit, str)]
-        if len(texts) < len(units) or not all(texts):
-            return [], [WRONG_TYPE]
-        if self.what == "claims":
-            return distinct(texts, folded), []
-        texts = distinct(texts, plain_form)
-        reference = self.case.sample.reference
-        there = [text for text in texts if is_quoted(text, reference)]
-        return there, [NOT_THERE] * (len(texts) - len(there))
+            return [], [Fault.NOT_JSON]
+        items = said.get(self.aspect.name)
+        if not isinstance(items, list):
+            return [], [Fault.WRONG_TYPE if self.aspect.name in said else Fault.NO_FIELD]
+        texts = [item.strip() for item in items if isinstance(item, str)]
+        if len(texts) < len(items) or not all(texts):
+            return [], [Fault.WRONG_TYPE]
+        texts = distinct(texts, self.how.same or folded)
+        if not self.how.copied:
+            return texts, []
+        there = [text for text in texts if is_quoted(text, self.opened.sample.reference)]
+        return there, [Fault.NOT_THERE] * (len(texts) - len(there))
 
 
 @dataclass(frozen=True, slots=True)
-class StatementListing:
-    """Asks for what chunks state."""
+class PartListing:
+    """Asks for the parts of chunks, such as what they state."""
 
-    case: Case
+    opened: OpenSample
+    aspect: Aspect
     chunks: tuple[str, ...]
     attempt: int = 1
 
-    def request(self, rules: Rules) -> ChatRequest:
+    def request(self, rules: AskingRules) -> ChatRequest:
         """Show the chunks."""
-        dossier = self.case.dossier
-        data = [dossier.fence.block(chunk, dossier.chunks[chunk]) for chunk in self.chunks]
-        task = rules.writer.prompts["list-statements"].fill(ids=ranges(self.chunks))
-        entry = object_of({"chunk": TEXT, "statements": array_of(STATEMENT)})
+        items, name = self.opened.items, self.aspect.name
+        data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
+        task = rules.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
         return rules.writer.request(data, [task], form, self.attempt)
 
-    def settle(self, outcome: Outcome, rules: Rules) -> list[Question]:
-        """Take the statements of the chunks that are sound, ask again about the others."""
+    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+        """Take the parts of the chunks that are sound, ask again about the others."""
+        failure = None
         if isinstance(outcome, Answer):
-            extra: Counter[str] = Counter()
+            extra: Counter[Fault] = Counter()
             good, wrong = entries(
                 extract_object(outcome.content), "chunks", "chunk", self.chunks, extra
             )
             bad = [chunk for chunk, entry in good.items() if not self._take(chunk, entry)]
-            wrong |= dict.fromkeys(bad, WRONG_TYPE)
-            rules.tally.malformed.update([*wrong.values(), *extra.elements()])
-            parts = [tuple(chunk for chunk in self.chunks if chunk in wrong)] if wrong else []
-            reason = f"{MALFORMED}: {next(iter(wrong.values()))}" if wrong else ""
+            wrong |= dict.fromkeys(bad, Fault.WRONG_TYPE)
+            rules.stats.malformed.update([*wrong.values(), *extra.elements()])
+            again = [tuple(chunk for chunk in self.chunks if chunk in wrong)] if wrong else []
+            if wrong:
+                failure = JudgeFailure(JudgeReason.MALFORMED, next(iter(wrong.values())))
         else:
             middle = (len(self.chunks) + 1) // 2
             divisible = outcome.reason in DIVISIBLE and len(self.chunks) > 1
-            parts = [self.chunks[:middle], self.chunks[middle:]] if divisible else []
-            reason = str(outcome)
-        if parts and self.attempt < rules.attempts:
-            rules.tally.asked_again += len(parts)
-            return [StatementListing(self.case, part, self.attempt + 1) for part in parts]
-        if reason:
-            self.case.fail("statements", reason)
+            again = [self.chunks[:middle], self.chunks[middle:]] if divisible else []
+            failure = JudgeFailure(outcome.reason, outcome.detail)
+        if again and self.attempt < rules.attempts:
+            rules.stats.asked_again += len(again)
+            return [replace(self, chunks=part, attempt=self.attempt + 1) for part in again]
+        if failure is not None:
+            self.opened.fail(self.aspect.name, failure)
         return []
 
     def guess(self) -> None:
         """Go on with the sentences of the chunks, or with the chunks."""
-        sample = self.case.sample
+        sample = self.opened.sample
+        given = sample.parts[self.aspect.name]
         for number, chunk in enumerate(sample.chunks):
-            known = sample.statements[number] if number < len(sample.statements) else ()
-            self.case.statements[number] = known or (chunk,)
+            known = given[number] if number < len(given) else ()
+            self.opened.parts[self.aspect.name][number] = known or (chunk,)
 
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, about: everything twice."""
-        return sum(2 * estimate_tokens(self.case.dossier.chunks[each]) for each in self.chunks)
+        return sum(2 * estimate_tokens(self.opened.items.chunks[each]) for each in self.chunks)
 
     def _take(self, chunk: str, entry: dict[str, Json]) -> bool:
-        """Keep the statements of a chunk, if they are what was asked for."""
-        listed = entry.get("statements")
+        """Keep the parts of a chunk, if they are what was asked for."""
+        listed = entry.get(self.aspect.name)
         if not isinstance(listed, list):
             return False
         texts, quotes = [], []
         for each in listed:
             text = each.get("text") if isinstance(each, dict) else None
-            quote = quote_of(each) if isinstance(each, dict) else None
-            if not isinstance(text, str) or not text.strip() or quote is None:
+            if not isinstance(each, dict) or not isinstance(text, str) or not text.strip():
+                return False
+            try:
+                quotes.append(quote_of(each))
+            except FaultError:
                 return False
             texts.append(text.strip())
-            quotes.append(quote)
-        self.case.statements[int(chunk[1:]) - 1] = texts
-        self.case.sources |= numbered(f"{chunk}.s", quotes)
+        self.opened.parts[self.aspect.name][int(chunk[1:]) - 1] = texts
+        ids = numbered(f"{chunk}.{self.aspect.prefix}", quotes)
+        self.opened.sources.setdefault(self.aspect.name, {}).update(ids)
         return True
 
 
 def distinct(texts: Iterable[str], form: Callable[[str], str]) -> list[str]:
     """Return the first text of each form.
 
-    >>> distinct(["Brasília", "1 May 1960", "Brasilia", "May 1, 1960"], plain_form)
-    ['Brasília', '1 May 1960']
+    >>> distinct(["Brasília", "Rio", "BRASÍLIA"], str.casefold)
+    ['Brasília', 'Rio']
     """
     first: dict[str, str] = {}
     for text in texts:

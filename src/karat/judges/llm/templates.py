@@ -1,35 +1,27 @@
-"""The prompts: files of the package, each with a version, or files of the user's in their place.
+"""The prompts: files of the package, each with a version, or what users give in their place.
 
 A file begins with a line `version: N`. `$ids`, `$grades` and `$attempt` are filled in: never data,
-which stands between marks of its own (see `karat.judges.llm.fence`).
+which stands between marks of its own (see `karat.judges.llm.prompt_items`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from karat.errors import InputError, nearest
-from karat.judges.verdicts import GRADES
+from karat.judges.aspects import ASPECTS, Aspect, Shape
+from karat.judges.llm.contract import example_entry
 
-# what each file may fill in; all but $grades must be there
-NAMES: dict[str, frozenset[str]] = {
-    "judge": frozenset(),
-    "relevance": frozenset({"ids", "grades"}),
-    "claims": frozenset({"ids"}),
-    "entities": frozenset({"ids"}),
-    "statements": frozenset({"ids"}),
-    "again": frozenset({"attempt"}),
-    "list-entities": frozenset(),
-    "list-claims": frozenset(),
-    "list-statements": frozenset({"ids"}),
-}
+SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
 OPTIONAL = frozenset({"grades"})
 HEAD = re.compile(r"version: *(\S[^\n]*)\n+(.*)", re.DOTALL)
 
@@ -39,15 +31,32 @@ class Prompt:
     """The text of a file, and what tells it from any other."""
 
     name: str
-    version: str
-    text: str
-    sha256: str
+    version: str = ""
+    text: str = ""
+    sha256: str = ""
+    fills: frozenset[str] = frozenset()  # what is filled in; all but $grades must be there
+    grades: str = ""  # what each grade means
     own: bool = False  # not the package's
 
     def fill(self, **parts: object) -> str:
         """Return the text with ids and the like in it."""
-        grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in GRADES.items())
-        return Template(self.text).substitute(parts, grades=grades)
+        return Template(self.text).substitute(parts, grades=self.grades)
+
+    def with_text(self, content: bytes, where: str, *, own: bool = False) -> Prompt:
+        """Return the prompt with the version and the text of a file."""
+        try:
+            head = HEAD.match(content.decode("utf-8-sig").replace("\r\n", "\n"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error}", where=where) from None
+        if head is None or not head[2].strip():
+            raise InputError(
+                "a prompt begins with its version, then comes its text",
+                where=where,
+                fix="write 'version: 1' into the first line",
+            )
+        version, text = head[1].strip(), head[2].strip()
+        _check(Template(text), self.fills, where)
+        return replace(self, version=version, text=text, sha256=_hash(content), own=own)
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
@@ -56,32 +65,83 @@ class Prompt:
 
 def load_prompts(folder: str | os.PathLike[str] | None = None) -> dict[str, Prompt]:
     """Read all prompts; files of the same name in a folder take the place of the package's."""
-    package = files("karat.judges.llm") / "prompts"
     found = {
-        name: _prompt(name, (package / f"{name}.md").read_bytes(), f"{name}.md") for name in NAMES
+        name: _packaged("karat.judges.llm", Prompt(name, fills=fills))
+        for name, fills in SHARED.items()
     }
-    if folder is None:
-        return found
-    for path in _own(Path(folder)):
-        found[path.stem] = _prompt(path.stem, _read(path), str(path), own=True)
+    for aspect in ASPECTS.values():
+        found |= aspect_prompts(aspect)
+    if folder is not None:
+        for path in _own(Path(folder), found):
+            found[path.stem] = found[path.stem].with_text(_read(path), str(path), own=True)
     return found
 
 
-def _own(folder: Path) -> list[Path]:
+def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
+    """Return the prompt of an aspect and, if a model lists its items or parts, that for listing."""
+    grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
+    fills = frozenset({"ids", "grades"} if aspect.is_graded else {"ids"})
+    blank = {aspect.name: (Prompt(aspect.name, fills=fills, grades=grades), _own_task(aspect))}
+    if aspect.listing is not None:
+        inside = frozenset({"ids"} if aspect.shape is Shape.PARTS else ())
+        name = f"list-{aspect.name}"
+        blank[name] = (Prompt(name, fills=inside), _own_listing(aspect))
+    return {
+        name: _packaged("karat.judges.aspects", prompt)
+        if text is None
+        else replace(prompt, version="own", text=text, sha256=_hash(text.encode()), own=True)
+        for name, (prompt, text) in blank.items()
+    }
+
+
+def _own_task(aspect: Aspect) -> str | None:
+    """Return the prompt of an aspect of a user's own, with the ids and the form of the answer."""
+    if aspect.prompt is None:
+        return None
+    example = json.dumps(example_entry(aspect), ensure_ascii=False)
+    task = f'"{aspect.name}": {_plain(aspect.prompt)} One entry for each of $ids:\n{example}'
+    return f"{task}\nGrades:\n$grades" if aspect.is_graded else task
+
+
+def _own_listing(aspect: Aspect) -> str | None:
+    """Return the prompt for the items of an aspect of a user's own, with the form of the answer."""
+    if aspect.list_prompt is None:
+        return None
+    example = json.dumps({aspect.name: ["…", "…"]}, ensure_ascii=False)
+    return (
+        f'"{aspect.name}": {_plain(aspect.list_prompt)} The entries are texts; [] if there are '
+        f"none: {example}"
+    )
+
+
+def _plain(text: str) -> str:
+    """Return words of a user's, of which nothing is filled in."""
+    return text.strip().replace("$", "$$")
+
+
+def _packaged(package: str, prompt: Prompt) -> Prompt:
+    file = files(package) / "prompts" / f"{prompt.name}.md"
+    return prompt.with_text(file.read_bytes(), file.name)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _own(folder: Path, known: Iterable[str]) -> list[Path]:
     paths = sorted(folder.glob("*.md"))
     if not paths:
         raise InputError(
             "there are no prompts in this folder",
             where=str(folder),
-            fix=f"put files there to take the place of {', '.join(f'{name}.md' for name in NAMES)}",
+            fix=f"put files there to take the place of {', '.join(f'{name}.md' for name in known)}",
         )
     for path in paths:
-        if path.stem not in NAMES:
-            known = f"(known: {', '.join(NAMES)})"
+        if path.stem not in known:
             raise InputError(
                 "no prompt has this name",
                 where=str(path),
-                fix=f"{nearest(path.stem, NAMES)} {known}".strip(),
+                fix=f"{nearest(path.stem, known)} (known: {', '.join(known)})".strip(),
             )
     return paths
 
@@ -91,22 +151,6 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-
-
-def _prompt(name: str, content: bytes, where: str, *, own: bool = False) -> Prompt:
-    try:
-        head = HEAD.match(content.decode("utf-8-sig").replace("\r\n", "\n"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error}", where=where) from None
-    if head is None or not head[2].strip():
-        raise InputError(
-            "a prompt begins with its version, then comes its text",
-            where=where,
-            fix="write 'version: 1' into the first line",
-        )
-    text = head[2].strip()
-    _check(Template(text), NAMES[name], where)
-    return Prompt(name, head[1].strip(), text, hashlib.sha256(content).hexdigest(), own)
 
 
 def _check(template: Template, known: frozenset[str], where: str) -> None:

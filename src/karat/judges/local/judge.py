@@ -9,19 +9,18 @@ be trusted, docs/local-judge.md. A sample gets the same verdicts in any company 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from karat.embeddings import cached, find_embedder
 from karat.errors import choose
-from karat.judges.local import opinions
 from karat.judges.local.calibration import VERSION, models
 from karat.judges.local.entities import Holdings, entity_finder
 from karat.judges.local.foreign import foreign_findings, foreign_samples
-from karat.judges.verdicts import Aspect, Judged, Sample
+from karat.judges.local.opinions import claims, entities, relevance, scores, statements
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
 from karat.progress import Progress, Report
 from karat.spelling import spell
 
@@ -44,7 +43,8 @@ class LocalJudge:
 
     >>> judge = LocalJudge(None)
     >>> sample = Sample("q1", "Where is the Eiffel Tower?", ("It is cold.", "A tower of Eiffel."))
-    >>> [verdict.value for verdict in judge.judge([sample], frozenset({"relevance"}))[0].relevance]
+    >>> (judged,) = judge.judge([sample], frozenset({"relevance"}))
+    >>> [verdict.value for verdict in judged["relevance"].row]
     [0, 3]
     """
 
@@ -101,25 +101,25 @@ class LocalJudge:
             "calls": 0,
         }
 
-    def threshold(self, aspect: Aspect) -> float:
+    def threshold(self, aspect: str) -> float:
         """Return the score from which a verdict is in favour."""
         return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
 
-    def at(self, aspect: Aspect, threshold: float) -> LocalJudge:
+    def at(self, aspect: str, threshold: float) -> LocalJudge:
         """Return the judge with another threshold."""
         changed = copy(self)
         changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
         return changed
 
-    def scores(self, pairs: Sequence[tuple[str, str]], aspect: Aspect) -> Floats:
+    def scores(self, pairs: Sequence[tuple[str, str]], aspect: str) -> Floats:
         """Return the score, 0 to 1, of pairs of a question or claim and a chunk or statement."""
         choose("aspect with a score", aspect, self._models)
-        return opinions.scores(list(pairs), self._models[aspect], self._embedder, aspect)
+        return scores(list(pairs), self._models[aspect], self._embedder, aspect)
 
     def judge(
         self,
         samples: Sequence[Sample],
-        aspects: frozenset[Aspect],
+        aspects: frozenset[str],
         progress: Report | None = None,
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
@@ -137,29 +137,20 @@ class LocalJudge:
         """Say what of what it judged last is not in English."""
         return foreign_findings(self._foreign, self._name, self._embedder)
 
-    def _some(self, samples: Sequence[Sample], aspects: frozenset[Aspect]) -> list[Judged]:
-        model, embedder = self._models, self._embedder
+    def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
         holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
-        found = [Judged() for _ in samples]
-        if "relevance" in aspects:
-            graded = opinions.relevance(samples, model["relevance"], embedder)
-            found = [replace(it, relevance=row) for it, row in zip(found, graded, strict=True)]
-        if "claims" in aspects:
-            rows = opinions.claims(samples, model["claims"], embedder, holdings)
-            found = [
-                replace(it, claim_texts=sample.claims, claims=row)
-                for it, sample, row in zip(found, samples, rows, strict=True)
-            ]
-        if "entities" in aspects:
-            listed = opinions.entities(samples, self._find, holdings)
-            found = [
-                replace(it, entity_texts=texts, entities=row)
-                for it, (texts, row) in zip(found, listed, strict=True)
-            ]
-        if "statements" in aspects:
-            rows = opinions.statements(samples, model["statements"], embedder)
-            found = [
-                replace(it, statement_texts=sample.statements, statements=row)
-                for it, sample, row in zip(found, samples, rows, strict=True)
-            ]
-        return found
+        model = self._models
+        known: dict[str, Callable[[], list[AspectVerdicts]]] = {
+            "relevance": lambda: relevance(samples, model["relevance"], self._embedder),
+            "claims": lambda: claims(samples, model["claims"], self._embedder, holdings),
+            "entities": lambda: entities(samples, self._find, holdings),
+            "statements": lambda: statements(samples, model["statements"], self._embedder),
+        }
+        found = {aspect: given() for aspect, given in known.items() if aspect in aspects}
+        # a rule that was never held against what people say is no verdict
+        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(known)}")
+        failures = dict.fromkeys(sorted(aspects - known.keys()), unable)
+        return [
+            Judged({aspect: each[number] for aspect, each in found.items()}, failures)
+            for number in range(len(samples))
+        ]

@@ -14,7 +14,7 @@ from karat.judges.local.entities import EntityFinder, Holdings
 from karat.judges.local.objections import objections
 from karat.judges.local.pieces import cut
 from karat.judges.local.signals import Signals, compare
-from karat.judges.verdicts import Aspect, Matrix, Sample, Verdict
+from karat.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -26,22 +26,26 @@ Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked 
 
 def relevance(
     samples: Sequence[Sample], model: Model, embedder: Embedder | None
-) -> list[tuple[Verdict, ...]]:
+) -> list[AspectVerdicts]:
     """Grade the chunks of each sample by its question."""
     pairs = [(sample.question, chunk) for sample in samples for chunk in sample.chunks]
     found = iter(_verdicts(pairs, model, embedder))
-    return [tuple(islice(found, len(sample.chunks))) for sample in samples]
+    return [AspectVerdicts((tuple(islice(found, len(sample.chunks))),)) for sample in samples]
 
 
 def claims(
     samples: Sequence[Sample], model: Model, embedder: Embedder | None, holdings: Held
-) -> list[Matrix]:
+) -> list[AspectVerdicts]:
     """Say which chunks support which claims: they share words, and nothing is against it."""
+    listed = [sample.items["claims"] for sample in samples]
     pairs = [
-        (claim, chunk) for sample in samples for claim in sample.claims for chunk in sample.chunks
+        (claim, chunk)
+        for sample, texts in zip(samples, listed, strict=True)
+        for claim in texts
+        for chunk in sample.chunks
     ]
     if not pairs:
-        return [tuple(() for _ in sample.claims) for sample in samples]
+        return [AspectVerdicts(((),) * len(texts), items=texts) for texts in listed]
     signals = compare(pairs, embedder, closest=True)
     judged = _judged(signals, model, "the claim")
     against = objections(pairs, signals, [bool(verdict.value) for verdict in judged], holdings)
@@ -50,27 +54,30 @@ def claims(
         for verdict, reason in zip(judged, against, strict=True)
     )
     return [
-        tuple(tuple(islice(found, len(sample.chunks))) for _ in sample.claims) for sample in samples
+        AspectVerdicts(tuple(tuple(islice(found, len(sample.chunks))) for _ in texts), items=texts)
+        for sample, texts in zip(samples, listed, strict=True)
     ]
 
 
-def statements(samples: Sequence[Sample], model: Model, embedder: Embedder | None) -> list[Matrix]:
+def statements(
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None
+) -> list[AspectVerdicts]:
     """Say which statements of the chunks are relevant to the question."""
+    parts = [sample.parts["statements"] for sample in samples]
     pairs = [
         (sample.question, statement)
-        for sample in samples
-        for chunk in sample.statements
+        for sample, chunks in zip(samples, parts, strict=True)
+        for chunk in chunks
         for statement in chunk
     ]
     found = iter(_verdicts(pairs, model, embedder))
     return [
-        tuple(tuple(islice(found, len(chunk))) for chunk in sample.statements) for sample in samples
+        AspectVerdicts(tuple(tuple(islice(found, len(chunk))) for chunk in chunks), parts=chunks)
+        for chunks in parts
     ]
 
 
-def entities(
-    samples: Sequence[Sample], find: EntityFinder, holdings: Held
-) -> list[tuple[tuple[str, ...], Matrix]]:
+def entities(samples: Sequence[Sample], find: EntityFinder, holdings: Held) -> list[AspectVerdicts]:
     """Find the entities of each reference, and say which chunks hold them."""
     known = cache(find)
     chunks = {
@@ -78,8 +85,7 @@ def entities(
     }
     pieces = cut(list(chunks))
     return [
-        (
-            tuple(known(sample.reference)),
+        AspectVerdicts(
             tuple(
                 tuple(
                     _held(entity, chunk, partial(pieces.of, chunks[chunk]), holdings)
@@ -87,12 +93,13 @@ def entities(
                 )
                 for entity in known(sample.reference)
             ),
+            items=tuple(known(sample.reference)),
         )
         for sample in samples
     ]
 
 
-def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: Aspect) -> Floats:
+def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -> Floats:
     """Return the score, 0 to 1, of pairs of a text and a chunk; 0 where something is against it."""
     if not pairs:
         return np.zeros(0)
@@ -121,7 +128,7 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     return [
         Verdict(grade, _reason(logistic(total), lowest, cover, like), quote)
         if words
-        else Verdict(None, f"{what} has no words to judge by")
+        else Verdict.failed(JudgeReason.NO_WORDS, what)
         for grade, total, cover, like, words, quote in zip(
             model.grades(sums).tolist(),
             sums.tolist(),

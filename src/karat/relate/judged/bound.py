@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions
-from karat.judges.aspects import LISTED, all_verdicts, items_of, parts_of
+from karat.judges.aspects import all_verdicts, find_aspect, items_of, parts_of
 from karat.relate.judged.judging import number_chunks
 from karat.relate.match.matcher import Edges, Items
 from karat.relate.match.texts import with_texts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.core.data import Gold, Ints
     from karat.findings import Finding
-    from karat.judges.verdicts import Aspect, Judged
+    from karat.judges.verdicts import Judged
     from karat.relate.judged.judging import Judging, Task
 
 
@@ -41,7 +41,7 @@ class BoundJudged:
     @property
     def needed(self) -> bool:
         """Whether every query needs something, even where no item is relevant."""
-        return self.task.aspect in LISTED
+        return find_aspect(self.task.aspect).listed
 
     @property
     def depth(self) -> int | None:
@@ -67,7 +67,7 @@ class BoundJudged:
 
 
 def _edges(
-    aligned: Aligned, chunk: Ints, judged: dict[int, Judged], aspect: Aspect, *, failed: bool
+    aligned: Aligned, chunk: Ints, judged: dict[int, Judged], aspect: str, *, failed: bool
 ) -> Edges:
     """Draw the edges of a batch; `failed` says what a verdict means that was not given."""
     items: list[tuple[int, str, float]] = []  # query, text and grade
@@ -103,7 +103,7 @@ def _edges(
     )
 
 
-def _sizes(aligned: Aligned, chunk: Ints, judged: dict[int, Judged], aspect: Aspect) -> Ints | None:
+def _sizes(aligned: Aligned, chunk: Ints, judged: dict[int, Judged], aspect: str) -> Ints | None:
     """Count the parts of each row; None where units are chunks."""
     parts = {query: parts_of(verdicts, aspect) for query, verdicts in judged.items()}
     if any(each is None for each in parts.values()):
@@ -129,14 +129,14 @@ def _units_of(
     return found
 
 
-def _failures(judged: dict[int, Judged], aspect: Aspect) -> dict[int, str]:
+def _failures(judged: dict[int, Judged], aspect: str) -> dict[int, str]:
     """Return the queries that have no value because verdicts failed, and why."""
     found: dict[int, str] = {}
     for query, verdicts in judged.items():
-        reason = verdicts.failures.get(aspect)
+        reason: object = verdicts.failures.get(aspect)
         if reason is None:
             cells = all_verdicts(verdicts, aspect)
-            lost = [verdict.reason for verdict in cells if verdict.value is None]
+            lost = [verdict.failure for verdict in cells if verdict.failure is not None]
             reason = f"{len(lost)} of {len(cells)} verdicts: {lost[0]}" if lost else None
         if reason is not None:
             found[query] = f"failed: {reason}"

@@ -17,8 +17,15 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
-from karat.judges.aspects import NEEDS, VERDICTS, all_verdicts, rows_of
-from karat.judges.verdicts import ASPECTS, Sample
+from karat.judges.aspects import (
+    VERDICTS,
+    Shape,
+    all_verdicts,
+    find_aspect,
+    known_aspects,
+    rows_of,
+)
+from karat.judges.verdicts import Sample
 from karat.progress import Progress
 from karat.texts.sentences import split
 
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
 
     from karat.align.align import Aligned
     from karat.core.data import Gold, Ints
-    from karat.judges.verdicts import Aspect, Judge, Judged
+    from karat.judges.verdicts import Judged, JudgeProtocol
     from karat.progress import Report
     from karat.relate.match.matcher import Matcher
 
@@ -38,16 +45,16 @@ Said: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the que
 class Task:
     """What one relation asks of a judge."""
 
-    aspect: Aspect
+    aspect: str
     depth: int | None = None  # ranks of the lists that are judged; None: all
-    splitter: str = "sentencex"  # cuts what is judged into claims or statements
+    splitter: str = "sentencex"  # cuts what is judged into items or parts
 
 
 @dataclass(slots=True)
 class Judging:
     """A judge at work for the relations of an evaluation."""
 
-    judge: Judge
+    judge: JudgeProtocol
     tasks: Mapping[Matcher, Task]  # of the relations
     progress: Report | None = None
     _said: dict[Task, Said] = field(default_factory=dict)  # about the run that is being drawn
@@ -132,7 +139,7 @@ class Judging:
 
     def close(self, run: str) -> tuple[pl.DataFrame, list[Finding]]:
         """Return every verdict about a run as a row, and what is worth knowing; then forget it."""
-        ordered = sorted(self._said, key=lambda task: ASPECTS.index(task.aspect))
+        ordered = sorted(self._said, key=lambda task: known_aspects().index(task.aspect))
         numbers = sorted({number for said in self._said.values() for number in said})
         said = [(each, self._said[each][number]) for number in numbers for each in ordered]
         rows = [row for task, pair in said for row in rows_of(task.aspect, *pair)]
@@ -165,11 +172,11 @@ def number_chunks(aligned: Aligned) -> Ints:
     return chunk
 
 
-def _told(gold: Gold, name: str, aspects: Sequence[Aspect]) -> list[str]:
+def _told(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     """Return question or reference of each query; blank where there is none."""
     column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
     texts = column.cast(pl.String).fill_null("")
-    wanted = [aspect for aspect in aspects if NEEDS[aspect] == name]
+    wanted = [aspect for aspect in aspects if find_aspect(aspect).needs == name]
     if wanted and not (texts.str.strip_chars() != "").any():
         raise InputError(
             f"no query has a {name}, which judging {' and '.join(wanted)} needs",
@@ -180,21 +187,24 @@ def _told(gold: Gold, name: str, aspects: Sequence[Aspect]) -> list[str]:
 
 
 def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
-    """Cut the references into claims, or the chunks into statements, where a task asks for them."""
-    if task.aspect == "claims":
+    """Cut the references into items, or the chunks into parts, where an aspect is about them."""
+    aspect = find_aspect(task.aspect)
+    if not aspect.is_split:
+        return samples
+    if aspect.shape is Shape.ITEMS:
         cut = split([sample.reference for sample in samples.values()], task.splitter)
         return {
-            number: replace(sample, claims=tuple(claims))
-            for (number, sample), claims in zip(samples.items(), cut, strict=True)
+            number: replace(sample, items={task.aspect: tuple(units)})
+            for (number, sample), units in zip(samples.items(), cut, strict=True)
         }
-    if task.aspect == "statements":
-        texts = [text for sample in samples.values() for text in sample.chunks]
-        parts = iter(split(texts, task.splitter))
-        return {
-            number: replace(sample, statements=tuple(tuple(next(parts)) for _ in sample.chunks))
-            for number, sample in samples.items()
-        }
-    return samples
+    texts = [text for sample in samples.values() for text in sample.chunks]
+    units = iter(split(texts, task.splitter))
+    return {
+        number: replace(
+            sample, parts={task.aspect: tuple(tuple(next(units)) for _ in sample.chunks)}
+        )
+        for number, sample in samples.items()
+    }
 
 
 def _groups(
@@ -202,7 +212,7 @@ def _groups(
 ) -> list[tuple[Task, ...]]:
     """Put tasks together that look at the same chunks; one of each aspect at a time."""
     groups: list[list[Task]] = []
-    for task in sorted(tasks, key=lambda task: (ASPECTS.index(task.aspect), str(task))):
+    for task in sorted(tasks, key=lambda task: (known_aspects().index(task.aspect), str(task))):
         for group in groups:
             others = {each.aspect for each in group}
             if task.aspect not in others and chunks[group[0]] == chunks[task]:
@@ -214,12 +224,10 @@ def _groups(
 
 
 def _joined(samples: Sequence[Sample]) -> Sample:
-    """Return a sample with the claims and the statements of all."""
-    return replace(
-        samples[0],
-        claims=next((each.claims for each in samples if each.claims), ()),
-        statements=next((each.statements for each in samples if each.statements), ()),
-    )
+    """Return a sample with the items and the parts of all."""
+    items = {name: texts for sample in samples for name, texts in sample.items.items()}
+    parts = {name: texts for sample in samples for name, texts in sample.parts.items()}
+    return replace(samples[0], items=items, parts=parts)
 
 
 def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
@@ -236,8 +244,8 @@ def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Findin
         if task.aspect in judged.failures:
             failed.append((sample.query, f"{task.aspect}: {judged.failures[task.aspect]}"))
         for verdict in all_verdicts(judged, task.aspect):
-            if verdict.value is None:
-                failed.append((sample.query, verdict.reason))
+            if verdict.failure is not None:
+                failed.append((sample.query, str(verdict.failure)))
             elif verdict.unproven:
                 unproven.append(sample.query)
     found = []

@@ -53,7 +53,10 @@ def find_matcher(
 def known_matchers() -> dict[str, type[Matcher]]:
     """Return all matchers by name, ids first."""
     _load()
-    return dict(sorted(MATCHERS.items(), key=lambda entry: (entry[0] != "ids", entry[0])))
+    from karat.relate.match.judged import judged_matchers  # noqa: PLC0415 - it imports from here
+
+    known = {**MATCHERS, **judged_matchers()}
+    return dict(sorted(known.items(), key=lambda entry: (entry[0] != "ids", entry[0])))
 
 
 @functools.cache

@@ -1,21 +1,29 @@
-"""The relations that a judge draws: their names; who judges is another matter, see `judges`."""
+"""The relations that a judge draws, one for each aspect; who judges is another matter.
+
+The cutoff of a measure over chunks cuts a relation that is drawn already. A verdict about the whole
+list is another one for every cutoff: there the depth belongs to the relation, which is drawn for
+each cutoff anew (`at_depth`).
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
-from karat.errors import OptionError
-from karat.judges.aspects import LISTED
+from karat.errors import OptionError, choose
+from karat.judges.aspects import ASPECTS, Aspect, Listing, Shape, add_aspect, find_aspect
+from karat.judges.aspects.aspect import YES_OR_NO
 from karat.relate.judged.bound import BoundJudged
 from karat.relate.judged.judging import Task
-from karat.relate.match.matcher import Matcher, register_matcher
+from karat.relate.match.matcher import MATCHERS, Matcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karat.core.data import Gold
-    from karat.judges.verdicts import Aspect
+    from karat.judges.aspects.aspect import Needs
     from karat.measures import Measure
     from karat.relate.match.matcher import BoundMatcher, MatchContext
 
@@ -37,53 +45,117 @@ class Judged(Matcher):
 
     def task(self, measures: Sequence[Measure]) -> Task:
         """Return what the relation asks of a judge: no deeper than the measures over it read."""
-        depths = [measure.depth(listed=self.name in LISTED) for measure in measures]
+        listed = find_aspect(self.name).listed
+        depths = [measure.depth(listed=listed) for measure in measures]
         known = [depth for depth in depths if depth is not None]
         depth = max(known) if known and len(known) == len(depths) else None
-        return Task(cast("Aspect", self.name), depth, **self.settings())
+        return Task(self.name, depth, **self.settings())
 
 
-@register_matcher
 @dataclass(frozen=True, kw_only=True)
-class Relevance(Judged):
-    """Each chunk with a grade from 0 to 3 for its use in answering the question."""
-
-    name: ClassVar[str] = "relevance"
-    about: ClassVar[str] = "judged: how much a chunk helps to answer the question, 0 to 3"
-
-
-@register_matcher
-@dataclass(frozen=True, kw_only=True)
-class Claims(Judged):
-    """A chunk covers the claims of the reference answer that it supports.
-
-    `splitter` tells the claims apart: by default they are the sentences of the reference.
-    """
+class JudgedUnits(Judged):
+    """A relation whose items or parts are told apart by `splitter`, by default as sentences."""
 
     splitter: str = "sentencex"
 
-    name: ClassVar[str] = "claims"
-    about: ClassVar[str] = "judged: a chunk covers the claims of the reference that it supports"
 
-
-@register_matcher
 @dataclass(frozen=True, kw_only=True)
-class Entities(Judged):
-    """A chunk covers the entities of the reference answer that it mentions."""
+class JudgedList(Judged):
+    """A relation of the first `depth` chunks as a whole; 0: all of them."""
 
-    name: ClassVar[str] = "entities"
-    about: ClassVar[str] = "judged: a chunk covers the entities of the reference that it mentions"
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the depth."""
+        self.require(self.depth >= 0, "depth", "is a number of chunks")
+
+    def task(self, measures: Sequence[Measure]) -> Task:
+        """Return what the relation asks of a judge; `at_depth` saw to it that measures agree."""
+        del measures
+        return Task(self.name, self.depth or None)
 
 
-@register_matcher
-@dataclass(frozen=True, kw_only=True)
-class Statements(Judged):
-    """A statement of a chunk is relevant, or it is not.
+def judged_matchers() -> dict[str, type[Matcher]]:
+    """Return the relations that a judge draws, by the names of the aspects."""
+    return {name: _matcher(aspect) for name, aspect in ASPECTS.items()}
 
-    `splitter` tells the statements apart: by default they are the sentences of the chunk.
+
+def _matcher(aspect: Aspect) -> type[Matcher]:
+    return _made(aspect.name, aspect.about, aspect.shape is Shape.LIST, aspect.is_split)
+
+
+@functools.cache
+def _made(name: str, about: str, whole: bool, split: bool) -> type[Matcher]:
+    """Make the class of a relation: a matcher is what it is by its class."""
+    base = JudgedList if whole else JudgedUnits if split else Judged
+    fields = {"name": name, "about": about, "__doc__": about, "__module__": __name__}
+    return type(f"Judged{name.title()}", (base,), fields)
+
+
+def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
+    """Return a measure and its relation with one depth, where the relation has a depth of its own.
+
+    `success@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
+    told from what was said about ten.
     """
+    if not isinstance(matcher, JudgedList):
+        return measure, matcher
+    if measure.k is not None:
+        return measure, replace(matcher, depth=measure.k)
+    return replace(measure, k=matcher.depth or None) if measure.at == "k" else measure, matcher
 
-    splitter: str = "sentencex"
 
-    name: ClassVar[str] = "statements"
-    about: ClassVar[str] = "judged: which statements of a chunk help to answer the question"
+def register_aspect(
+    name: str,
+    *,
+    shape: str,
+    prompt: str,
+    needs: Needs = "question",
+    grades: Mapping[int, str] | None = None,
+    item: str = "",
+    list_prompt: str | None = None,
+    about: str = "",
+) -> None:
+    """Make something else known that a judge can judge; `NAME` is then a relation as `claims` is.
+
+    `shape` says what one verdict is about: `chunks` (each chunk), `items` (each item of the
+    reference × each chunk), `parts` (each sentence of a chunk) or `list` (all chunks together).
+    `prompt` asks a model in plain words; the ids and the form of the answer are added to it.
+    `needs` is what a query must have: a question or a reference. `grades` are the meanings of 0,
+    1, … where verdicts about chunks are more than no and yes.
+
+    Items are the sentences of the reference, unless `list_prompt` asks a model to list others;
+    `item` is what one of them, or of the parts, is called. Registering a name again replaces the
+    aspect, unless it is one of karat's own.
+
+    >>> from karat import evaluate
+    >>> register_aspect("recent", shape="chunks", prompt="Is the chunk about this year?")
+    >>> sample = {"question": "What is new?", "contexts": ["Since May.", "In 1999."]}
+    >>> judge = lambda sample: {"recent": ["May" in chunk for chunk in sample.chunks]}
+    >>> evaluate([sample], measures=["P@2/recent", "RR/recent"], judge=judge).values
+    {'P@2/recent': 0.5, 'RR/recent': 1.0}
+    """
+    if not prompt.strip():
+        raise OptionError(f"the aspect {name} has no prompt", fix="ask the question in it")
+    if list_prompt is not None and shape != Shape.ITEMS:
+        raise OptionError(f"{shape} are not listed", fix='use list_prompt with shape="items"')
+    if name in MATCHERS:
+        raise OptionError(f"{name} is a relation already", fix="choose another name")
+    form = Shape(choose("shape of an aspect", shape, [*Shape]))
+    units = {Shape.CHUNKS: "chunk", Shape.ITEMS: item or "item", Shape.PARTS: item or "part"}
+    unit = units.get(form, "list")
+    meanings = YES_OR_NO if grades is None else dict(grades)
+    aspect = Aspect(
+        name=name,
+        about=f"judged: {about or prompt.strip().splitlines()[0]}",
+        shape=form,
+        needs="reference" if form is Shape.ITEMS else needs,
+        unit=unit,
+        prefix=unit,
+        value="grade" if len(meanings) > len(YES_OR_NO) else "yes",
+        grades=meanings,
+        listing=None if list_prompt is None else Listing(always=True),
+        prompt=prompt,
+        list_prompt=list_prompt,
+    )
+    add_aspect(aspect)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from karat.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Aspect, Verdict
+    from karat.judges.verdicts import JudgeFailure, Verdict
 
 MESSAGES = {
     "cut-text": (
         "text too long for one call of the judge, judged by its beginning",
         "raise call_tokens if the model takes more at once",
     ),
-    "invented-entity": (
-        "entity that the judge named and the reference does not, left out",
+    "invented-item": (
+        "entity or other item that the judge listed and the reference does not have, left out",
         "use a stronger model",
     ),
     "unsaved-answer": (
@@ -40,21 +40,21 @@ class JudgeStats:
     malformed: Counter[str] = field(default_factory=Counter)  # by what was wrong
     asked_again: int = 0  # calls that repeat a part of another
     _noted: dict[str, list[str]] = field(default_factory=dict)  # since the last beginning
-    _told: Counter[str] = field(default_factory=Counter)  # the same, of all times
+    _reported: Counter[str] = field(default_factory=Counter)  # the same, of all times
     _pairs: Counter[str] = field(default_factory=Counter)
     _agreeing: Counter[str] = field(default_factory=Counter)
 
     def note(self, kind: str, example: str) -> None:
-        """Remember what should be told as a finding."""
+        """Remember what should be reported as a finding."""
         self._noted.setdefault(kind, []).append(example)
-        self._told[kind] += 1
+        self._reported[kind] += 1
 
     def begin(self) -> None:
-        """Forget what was told about earlier samples; the counts stay."""
+        """Forget what was noted about earlier samples; the counts stay."""
         self._noted.clear()
 
-    def rule(self, aspect: Aspect, votes: Sequence[Verdict]) -> Verdict:
-        """Make one verdict of several: the median, which of yes and no is the majority.
+    def decide(self, aspect: str, votes: Sequence[Verdict]) -> Verdict:
+        """Make one verdict of several votes: the median, which of yes and no is the majority.
 
         An even split goes to the lower one. Votes that failed do not count, unless all did.
         """
@@ -64,15 +64,16 @@ class JudgeStats:
             self._pairs[aspect] += 1
             self._agreeing[aspect] += one.value == other.value
         if not given:
-            self.lose(votes[0].reason)
+            self.lose(votes[0].failure)
             return votes[0]
         chosen = given[0] if len(given) == 1 else _middle(given)
         self.unproven[aspect] += chosen.unproven
         return chosen
 
-    def lose(self, reason: str) -> None:
+    def lose(self, failure: JudgeFailure | None) -> None:
         """Count a verdict that failed, or an aspect that failed as a whole."""
-        self.failed[reason.partition(":")[0]] += 1
+        if failure is not None:
+            self.failed[str(failure.reason)] += 1
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
@@ -85,8 +86,8 @@ class JudgeStats:
             "unproven": dict(sorted((+self.unproven).items())),
             "malformed": dict(sorted(self.malformed.items())),
             "asked_again": self.asked_again,
-            "cut": self._told["cut-text"],
-            "invented": self._told["invented-entity"],
+            "cut": self._reported["cut-text"],
+            "invented": self._reported["invented-item"],
             "agreement": agreement,
         }
 

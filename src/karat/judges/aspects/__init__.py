@@ -1,0 +1,142 @@
+"""What can be judged about a sample, and what relations read of the verdicts.
+
+One module per aspect, with a line in `ASPECTS`. All else (prompts, answers, records, panels,
+relations) goes by the shape of an aspect and does not know its name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import OptionError, choose
+from karat.judges.aspects.aspect import Aspect, Listing, Shape
+from karat.judges.aspects.claims import CLAIMS
+from karat.judges.aspects.entities import ENTITIES
+from karat.judges.aspects.relevance import RELEVANCE
+from karat.judges.aspects.statements import STATEMENTS
+from karat.judges.aspects.sufficiency import SUFFICIENCY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from karat.judges.verdicts import Judged, Sample, Verdict
+
+ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)}
+BUILT_IN = frozenset(ASPECTS)
+UNKNOWN = "(unknown: the judge did not list any)"
+VERDICTS = {
+    "query": pl.String,
+    "aspect": pl.String,
+    "item": pl.String,
+    "chunk": pl.String,
+    "value": pl.Int64,
+    "reason": pl.String,
+    "quote": pl.String,
+    "unproven": pl.Boolean,
+}
+
+
+def add_aspect(aspect: Aspect) -> None:
+    """Make an aspect known; one of the same name is replaced, unless it is karat's own."""
+    if aspect.name in BUILT_IN:
+        raise OptionError(f"the aspect {aspect.name} is karat's own", fix="choose another name")
+    ASPECTS[aspect.name] = aspect
+
+
+def find_aspect(name: str) -> Aspect:
+    """Return an aspect by its name."""
+    return ASPECTS[choose("aspect", name, ASPECTS)]
+
+
+def known_aspects() -> tuple[str, ...]:
+    """Return the names of all aspects, karat's own first."""
+    return tuple(ASPECTS)
+
+
+def items_of(judged: Judged, aspect: str, *, failed: bool) -> list[tuple[str, float, Any]]:
+    """Return the items of a sample: text, grade, and the chunks and parts that cover it.
+
+    `failed` says whether a verdict that failed is a yes or a no.
+    """
+    about, given = find_aspect(aspect), judged[aspect]
+    if aspect in judged.failures:
+        return [(UNKNOWN, 1.0, [(0, 0)] if failed else [])]
+
+    def value(verdict: Verdict) -> int:
+        return about.highest * failed if verdict.value is None else verdict.value
+
+    match about.shape:
+        case Shape.CHUNKS:
+            return [
+                (f"chunk {at + 1}", float(value(verdict)), [(at, 0)])
+                for at, verdict in enumerate(given.row)
+            ]
+        case Shape.PARTS:
+            return [
+                (text, float(value(verdict)), [(chunk, part)])
+                for chunk, (texts, row) in enumerate(zip(given.parts, given.rows, strict=True))
+                for part, (text, verdict) in enumerate(zip(texts, row, strict=True))
+            ]
+        case Shape.ITEMS:
+            return [
+                (text, 1.0, [(chunk, 0) for chunk, verdict in enumerate(row) if value(verdict)])
+                for text, row in zip(given.items, given.rows, strict=True)
+            ]
+        case Shape.LIST:  # without chunks there is no verdict, and nothing covers the item
+            yes = any(value(verdict) for verdict in given.row)
+            covered = [(chunk, 0) for chunk in range(given.chunks if yes else 0)]
+            return [(_together(given.chunks), 1.0, covered)]
+
+
+def _together(chunks: int) -> str:
+    return "1 chunk" if chunks == 1 else f"{chunks} chunks together"
+
+
+def parts_of(judged: Judged, aspect: str) -> Sequence[Sequence[str]] | None:
+    """Return the texts of the parts of each chunk; None where the units are chunks."""
+    return judged[aspect].parts if find_aspect(aspect).shape is Shape.PARTS else None
+
+
+def all_verdicts(judged: Judged, aspect: str) -> list[Verdict]:
+    """Return every verdict about one aspect of a sample."""
+    return [verdict for row in judged[aspect].rows for verdict in row]
+
+
+def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[object, ...]]:
+    """Yield the verdicts about one aspect of a sample, as rows of `VERDICTS`."""
+    for item, chunk, verdict in _told(find_aspect(aspect), sample, judged):
+        reason = verdict.reason if verdict.failure is None else str(verdict.failure)
+        proof = (verdict.quote, verdict.unproven)
+        yield sample.query, aspect, item, chunk, verdict.value, reason, *proof
+
+
+def _told(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
+    """Go through the verdicts with the item and the chunk that each is about."""
+    given = judged[aspect.name]
+    if aspect.shape is Shape.LIST:
+        yield from ((_together(given.chunks), "", verdict) for verdict in given.row)
+    elif aspect.shape is Shape.PARTS:
+        for chunk, texts, row in zip(sample.chunks, given.parts, given.rows, strict=False):
+            yield from ((text, chunk, each) for text, each in zip(texts, row, strict=False))
+    else:
+        items = (sample.question,) if aspect.shape is Shape.CHUNKS else given.items
+        for item, row in zip(items, given.rows, strict=False):
+            yield from ((item, chunk, at) for chunk, at in zip(sample.chunks, row, strict=False))
+
+
+__all__ = [
+    "ASPECTS",
+    "VERDICTS",
+    "Aspect",
+    "Listing",
+    "Shape",
+    "add_aspect",
+    "all_verdicts",
+    "find_aspect",
+    "items_of",
+    "known_aspects",
+    "parts_of",
+    "rows_of",
+]

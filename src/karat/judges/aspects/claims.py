@@ -1,0 +1,14 @@
+"""Claims: which chunks support which claim of the reference answer."""
+
+from karat.judges.aspects.aspect import Aspect, Listing, Shape
+
+CLAIMS = Aspect(
+    name="claims",
+    about="judged: a chunk covers the claims of the reference that it supports",
+    shape=Shape.ITEMS,
+    needs="reference",
+    unit="claim",
+    prefix="k",
+    answer_tokens=45,
+    listing=Listing(with_question=True),
+)

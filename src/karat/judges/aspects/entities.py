@@ -1,0 +1,26 @@
+"""Entities: which chunks mention which entity of the reference answer.
+
+They are listed from the reference alone, so that they are the same whatever was retrieved. One that
+does not stand in the reference was invented.
+"""
+
+from karat.judges.aspects.aspect import Aspect, Listing, Shape
+
+
+def same_entity(text: str) -> str:
+    """Return the form that spellings of one entity share: without case, accents, articles, …"""
+    from karat.judges.local.entities import plain_form  # noqa: PLC0415 - few evaluations need it
+
+    return plain_form(text) or text
+
+
+ENTITIES = Aspect(
+    name="entities",
+    about="judged: a chunk covers the entities of the reference that it mentions",
+    shape=Shape.ITEMS,
+    needs="reference",
+    unit="entity",
+    prefix="e",
+    answer_tokens=30,
+    listing=Listing(always=True, copied=True, same=same_entity),
+)

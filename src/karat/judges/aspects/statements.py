@@ -1,0 +1,15 @@
+"""Statements: which statements of a chunk help to answer the question."""
+
+from karat.judges.aspects.aspect import Aspect, Listing, Shape
+
+STATEMENTS = Aspect(
+    name="statements",
+    about="judged: which statements of a chunk help to answer the question",
+    shape=Shape.PARTS,
+    needs="question",
+    unit="statement",
+    prefix="s",
+    value="relevant",
+    answer_tokens=16,
+    listing=Listing(),
+)

@@ -1,0 +1,17 @@
+"""Sufficiency: can the question be answered from the list as a whole, without a reference?
+
+A verdict about five chunks says nothing about the first three of them, so that every cutoff is
+judged for itself.
+"""
+
+from karat.judges.aspects.aspect import Aspect, Shape
+
+SUFFICIENCY = Aspect(
+    name="sufficiency",
+    about="judged: whether the list as a whole suffices to answer the question",
+    shape=Shape.LIST,
+    needs="question",
+    unit="list",
+    value="sufficient",
+    answer_tokens=120,
+)

@@ -1,0 +1,267 @@
+"""Calls for verdicts: what each shows and asks for, how it is put, and what is asked again.
+
+A prompt begins alike for all calls about the same chunks: instructions, question, chunks. Servers
+that remember beginnings need not read them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from karat.client.answers import Answer, Outcome, Reason
+from karat.client.chat import ChatRequest, Message
+from karat.client.prices import estimate_tokens
+from karat.judges.aspects import Aspect, Shape, find_aspect
+from karat.judges.llm.contract import read_answer, schema
+from karat.judges.llm.prompt_items import by_chunk, chunk_of, ranges
+from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
+
+if TYPE_CHECKING:
+    from karat.client.request import Json
+    from karat.judges.llm.open_sample import OpenSample
+    from karat.judges.llm.prompt_items import PromptItems
+    from karat.judges.llm.stats import JudgeStats
+    from karat.judges.llm.templates import Prompt
+
+CHUNKS, ITEMS, PARTS = 40, 60, 200  # the most of each that one call asks about
+MARKS = 16  # tokens around a chunk
+# a smaller call may do: it is shorter, or no longer holds what a filter minds
+DIVISIBLE = frozenset(
+    {Reason.CUT_OFF, Reason.TOO_LONG, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCall:
+    """The ids of the chunks that are shown, and of what is to be answered about them, by aspect."""
+
+    shown: tuple[str, ...]
+    wanted: Mapping[str, tuple[str, ...]]
+    attempt: int = 1
+
+    def again(self, ids: Sequence[tuple[str, str]]) -> VerdictCall:
+        """Return the call that asks for these ids alone."""
+        wanted: dict[str, tuple[str, ...]] = {}
+        for aspect, each in ids:
+            wanted[aspect] = (*wanted.get(aspect, ()), each)
+        shown = self.shown
+        if all(find_aspect(aspect).listed for aspect in wanted):
+            needed = {chunk_of(each) for _, each in ids}
+            shown = tuple(chunk for chunk in shown if chunk in needed)
+        return VerdictCall(shown, wanted, self.attempt + 1)
+
+    def halves(self) -> list[VerdictCall]:
+        """Return two calls in place of this one; none if it is as small as it can be."""
+        if any(find_aspect(aspect).shape is Shape.LIST for aspect in self.wanted):
+            return []
+        if len(self.shown) > 1:
+            middle = (len(self.shown) + 1) // 2
+            parts = self.shown[:middle], self.shown[middle:]
+            return [replace(self._about(part), attempt=self.attempt + 1) for part in parts]
+        ids = [(aspect, each) for aspect, several in self.wanted.items() for each in several]
+        middle = (len(ids) + 1) // 2
+        return [self.again(part) for part in (ids[:middle], ids[middle:])] if len(ids) > 1 else []
+
+    def _about(self, chunks: tuple[str, ...]) -> VerdictCall:
+        """Return the same about some of the chunks."""
+        wanted = {
+            aspect: tuple(
+                each for each in ids if not find_aspect(aspect).listed or chunk_of(each) in chunks
+            )
+            for aspect, ids in self.wanted.items()
+        }
+        return VerdictCall(chunks, {aspect: ids for aspect, ids in wanted.items() if ids})
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long the answer will be, about."""
+        return sum(find_aspect(name).answer_tokens * len(ids) for name, ids in self.wanted.items())
+
+
+def plan_calls(
+    items: PromptItems, aspects: Sequence[Aspect], tokens: int, *, separate_calls: bool
+) -> list[VerdictCall]:
+    """Divide what is to be judged into calls, each with about this many tokens of chunks at most.
+
+    Chunks and items are asked about together, parts and the list as a whole in calls of their own.
+    """
+    calls: list[VerdictCall] = []
+    asked = [aspect for aspect in aspects if items.judged(aspect)]
+    about = [aspect for aspect in asked if aspect.shape in (Shape.CHUNKS, Shape.ITEMS)]
+    groups = [[aspect] for aspect in about] if separate_calls else [about] * bool(about)
+    for group in groups:
+        for shown in pack(items.chunks, tokens, CHUNKS):
+            calls += _about_chunks(items, group, shown)
+    for aspect in asked:
+        if aspect.shape is Shape.PARTS:
+            for ids in pack(items.judged(aspect), tokens, PARTS):
+                calls.append(VerdictCall((*dict.fromkeys(map(chunk_of, ids)),), {aspect.name: ids}))
+        elif aspect.shape is Shape.LIST:
+            calls.append(VerdictCall((*items.chunks,), {aspect.name: (*items.judged(aspect),)}))
+    return calls
+
+
+def _about_chunks(
+    items: PromptItems, aspects: Sequence[Aspect], shown: tuple[str, ...]
+) -> Iterator[VerdictCall]:
+    """Yield the calls about some chunks: one, unless there are very many items."""
+    first = {aspect.name: shown for aspect in aspects if aspect.shape is Shape.CHUNKS}
+    units = [
+        (aspect.name, each)
+        for aspect in aspects
+        if aspect.name not in first
+        for each in items.judged(aspect)
+    ]
+    for start in range(0, len(units) or 1, ITEMS):
+        wanted = dict(first) if not start else {}
+        for aspect, each in units[start : start + ITEMS]:
+            wanted[aspect] = (*wanted.get(aspect, ()), each)
+        yield VerdictCall(shown, wanted)
+
+
+def pack(texts: Mapping[str, str], tokens: int, most: int) -> Iterator[tuple[str, ...]]:
+    """Yield ids in order, as many at a time as fit."""
+    ids: list[str] = []
+    room = tokens
+    for each, text in texts.items():
+        need = tokens_of(text)
+        if ids and (need > room or len(ids) == most):
+            yield tuple(ids)
+            ids, room = [], tokens
+        ids.append(each)
+        room -= need
+    if ids:
+        yield tuple(ids)
+
+
+def tokens_of(chunk: str) -> int:
+    """Return about how many tokens a chunk takes in a prompt."""
+    return estimate_tokens(chunk) + MARKS
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWriter:
+    """Puts calls into words."""
+
+    prompts: Mapping[str, Prompt]
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+    def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
+        """Ask for verdicts."""
+        data = list(self._data(call, items))
+        tasks = [self.prompts[name].fill(ids=ranges(ids)) for name, ids in call.wanted.items()]
+        return self.request(data, tasks, schema(call.wanted), call.attempt, vote)
+
+    def request(
+        self,
+        data: Sequence[str],
+        tasks: Sequence[str],
+        form: Mapping[str, Json],
+        attempt: int = 1,
+        vote: int = 0,
+    ) -> ChatRequest:
+        """Put the data first and the task last."""
+        if attempt > 1:
+            tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
+        asked = "\n".join([*data, "", "Task:", "\n\n".join(tasks)])
+        options = dict(self.options)
+        seed = options.get("seed")
+        if vote and isinstance(seed, int):
+            options["seed"] = seed + vote
+        messages = (Message("system", self.prompts["judge"].text), Message("user", asked))
+        return ChatRequest(messages, form, options, vote, "verdicts")
+
+    @staticmethod
+    def _data(call: VerdictCall, items: PromptItems) -> Iterator[str]:
+        fence = items.fence
+        if items.question.strip():
+            yield fence.block("question", items.question)
+        shapes = {name: find_aspect(name).shape for name in call.wanted}
+        parts = {
+            name: by_chunk(call.wanted[name])
+            for name, shape in shapes.items()
+            if shape is Shape.PARTS
+        }
+        for chunk in call.shown:
+            for name, inside in parts.items():
+                yield fence.lines(chunk, {each: items.units[name][each] for each in inside[chunk]})
+            if not parts:
+                yield fence.block(chunk, items.chunks[chunk])
+        for name, ids in call.wanted.items():
+            if shapes[name] is Shape.ITEMS:
+                yield fence.lines(name, {each: items.units[name][each] for each in ids})
+
+
+@dataclass(frozen=True, slots=True)
+class AskingRules:
+    """What all questions of a judge share."""
+
+    writer: PromptWriter
+    stats: JudgeStats
+    attempts: int  # at each id
+
+
+class Question(Protocol):
+    """Something to ask, once."""
+
+    def request(self, rules: AskingRules) -> ChatRequest:
+        """Put it into words."""
+
+    def settle(self, outcome: Outcome, rules: AskingRules) -> Sequence[Question]:
+        """Take what the outcome holds, and return what must be asked again."""
+
+    def guess(self) -> None:
+        """Put something in the place of an answer, to go on with."""
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long the answer will be, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictQuestion:
+    """Asks for verdicts about a sample."""
+
+    sample: OpenSample
+    call: VerdictCall
+    vote: int = 0
+
+    def request(self, rules: AskingRules) -> ChatRequest:
+        """Put it into words."""
+        return rules.writer.for_verdicts(self.call, self.sample.items, self.vote)
+
+    def settle(self, outcome: Outcome, rules: AskingRules) -> list[VerdictQuestion]:
+        """Take the verdicts; ask again for those that are missing, alone."""
+        call = self.call
+        if isinstance(outcome, Answer):
+            reading = read_answer(outcome.content, call.wanted, call.shown, self.sample.items)
+            rules.stats.malformed.update([*reading.wrong.values(), *reading.extra.elements()])
+            self.sample.votes[self.vote] |= reading.verdicts
+            again = [call.again(list(reading.wrong))] if reading.wrong else []
+            lost = {
+                each: JudgeFailure(JudgeReason.MALFORMED, fault)
+                for each, fault in reading.wrong.items()
+            }
+        else:
+            again = call.halves() if outcome.reason in DIVISIBLE else []
+            wanted = ((aspect, each) for aspect, ids in call.wanted.items() for each in ids)
+            lost = dict.fromkeys(wanted, JudgeFailure(outcome.reason, outcome.detail))
+        if again and call.attempt < rules.attempts:
+            rules.stats.asked_again += len(again)
+            return [VerdictQuestion(self.sample, each, self.vote) for each in again]
+        for (aspect, each), failure in lost.items():
+            chunks = call.shown if find_aspect(aspect).shape is Shape.ITEMS else (chunk_of(each),)
+            for chunk in chunks:
+                said = Verdict(None, failure=failure)
+                self.sample.votes[self.vote][aspect, each, chunk] = said
+        return []
+
+    def guess(self) -> None:
+        """Leave the verdicts open: nothing follows from them."""
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long the answer will be, about."""
+        return self.call.answer_tokens

@@ -1,0 +1,256 @@
+"""A language model as the judge.
+
+Each sample takes a few calls, and many samples are judged at once. First what the model is to list:
+the entities of the reference and, with `decompose`, claims and statements. Then the verdicts: one
+call about all chunks and items together, one about parts, one about the list as a whole. What was
+missing or malformed is asked again, alone; what still has no verdict has a reason in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from karat.client.budget import Budget, Limits
+from karat.client.cache import Cache
+from karat.client.client import RetryPolicy
+from karat.client.endpoint import Endpoint
+from karat.client.forecast import Forecast, forecast
+from karat.client.prices import Prices, load_prices
+from karat.client.run import Ask, hold_all
+from karat.judges.aspects import find_aspect
+from karat.judges.llm.calls import (
+    AskingRules,
+    PromptWriter,
+    Question,
+    VerdictQuestion,
+    plan_calls,
+)
+from karat.judges.llm.listing import listings
+from karat.judges.llm.open_sample import OpenSample
+from karat.judges.llm.stats import JudgeStats
+from karat.judges.llm.templates import aspect_prompts, load_prompts
+from karat.judges.settings import MODEL, Judge
+from karat.progress import Progress, Report
+
+if TYPE_CHECKING:
+    from karat.client.chat import ChatRequest
+    from karat.client.request import Json
+    from karat.findings import Finding
+    from karat.judges.verdicts import Judged, Sample
+
+BATCH = 1000  # samples whose prompts a dry run has in memory at once
+STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
+TOLD = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")  # in the manifest
+VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
+
+
+class LLMJudge:
+    """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
+
+    def __init__(self, settings: Judge) -> None:
+        self.settings = settings
+        model = settings.model.strip().removeprefix(MODEL)
+        self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
+        limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
+        shared = settings.budget
+        self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
+        self.stats = JudgeStats()
+        self._cache = settings.cache
+        self._retry = _retry(settings)
+        chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
+        self._options = {name: value for name, value in chosen.items() if value is not None}
+        self._prompts = load_prompts(settings.prompts)
+        writer = PromptWriter(self._prompts, self._options)
+        self._rules = AskingRules(writer, self.stats, settings.attempts)
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"openai:{self.endpoint.model}"
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[str],
+        progress: Report | None = None,
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order."""
+        self.stats.begin()
+        self._know(aspects)
+        cache = self._opened()
+
+        def report(done: int) -> None:
+            if progress is not None:
+                progress(Progress(done, len(samples), self.budget.spent_so_far()))
+
+        judged = hold_all(
+            (partial(self._judge_sample, sample, aspects) for sample in samples),
+            self.endpoint,
+            cache=cache,
+            ledger=self.budget,
+            manners=self._retry,
+            progress=report,
+        )
+        if cache.broken:
+            self.stats.note("unsaved-answer", cache.broken)
+        return judged
+
+    def dry_run(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[str],
+        *,
+        seen: set[bytes] | None = None,
+    ) -> Forecast:
+        """Estimate what judging would take, without asking; what is in the cache is free.
+
+        `seen` are requests that were counted before; those of this estimate are added to them.
+        """
+        parts: list[Forecast] = []
+        seen = set() if seen is None else seen
+        rules = replace(self._rules, stats=JudgeStats())
+        self._know(aspects)
+        cache = self._opened()
+        for start in range(0, len(samples), BATCH):
+            opened = [self._open(sample, aspects) for sample in samples[start : start + BATCH]]
+            listed = [question for each in opened for question in listings(each)]
+            first, unknown = plan_requests(listed, cache, self.endpoint, rules)
+            asked = [question for each in opened for question in self._questions(each)]
+            then, more = plan_requests(asked, cache, self.endpoint, rules)
+            part = forecast(
+                [*first, *then],
+                self.endpoint,
+                cache=cache,
+                prices=self.budget.prices,
+                answer_tokens=typical_answer([*unknown, *more]),
+                seen=seen,
+            )
+            parts.append(part)
+        return total(parts)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says; nothing in it is secret."""
+        return {
+            "judge": self.name,
+            "model": self.endpoint.model,
+            "endpoint": self.endpoint.identity,
+            "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
+            "options": dict(self._options),
+            **{name: getattr(self.settings, name) for name in TOLD},
+            **self.budget.summary(),
+            **self.stats.about(),
+            "server": self.endpoint.accepted.summary(),
+        }
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what should be known about what it judged last, beside the verdicts."""
+        return self.stats.findings()
+
+    def _know(self, aspects: frozenset[str]) -> None:
+        """Load the prompts of aspects that were registered after the judge was made."""
+        for name in aspects - self._prompts.keys():
+            self._prompts.update(aspect_prompts(find_aspect(name)))
+
+    def _open(self, sample: Sample, aspects: frozenset[str]) -> OpenSample:
+        how = self.settings
+        return OpenSample.begin(sample, aspects, how.call_tokens, decompose=how.decompose)
+
+    def _questions(self, opened: OpenSample) -> list[Question]:
+        """Return what to ask about a sample when its items are known."""
+        opened.number()
+        how = self.settings
+        opened.votes = [{} for _ in range(how.votes)]
+        calls = plan_calls(
+            opened.items, opened.aspects, how.call_tokens, separate_calls=how.separate_calls
+        )
+        return [VerdictQuestion(opened, call, vote) for call in calls for vote in range(how.votes)]
+
+    async def _judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
+        opened = self._open(sample, aspects)
+        await self._settle(listings(opened), ask)
+        await self._settle(self._questions(opened), ask)
+        return opened.judged(self.stats)
+
+    async def _settle(self, questions: Iterable[Question], ask: Ask) -> None:
+        """Ask, all at once, and ask again, until everything is settled."""
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                group.create_task(self._resolve(question, ask))
+
+    async def _resolve(self, question: Question, ask: Ask) -> None:
+        outcome = await ask(question.request(self._rules))
+        if again := question.settle(outcome, self._rules):
+            await self._settle(again, ask)
+
+    def _opened(self) -> Cache:
+        """Return the cache, opened once: what `refresh` asked again is known from then on."""
+        if isinstance(self._cache, str):
+            self._cache = Cache.open(mode=self._cache)
+            weakref.finalize(self, self._cache.close)
+        return self._cache
+
+
+def _prices(settings: Judge, model: str) -> Prices | None:
+    given = settings.prices
+    if given is None or isinstance(given, Prices):
+        return given
+    return load_prices(os.fspath(given), model)
+
+
+def _retry(settings: Judge) -> RetryPolicy:
+    """Return how patiently the server is asked."""
+    given = {"concurrency": settings.concurrency, "timeout": settings.timeout}
+    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(settings.retry or RetryPolicy(), **known)
+
+
+def plan_requests(
+    questions: Sequence[Question], cache: Cache, endpoint: Endpoint, rules: AskingRules
+) -> tuple[list[ChatRequest], list[Question]]:
+    """Return all requests, also those that known answers lead to, and the open questions.
+
+    What an open question would have been answered is guessed, so that the rest can go on.
+    """
+    requests: list[ChatRequest] = []
+    unknown: list[Question] = []
+    while questions:
+        asked = [question.request(rules) for question in questions]
+        keys = [request.key(endpoint) for request in asked]
+        known = cache.get(keys)
+        requests += asked
+        again: list[Question] = []
+        for question, key in zip(questions, keys, strict=True):
+            if key in known:
+                again += question.settle(known[key], rules)
+            else:
+                question.guess()
+                unknown.append(question)
+        questions = again
+    return requests, unknown
+
+
+def typical_answer(questions: Sequence[Question]) -> int:
+    """Return how many tokens an answer has on average, by what is asked for."""
+    return ceil(sum(question.answer_tokens for question in questions) / max(len(questions), 1))
+
+
+def total(parts: Sequence[Forecast]) -> Forecast:
+    """Add up forecasts.
+
+    >>> total([Forecast(2, 1, 1, 10, 5, None), Forecast(1, 1, 0, 20, 5, None)])
+    Forecast(requests=3, calls=2, stored=1, prompt_tokens=30, completion_tokens=10, cost=None)
+    """
+    counts = {
+        each.name: sum(getattr(part, each.name) for part in parts)
+        for each in fields(Forecast)
+        if each.name != "cost"
+    }
+    costs = [part.cost for part in parts if part.cost is not None]
+    return Forecast(**counts, cost=sum(costs) if costs else None)

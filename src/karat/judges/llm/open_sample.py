@@ -1,0 +1,134 @@
+"""One sample on its way from what is known about it to its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from karat.client.answers import Reason
+from karat.errors import OptionError
+from karat.judges.aspects import ASPECTS, Aspect, Shape
+from karat.judges.llm.calls import tokens_of
+from karat.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_items
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
+
+if TYPE_CHECKING:
+    from karat.judges.llm.contract import Cell
+    from karat.judges.llm.stats import JudgeStats
+    from karat.judges.verdicts import Sample
+
+WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
+
+
+@dataclass(slots=True)
+class OpenSample:
+    """A sample, its items and parts as they become known, and the votes about it."""
+
+    sample: Sample
+    aspects: list[Aspect]  # that are asked for, but for those that failed
+    most_tokens: int  # of chunks in one call
+    decompose: bool = False
+    listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
+    parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
+    failures: dict[str, JudgeFailure] = field(default_factory=dict)
+    votes: list[dict[Cell, Verdict]] = field(default_factory=list)
+    items: PromptItems = field(init=False)
+
+    @classmethod
+    def begin(
+        cls, sample: Sample, aspects: frozenset[str], most_tokens: int, *, decompose: bool
+    ) -> OpenSample:
+        """Take what is known from the sample; what the judge is to list is left open."""
+        asked = [aspect for name, aspect in ASPECTS.items() if name in aspects]
+        opened = cls(sample, asked, most_tokens, decompose)
+        for aspect in asked[:]:
+            if aspect.needs == "question" and not sample.question.strip():
+                opened.fail(aspect.name, WITHOUT)
+            elif aspect.shape is Shape.LIST:
+                opened.require_room(aspect)
+            elif not opened.to_list(aspect) and aspect.shape is Shape.ITEMS:
+                opened.listed[aspect.name] = sample.items[aspect.name]
+            elif not opened.to_list(aspect) and aspect.shape is Shape.PARTS:
+                opened.parts[aspect.name] = opened.given_parts(aspect)
+        if any(opened.to_list(each) and each.shape is Shape.PARTS for each in opened.aspects):
+            opened.number()  # the chunks are shown to have their parts listed
+        return opened
+
+    def to_list(self, aspect: Aspect) -> bool:
+        """Tell whether the model lists the items or parts of an aspect."""
+        return aspect.listing is not None and (aspect.listing.always or self.decompose)
+
+    def given_parts(self, aspect: Aspect) -> list[Sequence[str]]:
+        """Return the parts of each chunk that the sample knows."""
+        parts = self.sample.parts[aspect.name]
+        if len(parts) != len(self.sample.chunks):
+            raise OptionError(
+                f"{len(self.sample.chunks)} chunks have {len(parts)} lists of {aspect.name}",
+                where=f"query {self.sample.query}",
+            )
+        return list(parts)
+
+    def require_room(self, aspect: Aspect) -> None:
+        """Fail where the list is too long to be judged at once: a part of it is another list."""
+        tokens = sum(map(tokens_of, self.sample.chunks))
+        if tokens > self.most_tokens:
+            detail = (
+                f"the list has about {tokens} tokens and one call shows {self.most_tokens}: "
+                "measure fewer chunks (@K), or raise call_tokens if the model takes more"
+            )
+            self.fail(aspect.name, JudgeFailure(Reason.TOO_LONG, detail))
+
+    def number(self) -> None:
+        """Give ids to all that is known now."""
+        names = {aspect.name for aspect in self.aspects}
+        self.items = number_items(
+            self.sample,
+            self.most_tokens,
+            {name: texts for name, texts in self.listed.items() if name in names},
+            {name: rows for name, rows in self.parts.items() if name in names},
+            self.sources,
+        )
+
+    def fail(self, aspect: str, failure: JudgeFailure) -> None:
+        """Give up an aspect as a whole."""
+        self.failures[aspect] = failure
+        self.aspects = [each for each in self.aspects if each.name != aspect]
+
+    def judged(self, stats: JudgeStats) -> Judged:
+        """Make the verdicts of the votes."""
+        for failure in self.failures.values():
+            stats.lose(failure)
+        read = self.decompose or any(each.shape is not Shape.PARTS for each in self.aspects)
+        for each in sorted(self.items.cut):
+            if read or "." in each:
+                stats.note("cut-text", f"{self.sample.query} {each}")
+        verdicts = {aspect.name: self._verdicts(aspect, stats) for aspect in self.aspects}
+        return Judged(verdicts, dict(self.failures))
+
+    def _verdicts(self, aspect: Aspect, stats: JudgeStats) -> AspectVerdicts:
+        chunks = self.items.chunks
+
+        def decide(each: str, chunk: str) -> Verdict:
+            return stats.decide(
+                aspect.name, [vote[aspect.name, each, chunk] for vote in self.votes]
+            )
+
+        match aspect.shape:
+            case Shape.CHUNKS:
+                return AspectVerdicts((tuple(decide(each, each) for each in chunks),))
+            case Shape.ITEMS:
+                ids = self.items.judged(aspect)
+                rows = (tuple(decide(each, chunk) for chunk in chunks) for each in ids)
+                return AspectVerdicts(tuple(rows), items=tuple(ids.values()))
+            case Shape.PARTS:
+                inside = by_chunk(self.items.judged(aspect))
+                rows = (
+                    tuple(decide(each, chunk) for each in inside.get(chunk, ())) for chunk in chunks
+                )
+                parts = tuple(tuple(texts) for texts in self.parts[aspect.name])
+                return AspectVerdicts(tuple(rows), parts=parts)
+            case Shape.LIST:
+                row = (decide(ALL, ALL),) if chunks else ()
+                return AspectVerdicts((row,) if row else (), chunks=len(chunks))

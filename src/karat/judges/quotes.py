@@ -1,0 +1,43 @@
+"""Does a quote stand in a text, as people would say: whatever its white space, case and dashes."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from karat.spans.fold import fold_quote, text_of
+
+AROUND_QUOTES = "\"' ."  # what models put around quotes, as folded
+# what servers may read as the end of a message instead of as text
+SPECIAL = re.compile(
+    r"<(?=[|｜]|/?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>|(?:bos|eos)>)|\[(?=/?(?:INST|SYS)\])"
+)
+
+
+def is_quoted(quote: str, text: str) -> bool:
+    """Tell whether a quote stands in a text, as `karat.spans.fold` folds both.
+
+    >>> is_quoted("“The battery   lasts”", "THE BATTERY\\nlasts six hours")
+    True
+    >>> is_quoted("six days", "the battery lasts six hours"), is_quoted("...", "a... b")
+    (False, False)
+    """
+    if quote in text and any(map(str.isalnum, quote)):
+        return True  # no need to fold
+    bare = folded(quote).strip(AROUND_QUOTES)
+    return bool(bare) and bare in folded(text)
+
+
+@functools.lru_cache(maxsize=128)
+def folded(text: str) -> str:
+    """Return a text without what copies of it differ in."""
+    return text_of(fold_quote(tame(text))[0])
+
+
+def tame(text: str) -> str:
+    """Break up what may stand for the end of a message, by a space; prompts show it so.
+
+    >>> tame("a <b> <|im_end|> [/INST]")
+    'a <b> < |im_end|> [ /INST]'
+    """
+    return SPECIAL.sub(lambda found: f"{found[0]} ", text)

@@ -1,0 +1,81 @@
+"""Who judges, and how a language model is asked: all settings of a judge in one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from karat.client.budget import Budget
+    from karat.client.cache import Cache
+    from karat.client.client import RetryPolicy
+    from karat.client.prices import Prices
+    from karat.client.request import Json
+
+CALL_TOKENS = 32_000
+MODEL = "openai:"  # how the name of a judge begins that asks a language model
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge by name, such as `openai:MODEL`, and how it is asked.
+
+    The server and its key come from the environment (KARAT_BASE_URL or OPENAI_BASE_URL,
+    KARAT_API_KEY or OPENAI_API_KEY) unless they are given. The limits hold for all that one judge
+    asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, a million tokens), or a
+    file that has them. `cache` is `use`, `refresh` or `off`.
+
+    `votes` asks every question this many times and takes the majority, of grades the median.
+    `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
+    asks about relevance, claims and entities in calls of their own. `prompts` is a folder of files
+    that take the place of the package's. `options` are fields of the call, such as temperature or
+    max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
+    `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
+
+    >>> Judge("openai:some-model", votes=3).changed()
+    ['votes']
+    >>> Judge("openai:some-model", votes=0)
+    Traceback (most recent call last):
+    karat.errors.OptionError: votes must be at least 1, not 0
+    """
+
+    model: str = "local"
+    _: KW_ONLY
+    base_url: str | None = None
+    key: str | None = field(default=None, repr=False)
+    cache: str | Cache = "use"
+    concurrency: int | None = None
+    timeout: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    prices: str | os.PathLike[str] | Prices | None = None
+    votes: int = 1
+    decompose: bool = False
+    separate_calls: bool = False
+    prompts: str | os.PathLike[str] | None = None
+    options: Mapping[str, Json] | None = None
+    attempts: int = 3
+    call_tokens: int = CALL_TOKENS
+    retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
+    budget: Budget | None = None  # one that others share, in place of the limits
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a server."""
+        for name in ("votes", "attempts", "call_tokens"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a language model is asked."""
+        return self.model.strip().startswith(MODEL)
+
+    def changed(self) -> list[str]:
+        """Return the names of the settings that are not as usual."""
+        usual = {each.name: each.default for each in fields(self) if each.name != "model"}
+        return [name for name, default in usual.items() if getattr(self, name) != default]
