@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.data import ROOT
 from benchmarks.report import Table
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
 from karat.judges.llm.judge import LLMJudge
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Sample

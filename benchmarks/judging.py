@@ -19,9 +19,10 @@ from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
+from karat.client.retry import RetryPolicy
 from karat.judges.llm.judge import LLMJudge
 from karat.judges.settings import Judge
+from karat.judges.verdicts import Sample
 from tests.client.server import Call, Reaction, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well

@@ -176,7 +176,7 @@ def test_drift_with_the_documents_before(cli: Karat, save: Save, files: Path) ->
         (["anchor", "gold.jsonl", "--corpus", "docs", "--ambiguous", "x"], "x"),
         (["anchor", "nothing", "--corpus", "docs"], "no such file"),
         (["drift", "gold.jsonl", "--corpus", "docs"], "has no quote to look for"),
-        (["anchor", "gold.jsonl", "--corpus", "bad"], "is not UTF-8"),
+        (["anchor", "gold.jsonl", "--corpus", "bad"], "not UTF-8"),
     ],
 )
 def test_bad_input(

@@ -80,9 +80,9 @@ def clear(done: Outcome) -> str:
 # what is wrong with a run: its content and what the message must say
 BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "empty": ("", ["run.txt: the file is empty"]),
-    "blank": ("\n \n\t\n", ["run.txt", "nothing but blank lines"]),
+    "blank": ("\n \n\t\n", ["run.txt", "only blank lines"]),
     "comments": ("# one\n# two\n", ["run.txt", "comments"]),
-    "5 columns": ("q1 Q0 d1 1 1 t\nq1 Q0 d2 2 0.5\n", ["line 2", "5 columns", "6 belong"]),
+    "5 columns": ("q1 Q0 d1 1 1 t\nq1 Q0 d2 2 0.5\n", ["line 2", "5 columns", "instead of 6"]),
     "7 columns": ("q1 Q0 d1 1 1 t\n\nq1 Q0 d 2 2 0.5 t\n", ["line 3", "7 columns"]),
     "a score": ("# c\nq1 Q0 d1 1 1 t\nq1 Q0 d2 2 high t\n", ["line 3", "score 'high'"]),
     "a score with a comma": ("q1 Q0 d1 1 0,5 t\n", ["line 1", "'0,5' is not a number"]),
@@ -91,13 +91,13 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "half of UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16")[:-1], ["run.txt", "says UTF-16"]),
     "UTF-16 without its mark": ("q1 Q0 d1 1 1 t\n".encode("utf-16-le"), ["run.txt"]),
     "NUL": (b"q1 Q0 d1 1 1 t\n" * 9000 + b"q1 Q0 \0 1 1 t\n", ["line 9001", "NUL"]),
-    "junk": (JUNK, ["run.txt", "cannot tell what format"]),
-    "a picture": (PNG * 9, ["run.txt", "cannot tell what format"]),
-    "a zip file": (_zip(), ["run.txt", "cannot tell what format", "is a zip archive"]),
-    "a zstd file": (b"\x28\xb5\x2f\xfd\x00", ["cannot tell what format", "is a zstd file"]),
+    "junk": (JUNK, ["run.txt", "was not recognised"]),
+    "a picture": (PNG * 9, ["run.txt", "was not recognised"]),
+    "a zip file": (_zip(), ["run.txt", "was not recognised", "is a zip archive"]),
+    "a zstd file": (b"\x28\xb5\x2f\xfd\x00", ["was not recognised", "is a zstd file"]),
     "judgements": (QRELS, ["line 1", "are run and gold swapped?"]),
     "text": ("Once upon a time\n", ["line 1", "4 columns"]),
-    "prose": ("Once upon a time there was a run\n", ["cannot tell what format"]),
+    "prose": ("Once upon a time there was a run\n", ["was not recognised"]),
     "broken JSON line": (
         '{"query": "q1", "retrieved": []}\n\n{"query": "q2", "retrieved": [}\n',
         ["line 3", "not valid JSON"],
@@ -118,7 +118,7 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "a CSV id that is blank": ('query,doc,score\n"  ",d1,1\n', ["row 1", "query is missing"]),
     "a CSV score": ("query,doc,score\nq1,d1,1\nq1,d2,x\n", ["row 2", "score 'x'"]),
     "a CSV with a long line": ("query,doc,score\nq1,d1,1,4\n", ["run.txt", "cannot be read"]),
-    "a CSV without rows": ("query,doc,score\n", ["the table has no row"]),
+    "a CSV without rows": ("query,doc,score\n", ["the table has no rows"]),
     "a CSV that is not UTF-8": (
         b"query,doc,score\nq1,d,2\nq1,d\xff,1\n",
         ["run.txt, line 3: the bytes", "not UTF-8"],
@@ -131,8 +131,8 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
         '{\n"q1": {\n"é": 1}}'.encode("latin-1"),
         ["run.txt, line 3: the bytes", "not UTF-8"],
     ),
-    "an empty object": ("{}", ["run.txt", "holds no query"]),
-    "an empty list": ("[]\n", ["run.txt", "holds no query"]),
+    "an empty object": ("{}", ["run.txt", "contains no queries"]),
+    "an empty list": ("[]\n", ["run.txt", "contains no queries"]),
     "a truncated parquet": (_parquet(run_table())[:-200], ["run.txt", "cannot be read"]),
     "a parquet header": (b"PAR1", ["run.txt", "cannot be read"]),
     "a parquet without doc": (
@@ -147,7 +147,7 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
 }
 BAD_GOLDS: dict[str, tuple[Content, list[str]]] = {
     "empty": ("", ["gold.txt: the file is empty"]),
-    "3 columns": ("q1 0 d1 1\nq1 d1 1\n", ["line 2", "3 columns", "4 belong"]),
+    "3 columns": ("q1 0 d1 1\nq1 d1 1\n", ["line 2", "3 columns", "instead of 4"]),
     "a grade": ("q1 0 d1 1\nq1 0 d2 good\n", ["line 2", "grade 'good' is not a number"]),
     "a grade NaN": ("q1 0 d1 1\nq1 0 d2 nan\n", ["'d2'", "'q1'", "not a finite number"]),
     "a grade inf": ("q1 0 d1 inf\n", ["'d1'", "not a finite number"]),
@@ -158,9 +158,9 @@ BAD_GOLDS: dict[str, tuple[Content, list[str]]] = {
     "no gold": ('{"query": "q1", "golds": []}\n', ["no field 'gold'", "did you mean gold?"]),
     "an empty group": ('{"query": "q1", "gold": [[]]}\n', ["'q1' an item names no document"]),
     "a query twice": ('{"query": "q1", "gold": ["a"]}\n' * 2, ["'q1' has more than one record"]),
-    "junk": (JUNK, ["gold.txt", "cannot tell what format"]),
-    "an empty object": ("{}", ["gold.txt", "holds no query"]),
-    "an empty list": ("[]", ["gold.txt", "holds no query"]),
+    "junk": (JUNK, ["gold.txt", "was not recognised"]),
+    "an empty object": ("{}", ["gold.txt", "contains no queries"]),
+    "an empty list": ("[]", ["gold.txt", "contains no queries"]),
     "a truncated gzip": (gzip.compress(QRELS.encode())[:-12], ["gzip data is broken"]),
     "a truncated parquet": (_parquet(gold_table())[:-99], ["gold.txt", "cannot be read"]),
 }

@@ -1,4 +1,4 @@
-"""`karat check`: what is odd, without measuring."""
+"""`karat check`: problems in the inputs, without measuring."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def even(save: Save) -> tuple[Path, Path]:
 def test_nothing_odd(cli: Karat, even: tuple[Path, Path]) -> None:
     run, gold = even
     done = cli("check", run, "--gold", gold)
-    assert (done.code, done.out, done.err) == (0, "nothing odd was found\n", "")
+    assert (done.code, done.out, done.err) == (0, "no problems were found\n", "")
     assert json.loads(cli("check", run, "--gold", gold, "--format=json").out) == {"findings": []}
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from karat.client.chat import ChatRequest, Message
-from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
-from karat.client.run import hold_all
+from karat.client.jobs import Session
+from karat.client.requests import ChatRequest, Message
+from karat.client.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.client.answers import Outcome
-    from karat.client.run import Ask
+    from karat.client.jobs import Ask
+    from karat.client.protocol import Outcome
     from tests.client.server import Server
 
 SCHEMA: dict[str, Any] = {
@@ -38,7 +38,9 @@ def endpoint_of(server: Server, model: str = "some-model") -> Endpoint:
 
 def ask_all(requests: Iterable[ChatRequest], endpoint: Endpoint, **more: Any) -> list[Outcome]:
     """Ask single requests, and return how each ended, in their order."""
-    return hold_all((partial(_ask_once, request) for request in requests), endpoint, **more)
+    conversations = (partial(_ask_once, request) for request in requests)
+    with Session(endpoint, more.pop("retry", None)) as session:
+        return session.run(conversations, **more)
 
 
 async def _ask_once(request: ChatRequest, ask: Ask) -> Outcome:
@@ -47,5 +49,5 @@ async def _ask_once(request: ChatRequest, ask: Ask) -> Outcome:
 
 def ask(server: Server, *requests: ChatRequest, **more: Any) -> list[Outcome]:
     """Ask a test server, impatiently."""
-    options = {"manners": HASTE} | more
+    options = {"retry": HASTE} | more
     return ask_all(requests, options.pop("endpoint", endpoint_of(server)), **options)

@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.answers import Answer, Failure, Reason, Usage
-from karat.client.budget import Budget, Limits
+from karat.client.budget import (
+    Budget,
+    Limits,
+    Prices,
+    estimate_prompt,
+    estimate_tokens,
+    forecast,
+    load_prices,
+)
 from karat.client.cache import Cache
-from karat.client.forecast import forecast
-from karat.client.prices import Prices, estimate_prompt, estimate_tokens, load_prices
+from karat.client.protocol import Answer, Failure, Reason, Usage
 from karat.errors import InputError, KaratError, OptionError
 from tests.client.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.client.server import chat, echo, error, serve
@@ -34,21 +40,21 @@ def reasons(outcomes: list[Any]) -> Counter[object]:
 
 @pytest.mark.parametrize("limit", [0, 1, 37, 100, 1000])
 def test_calls_stop_exactly_at_the_limit(limit: int) -> None:
-    ledger = Budget(Limits(max_calls=limit))
+    budget = Budget(Limits(max_calls=limit))
     with serve() as server:
-        outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY)
-        assert len(server.calls) == ledger.calls == min(limit, 100)
+        outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY)
+        assert len(server.calls) == budget.calls == min(limit, 100)
     done = min(limit, 100)
     details = {each.detail for each in outcomes if isinstance(each, Failure)}
-    assert details <= {f"one more call would pass max_calls {limit}"}
+    assert details <= {f"one more call would exceed max_calls {limit}"}
     expected = {"answer": done, Reason.BUDGET: 100 - done}
     assert reasons(outcomes) == Counter({key: count for key, count in expected.items() if count})
 
 
 def test_attempts_count_as_calls() -> None:
-    ledger = Budget(Limits(max_calls=10))
+    budget = Budget(Limits(max_calls=10))
     with serve(lambda call: echo(call) if call.number % 2 else error(500)) as server:
-        outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY)
+        outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY)
         assert len(server.calls) == 10
     assert reasons(outcomes)["answer"] == 5
 
@@ -56,27 +62,27 @@ def test_attempts_count_as_calls() -> None:
 @pytest.mark.parametrize("usage", [(30, 20), (3, 2), None])
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 100_000])
 def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit: int) -> None:
-    ledger = Budget(Limits(max_tokens=limit))
+    budget = Budget(Limits(max_tokens=limit))
     options = {"max_tokens": 40}
     with serve(lambda _: chat("x" * 80, usage=usage)) as server:
         requests = [question(number, options=options) for number in range(100)]
-        outcomes = ask(server, *requests, ledger=ledger, manners=BUSY)
+        outcomes = ask(server, *requests, budget=budget, retry=BUSY)
     each = sum(usage) if usage else estimate_prompt(requests[0]) + 20
-    assert ledger.tokens == reasons(outcomes)["answer"] * each
-    assert ledger.tokens <= limit
+    assert budget.tokens == reasons(outcomes)["answer"] * each
+    assert budget.tokens <= limit
     if len(outcomes) * each > limit >= 1000:  # it is used up but for one call
-        assert ledger.tokens > limit - 100
+        assert budget.tokens > limit - 100
 
 
 def test_cost_stops_at_the_limit_and_what_is_done_is_kept() -> None:
-    ledger = Budget(Limits(max_cost=0.005), CHEAP)
+    budget = Budget(Limits(max_cost=0.005), CHEAP)
     with serve(lambda _: chat("{}", usage=(40, 6))) as server, Cache.open(mode="off") as cache:
-        outcomes = ask(server, *HUNDRED, ledger=ledger, manners=BUSY, cache=cache)
+        outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY, cache=cache)
         assert len(cache) == reasons(outcomes)["answer"]
         assert 49 <= len(cache) <= 50  # each is 0.0001
-        assert ledger.cost == pytest.approx(len(cache) * 0.0001)
+        assert budget.cost == pytest.approx(len(cache) * 0.0001)
         free = Budget(Limits(max_calls=0))  # what is known needs no budget
-        again = ask(server, *HUNDRED, ledger=free, cache=cache)
+        again = ask(server, *HUNDRED, budget=free, cache=cache)
     assert reasons(again) == reasons(outcomes)
 
 
@@ -86,20 +92,20 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
         "completion_tokens": 0,
         "prompt_tokens_details": {"cached_tokens": 400_000},
     }
-    ledger = Budget(prices=Prices(1.0, 1.0, cached=0.5))
+    budget = Budget(prices=Prices(1.0, 1.0, cached=0.5))
     with serve(lambda _: chat("x", usage=usage)) as server:
-        ask(server, question(), ledger=ledger)
-    assert ledger.cost == pytest.approx(0.8)
-    assert ledger.summary()["cached_tokens"] == 400_000
+        ask(server, question(), budget=budget)
+    assert budget.cost == pytest.approx(0.8)
+    assert budget.summary()["cached_tokens"] == 400_000
 
 
 def test_the_summary_is_json_and_adds_up() -> None:
-    ledger = Budget(prices=CHEAP)
+    budget = Budget(prices=CHEAP)
     with serve(lambda call: error(400) if call.prompt == "3" else echo(call)) as server:
         endpoint = endpoint_of(server)
-        endpoint.accepted.answered = True
-        ask(server, *HUNDRED, *HUNDRED[:5], ledger=ledger, endpoint=endpoint)
-    said = json.loads(json.dumps(ledger.summary()))
+        endpoint.support.answered = True
+        ask(server, *HUNDRED, *HUNDRED[:5], budget=budget, endpoint=endpoint)
+    said = json.loads(json.dumps(budget.summary()))
     assert said["requests"] == 105
     assert (said["answered"], said["repeated"], said["failed"]) == (99, 5, {"rejected": 1})
     assert (said["prompt_tokens"], said["completion_tokens"]) == (990, 495)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from karat.client.answers import Answer, Reason, Usage
 from karat.client.cache import FILE, Cache
-from karat.client.chat import ChatRequest, Message
 from karat.client.endpoint import Endpoint
+from karat.client.protocol import Answer, Reason, Usage
+from karat.client.requests import ChatRequest, Message
 from karat.errors import InputError, KaratError, OptionError, SaveError
 from karat.storage.database import cache_folder
 from tests.client.asking import SCHEMA, ask, question

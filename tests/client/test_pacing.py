@@ -8,16 +8,16 @@ import time
 import numpy as np
 import pytest
 
-from karat.client.complaint import seconds
-from karat.client.pacing import LONGEST, Pacer, Room
+from karat.client.pacing import LONGEST, Capacity, Pacer
+from karat.client.protocol import retry_after
 
 
 def pacer(most: int = 8, seed: int = 1) -> Pacer:
     return Pacer(most, first_wait=0.5, rng=np.random.default_rng(seed))
 
 
-def now() -> Room:
-    return Room.NOW
+def now() -> Capacity:
+    return Capacity.NOW
 
 
 async def entered(tasks: list[asyncio.Task[bool]]) -> int:
@@ -102,10 +102,10 @@ def test_waits_are_random_up_to_a_doubling_time(attempt: int) -> None:
 def test_who_has_no_room_ever_is_sent_away_and_who_may_later_waits() -> None:
     async def main() -> None:
         gate = pacer(4)
-        assert not await gate.enter(lambda: Room.NEVER)
-        assert not await gate.enter(lambda: Room.LATER)  # nobody is under way: later is never
+        assert not await gate.enter(lambda: Capacity.NEVER)
+        assert not await gate.enter(lambda: Capacity.LATER)  # nobody is under way: later is never
         assert gate.in_flight == 0
-        rooms = iter([Room.LATER, Room.NOW])
+        rooms = iter([Capacity.LATER, Capacity.NOW])
         assert await gate.enter(now)
         task = asyncio.create_task(gate.enter(lambda: next(rooms)))
         assert await entered([task]) == 0
@@ -121,11 +121,11 @@ def test_who_has_no_room_ever_is_sent_away_and_who_may_later_waits() -> None:
     [("3", 3), ("-3", 0), ("nan", None), ("inf", None), ("", None), ("soon", None), (None, None)],
 )
 def test_retry_after_is_read_with_care(header: str | None, expected: float | None) -> None:
-    assert seconds(header) == expected
+    assert retry_after({} if header is None else {"retry-after": header}) == expected
 
 
 def test_retry_after_may_be_a_date() -> None:
-    wait = seconds("Fri, 31 Dec 2100 23:59:59 GMT")
+    wait = retry_after({"retry-after": "Fri, 31 Dec 2100 23:59:59 GMT"})
     assert wait is not None
     assert wait > 1e8
-    assert seconds("Fri, 31 Dec 1999 23:59:59") == 0
+    assert retry_after({"retry-after": "Fri, 31 Dec 1999 23:59:59"}) == 0

@@ -12,8 +12,8 @@ import pytest
 
 from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
 from karat.client.endpoint import DEFAULT_URL, Endpoint, Secret
+from karat.client.retry import RetryPolicy
 from karat.errors import EndpointError, KaratError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, chat, error, serve
@@ -42,20 +42,20 @@ def test_no_leak_of_a_server_gets_any_further(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ledger = Budget()
+    budget = Budget()
     with serve(leak) as server, Cache.open(tmp_path) as cache:
         endpoint = endpoint_of(server)
-        endpoint.accepted.answered = True
-        manners = dataclasses.replace(HASTE, patience=0.05)
+        endpoint.support.answered = True
+        retry = dataclasses.replace(HASTE, patience=0.05)
         requests = [question(number) for number in range(16)]
         outcomes = ask(
-            server, *requests, cache=cache, ledger=ledger, endpoint=endpoint, manners=manners
+            server, *requests, cache=cache, budget=budget, endpoint=endpoint, retry=retry
         )
     assert len(outcomes) == 16
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"heard" in kept
-    said = [repr(outcomes), *map(str, outcomes), repr(ledger), json.dumps(ledger.summary())]
-    said += [repr(endpoint), json.dumps(endpoint.accepted.summary()), caplog.text]
+    said = [repr(outcomes), *map(str, outcomes), repr(budget), json.dumps(budget.summary())]
+    said += [repr(endpoint), json.dumps(endpoint.support.summary()), caplog.text]
     for text in [*said, kept.decode("latin-1")]:
         assert KEY not in text
 
@@ -75,7 +75,7 @@ def test_errors_that_stop_the_job_hide_the_key_and_the_password(status: int) -> 
             secrets.append(secret)
             endpoint = Endpoint.find("m", base_url=url, key=key)
             with pytest.raises(KaratError) as stop:
-                ask_all([question()], endpoint, manners=HASTE)
+                ask_all([question()], endpoint, retry=HASTE)
             said = f"{stop.value!r} {stop.value} {stop.value.__dict__}"
             assert "*** ***" in said
             assert not [each for each in (*secrets, "bWU6aHVudGVyMg==") if each in said]
@@ -175,7 +175,7 @@ def test_a_server_that_wants_a_key_is_not_given_that_of_another(
 
 def test_nothing_is_sent_to_openai_without_a_key() -> None:
     with pytest.raises(OptionError, match="needs a key") as stop:
-        ask_all([question()], Endpoint.find("m"), manners=HASTE)
+        ask_all([question()], Endpoint.find("m"), retry=HASTE)
     assert "KARAT_BASE_URL" in stop.value.fix
 
 
@@ -213,6 +213,6 @@ def test_a_model_must_be_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout", "patience", "first_wait"])
-def test_manners_must_make_sense(name: str) -> None:
+def test_a_retry_policy_must_make_sense(name: str) -> None:
     with pytest.raises(OptionError, match=name):
         RetryPolicy(**{name: 0})

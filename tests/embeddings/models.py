@@ -1,15 +1,13 @@
-"""Tiny models that the tests write themselves: a tokenizer, a safetensors file, an ONNX graph."""
+"""Tiny models that the tests write themselves: a tokenizer and an ONNX graph."""
 
 from __future__ import annotations
 
 import json
-import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 WORDS = ["[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "漢", "字", "שלום"]
@@ -29,37 +27,19 @@ TABLE = np.array(
 )
 
 
-def tokenizer_json(*, special: bool) -> str:
-    """Return a tokenizer of whole words that may put [CLS] and [SEP] around them."""
+def tokenizer_json() -> str:
+    """Return a tokenizer of whole words that puts [CLS] and [SEP] around them."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.add_special_tokens(["[CLS]", "[SEP]"])
-    if special:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-        )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
     text: str = tokenizer.to_str()
     return text
-
-
-def safetensors(tensors: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """Write tensors as a safetensors file has them."""
-    names = {"float32": "F32", "float16": "F16", "float64": "F64", "int64": "I64", "int8": "I8"}
-    header: dict[str, Any] = {"__metadata__": {"format": "np"}}
-    body = b""
-    for name, tensor in tensors.items():
-        data = tensor.tobytes()
-        header[name] = {
-            "dtype": names[str(tensor.dtype)],
-            "shape": list(tensor.shape),
-            "data_offsets": [len(body), len(body) + len(data)],
-        }
-        body += data
-    head = json.dumps(header).encode()
-    return struct.pack("<Q", len(head)) + head + body
 
 
 def onnx_model(
@@ -90,7 +70,7 @@ def onnx_folder(folder: Path, model: bytes, **settings: object) -> Path:
     """Write a model, its tokenizer and JSON files; `__` in a name is a slash."""
     folder.mkdir()
     (folder / "model.onnx").write_bytes(model)
-    (folder / "tokenizer.json").write_text(tokenizer_json(special=True), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(tokenizer_json(), encoding="utf-8")
     for name, value in settings.items():
         path = folder / f"{name.replace('__', '/')}.json"
         path.parent.mkdir(exist_ok=True)

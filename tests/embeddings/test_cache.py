@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import EmbeddingError, cache_folder, cached, find_embedder
+from karat.embeddings import EmbeddingError, cached, find_embedder
 from karat.embeddings.cache import BATCH, FILE, CachedEmbedder
 from karat.errors import InputError, SaveError
 from karat.storage import database
+from karat.storage.database import cache_folder
 from tests.embeddings.counting import Counting
 
 if TYPE_CHECKING:

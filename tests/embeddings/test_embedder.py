@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from karat.embeddings import EMBEDDERS, EmbeddingError, find_embedder
+from karat.embeddings import EMBEDDERS, EmbeddingError, find_embedder, local_models
 from karat.embeddings.embedder import TextEmbedder, unit_rows
 from karat.errors import InputError, OptionError
 
@@ -150,10 +150,9 @@ def test_an_unknown_spec_lists_the_known(spec: str) -> None:
         assert known in caught.value.fix
 
 
-@pytest.mark.parametrize("spec", ["onnx:no/such", "static:no/such"])
-def test_a_folder_that_is_not_there(spec: str) -> None:
+def test_a_folder_that_is_not_there() -> None:
     with pytest.raises(OptionError, match="no such folder"):
-        find_embedder(spec)
+        find_embedder("onnx:no/such")
 
 
 def test_a_thing_that_is_no_embedder() -> None:
@@ -164,9 +163,8 @@ def test_a_thing_that_is_no_embedder() -> None:
 @pytest.mark.parametrize(
     ("spec", "module", "install"),
     [
-        ("minilm", "onnxruntime", "'karat[semantic]'"),
-        ("minilm", "tokenizers", "'karat[semantic]'"),
-        ("static:.", "tokenizers", "'karat[semantic]'"),
+        ("minilm", "onnxruntime", "'karat[onnx]'"),
+        ("minilm", "tokenizers", "'karat[onnx]'"),
         ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
         ("openai:x", "httpx", "'karat[judge]'"),
     ],
@@ -175,8 +173,7 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
     spec: str, module: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    minilm = importlib.import_module("karat.embeddings.minilm")
-    minilm._load.cache_clear()
+    local_models._load_minilm.cache_clear()
     real = importlib.import_module
 
     def absent(name: str) -> Any:

@@ -1,8 +1,7 @@
-"""Models of the user: ONNX folders, static folders, sentence-transformers."""
+"""Models of the user: ONNX folders and sentence-transformers."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import types
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 
 from karat.embeddings import EmbeddingError, find_embedder, unread_findings
-from karat.embeddings.minilm import MODEL, TOKENIZER, packaged_folder
-from tests.embeddings.models import TABLE, onnx_folder, onnx_model, safetensors, tokenizer_json
+from karat.embeddings.local_models import packaged_minilm
+from tests.embeddings.models import TABLE, onnx_folder, onnx_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,14 +66,8 @@ def test_a_model_that_pools_itself_is_believed(tmp_path: Path) -> None:
     assert found[2].any()
 
 
-@pytest.mark.parametrize("kind", ["onnx", "static"])
-def test_texts_of_which_nothing_is_known_are_not_alike(kind: str, tmp_path: Path) -> None:
-    folder = (
-        onnx_folder(tmp_path / "tiny", onnx_model())
-        if kind == "onnx"
-        else static_folder(tmp_path / "tiny", embeddings=TABLE)
-    )
-    embedder = find_embedder(f"{kind}:{folder}")
+def test_texts_of_which_nothing_is_known_are_not_alike(tmp_path: Path) -> None:
+    embedder = find_embedder(f"onnx:{onnx_folder(tmp_path / 'tiny', onnx_model())}")
     assert not embedder.embed(["no known word", "another one"]).any()
     assert embedder.unknown_share(["red word", "red", "no", ""]) == [0.5, 0, 1, 0]  # type: ignore[attr-defined]
     (found,) = unread_findings(["no known word", "red", "no known word", "red word"], embedder)
@@ -124,14 +117,35 @@ def test_the_name_follows_the_contents_not_the_place(tmp_path: Path) -> None:
     assert find_embedder(f"onnx:{moved}").name != first
 
 
-def test_the_packaged_model_as_a_folder_gives_the_packaged_vectors(tmp_path: Path) -> None:
+def test_the_folder_of_a_package_can_be_named() -> None:
+    texts = ["The cat sleeps.", "no longer than its tokenizer allows"]
+    found = embed(f"onnx:{packaged_minilm()}", *texts)
+    np.testing.assert_array_equal(found, embed("minilm", *texts))
+
+
+@pytest.mark.parametrize("named", ["", "onnx/model.onnx"])
+def test_a_folder_as_it_is_published_gives_the_packaged_vectors(named: str, tmp_path: Path) -> None:
     folder = tmp_path / "minilm"
     (folder / "onnx").mkdir(parents=True)
-    shutil.copy(packaged_folder() / MODEL, folder / "onnx" / "model.onnx")
-    shutil.copy(packaged_folder() / TOKENIZER, folder)
+    shutil.copy(packaged_minilm() / "model_quantized.onnx", folder / "onnx" / "model.onnx")
+    (folder / "onnx" / "model_O4.onnx").write_bytes(b"another that nobody asked for")
+    shutil.copy(packaged_minilm() / "tokenizer.json", folder)
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
     texts = ["The cat sleeps.", "long " * 400]
-    np.testing.assert_array_equal(embed(f"onnx:{folder}", *texts), embed("minilm", *texts))
+    found = embed(f"onnx:{folder / named}", *texts)
+    np.testing.assert_array_equal(found, embed("minilm", *texts))
+
+
+def test_of_several_models_one_is_named(tmp_path: Path) -> None:
+    folder = onnx_folder(tmp_path / "tiny", onnx_model())
+    (folder / "model.onnx").rename(folder / "a.onnx")
+    alone = find_embedder(f"onnx:{folder}").name
+    (folder / "b.onnx").write_bytes(onnx_model(pooled=True))
+    with pytest.raises(EmbeddingError, match=r"no model\.onnx, but a\.onnx, b\.onnx") as caught:
+        find_embedder(f"onnx:{folder}")
+    assert caught.value.fix == f"name one of them: onnx:{folder}/a.onnx"
+    assert find_embedder(f"onnx:{folder}/a.onnx").name == alone
+    assert find_embedder(f"onnx:{folder}/b.onnx").name != alone
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -176,117 +190,6 @@ def test_a_pooling_we_do_not_know_is_an_error(config: dict[str, bool], tmp_path:
     folder = onnx_folder(tmp_path / "tiny", onnx_model(), **{"1_Pooling__config": config})
     with pytest.raises(EmbeddingError, match="does not know the pooling"):
         find_embedder(f"onnx:{folder}")
-
-
-def static_folder(folder: Path, **tensors: np.ndarray[Any, Any]) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "model.safetensors").write_bytes(safetensors(tensors))
-    (folder / "tokenizer.json").write_text(tokenizer_json(special=True), encoding="utf-8")
-    return folder
-
-
-@pytest.mark.parametrize("kind", ["f4", "f2", "f8", "i1"])
-def test_static_vectors_are_averaged_without_unknown_words(kind: str, tmp_path: Path) -> None:
-    folder = static_folder(tmp_path / "tiny", embeddings=TABLE.astype(kind))
-    found = embed(f"static:{folder}", "red red blue", "red purple", "purple", "漢字 字", "שלום")
-    np.testing.assert_allclose(found[0], unit([2, 0, 1]), atol=1e-6)
-    np.testing.assert_allclose(found[1], [1, 0, 0], atol=1e-6)
-    assert not found[2].any()
-    np.testing.assert_allclose(found[3], unit([0, 1, 1]), atol=1e-6)
-    np.testing.assert_allclose(found[4], [-1, 0, 0], atol=1e-6)
-
-
-def test_static_weights_and_mapping(tmp_path: Path) -> None:
-    tokens = len(TABLE)
-    folder = static_folder(
-        tmp_path / "tiny",
-        embeddings=np.array([[1, 0], [0, 1]], dtype=np.float32),
-        mapping=np.array([0] * RED + [0] + [1] * (tokens - RED - 1)),
-        weights=np.arange(tokens, dtype=np.float64),
-    )
-    found = embed(f"static:{folder}", "red green", "red red green")
-    np.testing.assert_allclose(found, [unit([RED, GREEN]), unit([2 * RED, GREEN])], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("weights", "tokenizer"),
-    [
-        ("weights/tiny_3.safetensors", "tokenizers/tiny_tokenizer_config.json"),  # wordllama
-        ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
-        ("other.safetensors", "tokenizer.json"),
-    ],
-)
-def test_static_folders_of_other_shapes(weights: str, tokenizer: str, tmp_path: Path) -> None:
-    for name in (weights, tokenizer):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / weights).write_bytes(safetensors({"embedding.weight": TABLE}))
-    (tmp_path / tokenizer).write_text(tokenizer_json(special=False), encoding="utf-8")
-    np.testing.assert_allclose(embed(f"static:{tmp_path}", "green"), [[0, 1, 0]], atol=1e-6)
-
-
-def test_a_static_model_reads_a_megabyte(tmp_path: Path) -> None:
-    folder = static_folder(tmp_path / "tiny", embeddings=TABLE)
-    found = embed(f"static:{folder}", "red blue " * 111_111)
-    np.testing.assert_allclose(found, [unit([1, 0, 1])], atol=1e-6)
-
-
-def test_bfloat16_is_the_upper_half_of_a_float(tmp_path: Path) -> None:
-    folder = static_folder(tmp_path / "tiny", embeddings=TABLE)
-    upper = (TABLE.view(np.uint32) >> 16).astype("<u2")
-    head = {"embeddings": {"dtype": "BF16", "shape": [9, 3], "data_offsets": [0, upper.nbytes]}}
-    raw = json.dumps(head).encode()
-    content = len(raw).to_bytes(8, "little") + raw + upper.tobytes()
-    (folder / "model.safetensors").write_bytes(content)
-    np.testing.assert_allclose(embed(f"static:{folder}", "red blue"), [unit([1, 0, 1])], atol=1e-6)
-
-
-GOOD = safetensors({"embeddings": TABLE})
-DAMAGED = {
-    "empty": b"",
-    "short": GOOD[:5],
-    "cut": GOOD[:-1],
-    "no header": GOOD[:20],
-    "huge header": (2**63).to_bytes(8, "little") + GOOD[8:],
-    "not JSON": GOOD[:8] + b"?" + GOOD[9:],
-    "a list": (2).to_bytes(8, "little") + b"[]",
-    "type": GOOD.replace(b"F32", b"F99"),
-    "shape": GOOD.replace(b"[9, 3]", b"[9, 4]"),
-    "places": GOOD.replace(b"[0, 108]", b"[1, 109]"),
-    "negative": GOOD.replace(b"[9, 3]", b"[9,-3]"),
-}
-
-
-@pytest.mark.parametrize("kind", DAMAGED)
-def test_a_damaged_safetensors_file(kind: str, tmp_path: Path) -> None:
-    folder = static_folder(tmp_path / "tiny", embeddings=TABLE)
-    (folder / "model.safetensors").write_bytes(DAMAGED[kind])
-    with pytest.raises(EmbeddingError, match="not a safetensors file"):
-        find_embedder(f"static:{folder}")
-
-
-@pytest.mark.parametrize(
-    ("tensors", "message"),
-    [
-        ({"bias": TABLE}, "no table of token vectors, only bias"),
-        ({"embeddings": TABLE[0]}, "no table of token vectors"),
-        ({"embeddings": TABLE, "mapping": np.array([0, 99])}, "vectors that do not exist"),
-        ({"embeddings": TABLE, "weights": np.ones(2)}, "not one weight a token"),
-    ],
-)
-def test_a_static_model_that_does_not_fit_together(
-    tensors: dict[str, np.ndarray[Any, Any]], message: str, tmp_path: Path
-) -> None:
-    folder = static_folder(tmp_path / "tiny", **tensors)
-    with pytest.raises(EmbeddingError, match=message):
-        find_embedder(f"static:{folder}")
-
-
-def test_two_tables_are_one_too_many(tmp_path: Path) -> None:
-    folder = static_folder(tmp_path / "tiny", embeddings=TABLE)
-    (folder / "model.safetensors").rename(folder / "a.safetensors")
-    shutil.copy(folder / "a.safetensors", folder / "b.safetensors")
-    with pytest.raises(EmbeddingError, match=r"it has a\.safetensors, b\.safetensors"):
-        find_embedder(f"static:{folder}")
 
 
 @pytest.fixture

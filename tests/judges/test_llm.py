@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.errors import EndpointError
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
 from tests.client.asking import KEY

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.client.budget import Budget, Limits
+from karat.client.budget import Budget, Limits, Prices
 from karat.client.cache import Cache
-from karat.client.prices import Prices
 from karat.errors import OptionError
 from karat.judges.find import find_judge
 from karat.judges.llm.judge import LLMJudge
@@ -168,7 +167,7 @@ def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
         judged = judge.judge(samples, ALL)
         assert len(server.calls) == 8
         reasons = {str(each.failure) for one in judged for each in verdicts(one) if each.failure}
-        assert reasons == {"budget: one more call would pass max_calls 8"}
+        assert reasons == {"budget: one more call would exceed max_calls 8"}
         assert any(all(each.value is not None for each in one["relevance"].row) for one in judged)
         check_totals(judge, judged)
         rest = judge_of(server, cache=cache)
@@ -258,7 +257,7 @@ def test_progress_is_told_in_samples() -> None:
     assert seen[-1].done == 40
     assert all(progress.done < 40 for progress in seen[:-1])
     assert {progress.total for progress in seen} == {40}
-    assert re.fullmatch(r"1,215 tokens, cost 0\.001215, \d\S* s a call", seen[-1].note)
+    assert re.fullmatch(r"1,215 tokens, cost 0\.001215, \d\S* s per call", seen[-1].note)
 
 
 def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
@@ -355,7 +354,7 @@ def test_a_spec_names_a_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"max_cost": 1.0}, "a limit of cost needs prices"),
+        ({"max_cost": 1.0}, "a limit on cost needs prices"),
         ({"votes": 0}, "votes must be at least 1"),
         ({"concurrency": 0}, "concurrency must be at least 1"),
         ({"base_url": "ftp://x"}, "not an http address"),

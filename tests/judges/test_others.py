@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.errors import InputError, OptionError
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
 from karat.errors import InputError
 from karat.judges.aspects import ASPECTS
 from karat.judges.aspects.relevance import RELEVANCE

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.client.answers import Answer, Failure, Outcome, Reason
-from karat.client.budget import Budget
+from karat.client.budget import Budget, estimate_prompt
 from karat.client.cache import Cache
-from karat.client.chat import ChatRequest, Message
-from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
-from karat.client.prices import estimate_prompt
+from karat.client.protocol import Answer, Failure, Outcome, Reason
+from karat.client.requests import ChatRequest, Message
+from karat.client.retry import RetryPolicy
 from karat.errors import EndpointError
 from karat.judges.llm.judge import LLMJudge
 from karat.judges.llm.parse import extract_object
@@ -178,7 +177,7 @@ def test_a_schema_that_the_server_cannot_read_falls_back_to_any_object(url: str)
     [outcome] = ask(url, request, endpoint=endpoint)
     assert isinstance(outcome, Answer) or outcome.reason is Reason.CUT_OFF
     assert outcome.content.lstrip().startswith("{")
-    assert endpoint.accepted.summary()["forms"] == ["json_object"]
+    assert endpoint.support.summary()["forms"] == ["json_object"]
 
 
 def test_a_wrong_key_stops_the_job(url: str) -> None:

@@ -178,7 +178,7 @@ def test_texts_that_look_like_something_else(save: Save) -> None:
         ([{"docid_": "a", "text": "x"}], "no id", "did you mean docid"),
         ([{"id": None, "text": "x"}], "'None' is not an id", ""),
         ([{"id": 1.5, "text": "x"}], "'1.5' is not an id", ""),
-        (["x"], "a str is no record", ""),
+        (["x"], "a str is not a record", ""),
         (3, "a int is not a corpus", ""),
         ("no/such/file", "no such file", ""),
         ("x" * 5000, "cannot be read", ""),
@@ -201,9 +201,9 @@ def test_what_cannot_be_read(data: Any, what: str, fix: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "where", "what"),
     [
-        ("c.txt", b"ok\nbad \xff", "c.txt, line 2", "byte 8 (0xff) is not UTF-8"),
-        ("c.csv", b"id,text\na,\xe9\n", "c.csv, line 2", "is not UTF-8"),
-        ("c.jsonl", b'{"id": "a", "text": "\xff"}\n', "c.jsonl, line 1", "is not UTF-8"),
+        ("c.txt", b"ok\nbad \xff", "c.txt, line 2", "are not UTF-8"),
+        ("c.csv", b"id,text\na,\xe9\n", "c.csv, line 2", "not UTF-8"),
+        ("c.jsonl", b'{"id": "a", "text": "\xff"}\n', "c.jsonl, line 1", "not UTF-8"),
         (
             "c.jsonl",
             b'{"id": "a", "text": "x"}\n{"id": \n{"id":"b"}',
@@ -221,7 +221,7 @@ def test_what_cannot_be_read(data: Any, what: str, fix: str) -> None:
         ("c.csv", b"key,text\na,x\n", "c.csv", "no id; found 'key', 'text'"),
         ("c.csv", b"id,text,start\na,x,y\n", "c.csv, row 1", "the offsets of 'a'"),
         ("c.tsv", b"a\tone\n\ttwo\n", "c.tsv, line 2", "'' is not an id"),
-        ("c.csv", b"\n \n", "c.csv", "nothing but blank lines"),
+        ("c.csv", b"\n \n", "c.csv", "only blank lines"),
         ("c.csv", b"", "c.csv", "the file is empty"),
         ("c.json", b'{"a": "\\ud800"}', "c.json", "half a surrogate pair"),
     ],

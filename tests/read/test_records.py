@@ -227,7 +227,7 @@ def test_two_records_of_one_query_are_refused(role: str, save: Save) -> None:
     [
         ([1, 2], "record 1 is a int, not an object"),
         ([[1]], "record 1 is a list"),
-        ("text", "cannot tell|no such file|not str"),
+        ("text", "not recognised|no such file|not str"),
         ({"q1": ["d1"]}, "not dict"),
         (7, "not int"),
     ],

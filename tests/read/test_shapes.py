@@ -455,7 +455,7 @@ def test_a_table_of_unknown_columns_names_them(save: Save) -> None:
 RAGGED: dict[str, tuple[dict[str, Any], str]] = {
     "scores": (
         {"qid": "q", "retrieved_ids": ["a", "b"], "retrieve_scores": [1.0]},
-        "'retrieved_ids' lists 2 and 'retrieve_scores' 1",
+        "'retrieved_ids' has 2 entries and 'retrieve_scores' has 1",
     ),
     "a number": ({"qid": "q", "retrieved_ids": 5}, "is a int, not a list"),
     "a text": ({"qid": "q", "doc_ids": "d1, d2"}, "is a str, not a list"),

@@ -218,7 +218,7 @@ def test_messages_about_a_pipe_name_what_the_user_wrote(process: Process, save: 
     assert done.code == 2
     assert "/dev/stdin, line 2:" in done.err
     empty = process("score", "-", "--gold", gold, input=b"")
-    assert "/dev/stdin: nothing came in" in empty.err
+    assert "/dev/stdin: the pipe was empty" in empty.err
 
 
 def test_nothing_of_a_pipe_stays_behind(process: Process, save: Save, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_ids_keep_marks_that_mean_something_elsewhere(save: Save) -> None:
 
 def test_a_missing_column_is_not_hidden_by_a_double_space(save: Save) -> None:
     run = save("run.trec", "q1 Q0 a 1 2 t\nq1  Q0 b 2 1\n")
-    with pytest.raises(InputError, match="line 2: found 5 columns where 6 belong"):
+    with pytest.raises(InputError, match="line 2: found 5 columns instead of 6"):
         score(run, {"q1": ["b"]})
 
 

@@ -84,9 +84,9 @@ SHIFTED = ["q1 Q0 my file.pdf 1 0.5 t\n", "q1 Q0 file 2 1 0.5 t\n", "q1 Q0 d1 1 
 
 @pytest.mark.parametrize("line", SHIFTED)
 def test_an_id_with_a_blank_between_spaces_is_refused(line: str, save: Save) -> None:
-    with pytest.raises(InputError, match="line 4: found 7 columns where 6 belong"):
+    with pytest.raises(InputError, match="line 4: found 7 columns instead of 6"):
         load_run(save("run", PLAIN + line)).collect()
-    with pytest.raises(InputError, match="5 columns where 4 belong"):
+    with pytest.raises(InputError, match="5 columns instead of 4"):
         load_gold(save("qrels", "q1 0 d1 1\nq1 0 my file.pdf 1\n"))
 
 
@@ -101,12 +101,12 @@ def test_the_tag_may_be_missing_from_every_line(save: Save) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (PLAIN + "q1 Q0 d9 3 1\n", "line 4: found 5 columns where 6 belong"),
-        (PLAIN + "q1 Q0 d9 3 1 \n", "line 4: found 5 columns where 6 belong"),
-        ("q1 Q0 d9 3 1\n" + PLAIN, "line 2: found 6 columns where 5 belong"),
-        ("q1 d9 3 1 t\n" * 2, "line 1: found 5 columns where 6 belong"),
-        ("q1 d9 3 1 7\n" * 2, "line 1: found 5 columns where 6 belong"),
-        ("q1 Q0 d9 3 high\n" * 2, "line 1: found 5 columns where 6 belong"),
+        (PLAIN + "q1 Q0 d9 3 1\n", "line 4: found 5 columns instead of 6"),
+        (PLAIN + "q1 Q0 d9 3 1 \n", "line 4: found 5 columns instead of 6"),
+        ("q1 Q0 d9 3 1\n" + PLAIN, "line 2: found 6 columns instead of 5"),
+        ("q1 d9 3 1 t\n" * 2, "line 1: found 5 columns instead of 6"),
+        ("q1 d9 3 1 7\n" * 2, "line 1: found 5 columns instead of 6"),
+        ("q1 Q0 d9 3 high\n" * 2, "line 1: found 5 columns instead of 6"),
     ],
 )
 def test_five_columns_that_may_mean_anything(text: str, message: str, save: Save) -> None:

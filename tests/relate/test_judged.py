@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.errors import InputError
 from karat.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
 from tests.judges.building import judged_of

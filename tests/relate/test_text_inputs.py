@@ -281,7 +281,7 @@ def test_invalid_utf8_is_named_with_its_place(save: Save) -> None:
         score(path)
     assert "line 2" in str(error.value)
     corpus = save("corpus.jsonl", b'{"id": "c0", "text": "fine"}\n{"id": "c1", "text": "\xe9"}\n')
-    with pytest.raises(InputError, match="is not UTF-8") as error:
+    with pytest.raises(InputError, match="not UTF-8") as error:
         karat.evaluate({"q": ["c0"]}, {"q": ["c1"]}, "P", by="rouge", corpus=corpus)
     assert "line 2" in str(error.value)
 

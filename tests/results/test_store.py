@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import karat
-from karat.cli.report import _require_folder
+from karat.cli.report import _require_input
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
 from karat.report.html.sections import provenance
@@ -245,7 +245,7 @@ class TestKilled:
         for use, expected in (
             (lambda: len(gather([path])), 1),
             (lambda: karat.agree(path, path).kind, "systems"),
-            (lambda: _require_folder(path), None),
+            (lambda: _require_input(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
             old.rename(hidden)

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each a thin wrapper on the function of the same name.
+"""The command line: one file per command, a thin wrapper on the function of the same name.
 
 Commands are imported when they are called, so that `karat --help` answers at once.
 """
@@ -21,21 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = (
-    *(
-        "score",
-        "compare",
-        "check",
-        "explain",
-        "curve",
-        "report",
-        "view",
-        "power",
-        "agree",
-        "judge-card",
-    ),
-    *("anchor", "drift", "measures", "demo"),
+    "score",
+    "compare",
+    "check",
+    "explain",
+    "curve",
+    "report",
+    "view",
+    "power",
+    "agree",
+    "judge-card",
+    "anchor",
+    "drift",
+    "measures",
+    "demo",
 )
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class _ReaderGoneError(Exception):
@@ -68,7 +70,7 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="karat")
 def cli() -> None:
     """Measure how good the retrieval of a RAG system is.
@@ -77,10 +79,10 @@ def cli() -> None:
     karat demo                                  see it on a small task
     karat score run.trec --gold qrels.txt       measure a run
     karat compare a.trec b.trec --gold qrels    is b better than a?
-    karat check run.trec --gold qrels.txt       what is odd about the files
-    karat explain run.trec --gold qrels.txt     how a query's numbers come about
-    karat report monday -o report.html          one page that shows it all
-    karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
+    karat check run.trec --gold qrels.txt       problems in the files
+    karat explain run.trec --gold qrels.txt     how the numbers of a query are computed
+    karat report monday -o report.html          one page with everything
+    karat anchor gold.jsonl --corpus docs       gold labels that survive a new chunker
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or

@@ -13,8 +13,8 @@ from karat.cli import options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from karat.client.forecast import Forecast
-    from karat.client.request import Json
+    from karat.client.budget import Forecast
+    from karat.client.protocol import Json
     from karat.judges.verdicts import Judged, JudgeProtocol, Sample
     from karat.progress import Report
 

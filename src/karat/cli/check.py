@@ -1,4 +1,4 @@
-"""`karat check`: what is odd about a run and its gold, before measuring."""
+"""`karat check`: problems in runs and gold, before anything is measured."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ import click
 from karat.cli import options
 
 
-@click.command("check", short_help="Say what is odd about a run and its gold.")
+@click.command("check", short_help="Report problems in runs and their gold.")
 @options.inputs
-@click.option("--format", "how", type=click.Choice(["table", "json"]), default="table")
-@click.option("--strict", is_flag=True, help="Exit with 1 if anything was found.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if anything is found.")
+@options.output(("table", "json"))
 def command(
     runs: tuple[str, ...],
     gold: str | None,
     how: str,
+    output: str | None,
     *,
     strict: bool,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Look for missing, extra and repeated ids, NaN scores and the like, with what to do.
+    """Report problems in RUN files and their gold, and what to do about them.
+
+    Among them: missing, extra and repeated ids, scores that are not numbers, blank texts.
 
     \b
     karat check run.trec --gold qrels.txt
+    karat check samples.jsonl --strict
     """
     from karat.evaluation.evaluate import check  # noqa: PLC0415
 
@@ -34,11 +38,13 @@ def command(
         findings = check(files, gold, progress=progress, **choices)
     if how == "json":
         shown = {"findings": [finding.as_dict() for finding in findings]}
-        click.echo(json.dumps(shown, indent=1, ensure_ascii=False))
+        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
     else:
-        for finding in findings:
-            click.echo(f"{finding.kind}: {options.describe(finding)}")
-            click.echo(f"  fix: {finding.fix}")
+        lines = [
+            f"{finding.kind}: {options.describe(finding)}\n  fix: {finding.fix}\n"
+            for finding in findings
+        ]
         count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-        click.echo(count if findings else "nothing odd was found")
+        text = "".join(lines) + (f"{count}\n" if findings else "no problems were found\n")
+    options.write(text, output)
     return 1 if strict and findings else 0

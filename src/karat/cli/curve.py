@@ -14,17 +14,17 @@ from karat.cli import asking, options
 
 @click.command("curve", short_help="Show measures at many cutoffs.")
 @options.inputs
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure without cutoff.")
-@click.option("--at", default="1,3,5,10,20", show_default=True, metavar="K,K,…", help="Cutoffs.")
+@options.measures("recall, P", "recall or nDCG, without a cutoff")
+@click.option("--at", default="1,3,5,10,20", metavar="K,K,…", help="Cutoffs to measure at.")
 @click.option(
-    "--reach", multiple=True, metavar="MEASURE>=VALUE", help="Say the smallest K that is enough."
+    "--reach",
+    multiple=True,
+    metavar="MEASURE>=VALUE",
+    help="Also find the smallest cutoff at which a measure reaches a value; may be repeated.",
 )
 @options.measuring
 @asking.judging
-@click.option(
-    "--format", "how", type=click.Choice(["table", "json", "csv", "markdown"]), default="table"
-)
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@options.output(("table", "json", "csv", "markdown"))
 def command(
     *,
     runs: tuple[str, ...],
@@ -36,15 +36,13 @@ def command(
     output: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Show how measures grow and fall with the cutoff, for one or several RUN files.
+    """Show how measures grow and fall with the cutoff, for RUN files or one saved result.
 
     \b
     karat curve run.trec --gold qrels.txt
-    karat curve run.trec --gold qrels.txt -m recall -m P --at 1,5,20 --reach "recall>=0.9"
+    karat curve run.trec --gold qrels.txt --at 1,5,20 --reach "recall>=0.9"
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
-    karat curve monday --at 1,5,20
-
-    The folder of a saved result (`karat score --save`) may stand in the place of RUN.
+    karat curve results/monday -m recall -m nDCG
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
@@ -57,13 +55,13 @@ def command(
     targets = [_target(text) for text in reach]
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
     choices |= asking.take(choices)
-    speaks = choices["dialect"] if saved is None else saved.dialect
-    bases = resolve_measures(measures or ["recall", "P"], speaks, choices["rel"])
+    dialect = saved.dialect if saved else choices["dialect"]
+    bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
     needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
     named = [name for name, _ in targets]
     if named:
-        needed += map(at_cutoff, resolve_measures(named, speaks, choices["rel"]))
+        needed += map(at_cutoff, resolve_measures(named, dialect, choices["rel"]))
     with options.progress("measuring") as progress:
         if saved is not None:
             result = saved.score(needed)

@@ -19,9 +19,13 @@ FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 
 
 @click.command("demo", short_help="See karat at work on a small task.")
-@click.option("--save", metavar="DIR", help="Save the result there.")
-@click.option("--files", metavar="DIR", help="Copy the demo's files there, to play with.")
-@click.option("--report", metavar="FILE", help="Write the report there (default: a new folder).")
+@click.option("--save", metavar="DIR", help="Save the result to this folder.")
+@click.option(
+    "--files", metavar="DIR", help="Copy the demo's files to this folder, to try things out."
+)
+@click.option(
+    "--report", metavar="FILE", help="Write the report to this file (default: in a new folder)."
+)
 def command(save: str | None, files: str | None, report: str | None) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
@@ -92,11 +96,10 @@ def _judged(runs: list[Path], folder: Path) -> None:
 
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
-    from karat.report.html import page, prepare  # noqa: PLC0415
-    from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.report.report import report  # noqa: PLC0415
 
     path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
-    options.write(page(prepare(lay_side_by_side([result]))), path)
+    options.write(report(result), path)
     return path
 
 

@@ -1,4 +1,4 @@
-"""`karat explain`: how the numbers of a query come about."""
+"""`karat explain`: how the numbers of a query are computed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,25 @@ import click
 from karat.cli import asking, options
 
 
-@click.command("explain", short_help="Show step by step how a query's numbers come about.")
+@click.command("explain", short_help="Show step by step how a query's numbers are computed.")
 @click.argument("run", metavar="RUN|RESULT")
 @options.reading
-@click.option("-q", "--query", metavar="ID", help="The query to explain.")
+@options.dialects
+@click.option(
+    "-q", "--query", metavar="ID", help="Query to explain (default: the worst; see --worst)."
+)
 @click.option(
     "--worst",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
-    help="Without --query: explain this many of the worst by the first measure.",
+    metavar="N",
+    help="Without --query: explain this many queries, the worst by the first measure.",
 )
 @click.option("--system", metavar="NAME", help="Which run, where there are several.")
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure: AP, nDCG@10, …")
-@click.option(
-    "--dialect",
-    "dialects",
-    multiple=True,
-    metavar="NAME",
-    help="A dialect; several are shown side by side, with why they differ.",
-)
+@options.measures(example="AP or nDCG@10")
 @options.measuring
 @asking.judging
-@click.option("--format", "how", type=click.Choice(["table", "markdown", "json"]), default="table")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of standard output.")
+@options.output(("table", "markdown", "json"))
 def command(
     *,
     run: str,
@@ -44,7 +39,7 @@ def command(
     output: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> None:
-    """Explain a query of RUN: its list with hits, the gold met and missed, each sum and divisor.
+    """Explain a query of RUN: the list with its hits, the gold found and missed, sums and divisors.
 
     A RESULT is a folder that `karat score --save` wrote; it is explained from what it keeps.
 

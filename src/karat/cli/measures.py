@@ -8,35 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from karat.cli import options
+
 if TYPE_CHECKING:
     from karat.measures import Measure
 
 
 @click.command("measures", short_help="List the measures, or explain one.")
 @click.argument("name", required=False)
-@click.option("--relations", is_flag=True, help="List what they can be measured over instead.")
-@click.option("--format", "how", type=click.Choice(["table", "json"]), default="table")
-def command(name: str | None, how: str, *, relations: bool) -> None:
-    """List all measures, or explain NAME: definition, parameters, citation, other names.
+@click.option(
+    "--relations",
+    is_flag=True,
+    help="List the relations instead: what makes a retrieved document match a gold item.",
+)
+@options.output(("table", "json"))
+def command(name: str | None, how: str, output: str | None, *, relations: bool) -> None:
+    """List all measures, or explain NAME: definition, parameters, citation and other names.
 
     \b
     karat measures
     karat measures nDCG
     karat measures --relations
+    karat measures --relations rouge
     """
     from karat.measures import known_measures, parse_measure  # noqa: PLC0415
 
     if relations:
-        click.echo(_relations(name, how), nl=False)
+        options.write(_relations(name, how), output)
         return
-
     classes = list(known_measures().values()) if name is None else [type(parse_measure(name))]
     if how == "json":
-        click.echo(json.dumps([_facts(cls) for cls in classes], indent=1, ensure_ascii=False))
-    elif name is None:
-        click.echo(_list(classes), nl=False)
+        text = json.dumps([_facts(cls) for cls in classes], indent=1, ensure_ascii=False) + "\n"
     else:
-        click.echo(_explanation(classes[0]))
+        text = _list(classes) if name is None else _explanation(classes[0]) + "\n"
+    options.write(text, output)
 
 
 def _relations(name: str | None, how: str) -> str:

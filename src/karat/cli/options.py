@@ -1,4 +1,4 @@
-"""Options and habits that several commands share."""
+"""What commands share: options, how their values are read, and how output is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -16,7 +16,7 @@ from karat.report.layout import printable
 from karat.report.text import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from karat.findings import Finding
     from karat.progress import Progress, Report
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
+# as in karat.measures, which `karat --help` need not wait for
+DEFAULT_MEASURES = "recall@5, recall@10, P@5, RR, AP, nDCG@10"
+
+Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 
 def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,61 +36,100 @@ def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("runs", nargs=-1, required=True, metavar="RUN...")(function)
 
 
+def reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is read beside the runs, how, and what matches."""
+    return _add(
+        function,
+        click.option(
+            "-g",
+            "--gold",
+            metavar="FILE",
+            help="What should be found: judgements or gold records (default: the records of the "
+            "runs hold it).",
+        ),
+        formats,
+        click.option(
+            "--ids",
+            default="identity",
+            metavar="HOW",
+            help="How document ids are normalised before they are compared: identity, uuid, "
+            "chunk-to-doc:SEP, stem, lower, nfc, regex:PATTERN.",
+        ),
+        click.option(
+            "--by",
+            metavar="RELATION",
+            help="What makes a retrieved document match a gold item: ids, exact, rouge, "
+            "rouge-sentence(threshold=0.9), spans, semantic, … (default: ids; "
+            "`karat measures --relations` lists all).",
+        ),
+        click.option(
+            "--corpus", metavar="PATH", help="Texts of the documents by id: a file or a folder."
+        ),
+        click.option(
+            "--embedder",
+            metavar="MODEL",
+            help="Model that embeds texts for the relation `semantic`: minilm, onnx:PATH, "
+            "openai:MODEL, … (default: the model that the relation names).",
+        ),
+    )
+
+
+def formats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how files are read."""
+    detected = "(default: detected from the content)."
+    return _add(
+        function,
+        click.option("--run-format", metavar="NAME", help=f"Format of the runs {detected}"),
+        click.option("--gold-format", metavar="NAME", help=f"Format of the gold {detected}"),
+        click.option(
+            "--skip-bad",
+            is_flag=True,
+            help="Leave out records that cannot be read, and count them, instead of stopping.",
+        ),
+    )
+
+
+DIALECT_HELP = (
+    "Tool whose numbers to reproduce: karat, autorag, continuous-eval, course, liverag, ragas, "
+    "trec_eval, trec_eval-9."
+)
+
+
+def dialect(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that names one dialect."""
+    return click.option("--dialect", default="karat", metavar="NAME", help=DIALECT_HELP)(function)
+
+
+def dialects(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option that names one or several dialects."""
+    return click.option(
+        "--dialect",
+        "dialects",
+        multiple=True,
+        metavar="NAME",
+        default=["karat"],
+        help=f"{DIALECT_HELP} Repeat it to see several side by side, and why they differ.",
+    )(function)
+
+
 def latency(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the unit of times."""
     return click.option(
         "--latency-unit",
         type=click.Choice(["ms", "s", "us", "ns"]),
-        help="Unit of a latency whose name says none, as latency_ms does.",
+        help="Unit of latencies whose field does not name it, as latency_ms does.",
     )(function)
 
 
-def reading(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what is read beside the runs, how, and what matches."""
-    return _add(
-        function,
-        click.option("-g", "--gold", metavar="FILE", help="What should be found."),
-        click.option("--run-format", metavar="NAME", help="Format of the runs, if not told."),
-        click.option("--gold-format", metavar="NAME", help="Format of the gold, if not told."),
-        click.option(
-            "--skip-bad", is_flag=True, help="Leave out what cannot be read, and count it."
-        ),
-        click.option(
-            "--ids",
-            default="identity",
-            metavar="HOW",
-            show_default=True,
-            help="Normalise document ids: identity, uuid, chunk-to-doc:SEP, stem, lower, nfc, "
-            "regex:PATTERN.",
-        ),
-        click.option(
-            "--by",
-            metavar="RELATION",
-            show_default="ids",
-            help="What matches: ids, exact, rouge, rouge-sentence(threshold=0.9), spans, semantic, "
-            "… (`karat measures --relations` lists them).",
-        ),
-        click.option("--corpus", metavar="FILE", help="Texts of the documents, by id."),
-        click.option(
-            "--embedder",
-            metavar="MODEL",
-            help="What `semantic` embeds texts with: minilm, onnx:PATH, openai:MODEL, …",
-        ),
-    )
-
-
-def dialect(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option that names one dialect."""
-    return _add(
-        function,
-        click.option(
-            "--dialect",
-            default="karat",
-            metavar="NAME",
-            show_default=True,
-            help="Whose numbers to give: karat, trec_eval, trec_eval-9, autorag, "
-            "continuous-eval, course, liverag, ragas.",
-        ),
+def measures(default: str = DEFAULT_MEASURES, example: str = "nDCG@10 or P@5/rouge") -> Decorator:
+    """Add the measures, which may be several."""
+    return click.option(
+        "-m",
+        "--measure",
+        "measures",
+        multiple=True,
+        metavar="MEASURE",
+        help=f"Measure, such as {example}; may be repeated (default: {default}).",
     )
 
 
@@ -94,18 +137,69 @@ def measuring(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that measures what it reads."""
     return _add(
         function,
-        click.option("--rel", type=float, help="Grade from which an item is relevant (default 1)."),
+        click.option(
+            "--rel",
+            type=float,
+            metavar="GRADE",
+            help="Lowest grade that counts as relevant (default: 1).",
+        ),
         click.option(
             "--missing",
             type=click.Choice(["zero", "skip", "error"]),
-            help="What a query that a run lacks means (default: as the dialect says).",
+            help="What to do with a query that a run lacks: count it as zero, skip it, or stop "
+            "(default: as the dialect does; karat counts zero).",
         ),
     )
 
 
-def _add(
-    function: Callable[..., Any], *decorators: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> Callable[..., Any]:
+def slicing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the columns of the queries, and what is done by them."""
+    return _add(
+        function,
+        click.option(
+            "--queries", metavar="FILE", help="Table with columns about the queries, to slice by."
+        ),
+        click.option(
+            "--slice",
+            "slices",
+            multiple=True,
+            metavar="COLUMN",
+            help="Also show the numbers for each value of this column; may be repeated.",
+        ),
+        click.option(
+            "--cluster",
+            metavar="COLUMN",
+            help="Column of queries that are not independent: those with the same value count as "
+            "one group in intervals (default: the column source, where values repeat).",
+        ),
+    )
+
+
+def output(choices: Sequence[str], also: str = "") -> Decorator:
+    """Add the format of the output, and the file it is written to."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return _add(
+            function,
+            click.option(
+                "--format",
+                "how",
+                type=click.Choice(choices),
+                default=choices[0],
+                help="Format of the output.",
+            ),
+            click.option(
+                "-o",
+                "--output",
+                metavar="FILE",
+                help=f"Write to this file instead of standard output{also}.",
+            ),
+        )
+
+    return decorate
+
+
+def _add(function: Callable[..., Any], *decorators: Decorator) -> Callable[..., Any]:
     """Add options in this order."""
     for option in reversed(decorators):
         function = option(function)
@@ -268,13 +362,19 @@ __all__ = [
     "FORMATS",
     "describe",
     "dialect",
+    "dialects",
+    "formats",
     "given",
     "inputs",
+    "latency",
+    "measures",
     "measuring",
+    "output",
     "paths",
     "progress",
     "reading",
     "saved_result",
+    "slicing",
     "some",
     "systems",
     "tell",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import options
+from karat.cli import asking, options
 from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
@@ -18,47 +18,79 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
 
 
 @click.command("report", short_help="Show results as one HTML file.")
-@click.argument("results", nargs=-1, required=True, metavar="RESULT...")
-@click.option("-o", "--output", metavar="FILE", help=f"Where to write it (default {DEFAULT}).")
-@click.option("--baseline", metavar="NAME", help="The system to compare with (default: the first).")
-@click.option("--only", metavar="COLUMN=VALUE", help="Only the queries of this slice.")
-@click.option("--plot", metavar="FILE", help="Write one chart as an .svg or .png instead.")
+@click.argument("systems", nargs=-1, required=True, metavar="RESULT|RUN...")
+@click.option("-o", "--output", metavar="FILE", help=f"Write to this file (default: {DEFAULT}).")
+@click.option(
+    "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
+)
+@click.option(
+    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value, a slice."
+)
+@click.option(
+    "--plot", metavar="FILE", help="Write one chart as an .svg or .png file instead of the page."
+)
 @click.option(
     "--chart",
     metavar="NAME",
-    help="Which chart: forest, tradeoff, 'curve recall', 'distribution recall@5', 'heat topic', …",
+    help="Chart that --plot writes: forest, tradeoff, 'curve recall', 'distribution recall@5', "
+    "'heat topic', … (default: the first that there is).",
 )
+@options.reading
+@options.dialect
+@options.latency
+@options.measures("those of the first result, or as `karat score`")
+@options.measuring
+@asking.judging
 def command(
     *,
-    results: tuple[str, ...],
+    systems: tuple[str, ...],
     output: str | None,
     baseline: str | None,
     only: str | None,
     plot: str | None,
     chart: str | None,
+    gold: str | None,
+    measures: tuple[str, ...],
+    **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Make a page of one or several RESULT folders, as `karat score --save` writes them.
+    """Make a page of saved results, as `karat score --save` writes them, or of RUN files.
 
     \b
-    karat score bm25.trec minilm.trec --gold gold.jsonl --corpus docs.jsonl --save monday
+    karat score a.trec b.trec --gold gold.jsonl --corpus docs --save monday
     karat report monday -o report.html
     karat report monday tuesday --baseline monday -o changes.html
     karat report monday --plot recall.svg --chart "curve recall"
+    karat report a.trec b.trec --gold gold.jsonl -m recall@5 -m nDCG@10
 
     The file needs nothing else: no network, no other files. It shows the numbers with their
     intervals, what differs, where each system is weak, and every failing query down to the chunk.
+    The options about reading and measuring are for RUN files; a saved result needs none.
     """
-    from karat.report.html import page, prepare  # noqa: PLC0415
-    from karat.report.panel import lay_side_by_side  # noqa: PLC0415
+    from karat.report.html import page  # noqa: PLC0415
+    from karat.report.report import prepare_report  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
-    for result in results:
-        _require_folder(result)
+    for system in systems:
+        _require_input(system)
     with_page = plot is None or output is not None
     target = output or (_default() if with_page else "")
-    panel = lay_side_by_side(results, baseline=baseline, only=_slice(only))
-    with options.progress("telling queries") as progress:
-        prepared = prepare(panel, cases=with_page, progress=progress)
+    files, gold = options.systems(systems, gold)
+    judge = asking.for_all(asking.take(choices))
+    chosen = options.given(choices) | judge
+    named = list(measures) or None
+    if asking.dry_run(files, named, chosen | {"gold": gold}, "table", None):
+        return 0
+    with options.progress("preparing queries") as progress:
+        prepared = prepare_report(
+            *files,
+            baseline=baseline,
+            only=_slice(only),
+            cases=with_page,
+            gold=gold,
+            measures=named,
+            progress=progress,
+            **chosen,
+        )
     if plot is not None:
         _plot(prepared, plot, chart)
     elif chart is not None:
@@ -69,7 +101,7 @@ def command(
             click.echo(f"written: {target}", err=True)
     for note in prepared.notes if with_page else ():
         click.echo(f"note: {note}", err=True)
-    lacking = (line for system in panel.systems for line in unmeasured(system.result))
+    lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
     return options.tell_unmeasured(lacking)
 
 
@@ -105,14 +137,16 @@ def _default() -> str:
     return DEFAULT
 
 
-def _require_folder(path: str) -> None:
+def _require_input(path: str) -> None:
+    """Refuse what is neither a saved result nor a file."""
     from karat.storage.folders import is_folder  # noqa: PLC0415
 
-    if not is_folder(path):
+    place = Path(path)
+    if path != "-" and not is_folder(path) and (place.is_dir() or not place.exists()):
         raise InputError(
-            "this is not the folder of a result",
+            "this is neither the folder of a result nor a file",
             where=path,
-            fix="`karat score … --save DIR` writes one",
+            fix="`karat score … --save DIR` writes such a folder",
         )
 
 

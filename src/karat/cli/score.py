@@ -14,40 +14,35 @@ if TYPE_CHECKING:
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT = 50  # documents of each list that a saved result remembers, for reports
+# options that mean something for a result that was evaluated before
 
 
 @click.command("score", short_help="Measure runs against a gold.")
 @options.inputs
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    help="A measure: nDCG@10, recall@5, P@5/rouge, …",
-)
+@options.measures()
 @options.measuring
-@click.option("--queries", metavar="FILE", help="A table about the queries, to slice by.")
-@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Also by this column.")
-@click.option("--per-query", is_flag=True, help="Also every single query.")
-@click.option("--bounds", is_flag=True, help="Also the bounds that unjudged documents leave.")
+@options.slicing
+@click.option("--per-query", is_flag=True, help="Also show the values of every single query.")
+@click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also show the lowest and highest values that unjudged documents leave possible.",
+)
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.95,
-    show_default=True,
-    help="Level of the intervals; 0 for none.",
+    metavar="SHARE",
+    help="Confidence level of the intervals; 0 for no intervals.",
 )
-@click.option("--cluster", metavar="COLUMN", help="Queries that share it are not independent.")
 @asking.judging
 @gating.requiring
-@click.option("--format", "how", type=click.Choice(options.FORMATS), default="table")
+@options.output(options.FORMATS, " (--dialect liverag: the prefix of several files)")
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="Write there instead of standard output (--dialect liverag: the files' common beginning).",
+    "--save",
+    metavar="DIR",
+    help="Save the whole result to this folder, for karat.load, compare, report and view.",
 )
-@click.option("--save", metavar="DIR", help="Save the whole result, for karat.load and later.")
 def command(
     *,
     runs: tuple[str, ...],
@@ -61,23 +56,22 @@ def command(
     level: float,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Measure one or several RUN files against a gold.
+    """Measure one or several RUN files against a gold, or score a saved result again.
 
     \b
     karat score run.trec --gold qrels.txt -m nDCG@10 -m recall@100
     karat score a.trec b.trec --gold gold.jsonl --slice topic
     karat score samples.jsonl --per-query --format json
-    karat score samples.jsonl --by rouge -m recall@5 -m "P@5/rouge-sentence(threshold=0.9)"
-    karat score run.trec --gold qrels.txt --require "recall@5>=0.8" --undecided pass
-    karat score samples.jsonl -m context_recall -m context_precision@5 --judge openai:MODEL
-    karat score monday -m nDCG@5 --slice topic
+    karat score samples.jsonl --by rouge -m recall@5 -m P@5/exact
+    karat score run.trec --gold qrels.txt --require "recall@5>=0.8"
+    karat score samples.jsonl -m context_recall@5 --judge openai:MODEL
+    karat score results/monday -m nDCG@20
 
-    Files are TREC, JSON, JSONL, CSV, TSV or Parquet, told by their content; .gz is welcome and -
-    is standard input. Without --gold each record holds what was retrieved and what is gold; several
-    files then have the same gold for the same queries.
-    The folder of a saved result (--save) in the place of RUN is scored again with other measures,
-    slices, levels or requirements, without the files that it was made of.
-    A measure without a value for any query is exit code 3, and standard error says why.
+    RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
+    and perhaps gzipped, or - for standard input. Without --gold each record holds what was
+    retrieved and what is gold; several files then share the gold of the queries they share.
+    RUN may also be the folder of one saved result.
+    If a measure has no value for any query, the exit code is 3 and standard error says why.
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
@@ -92,20 +86,17 @@ def command(
     gates = gating.Requirements.take(choices)
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
     choices |= asking.take(choices)
-    speaks = choices["dialect"] if saved is None else saved.dialect
-    named: list[str | Measure] = [*(measures or (DEFAULTS if saved is None else saved.measures))]
+    named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
     if gates.measures:  # a requirement names one measure, never a list
-        named += resolve_measures(gates.measures, speaks)
-    keep = KEPT if save is not None else 0
+        named += resolve_measures(gates.measures, saved.dialect if saved else choices["dialect"])
     with options.progress("measuring") as progress:
         if saved is not None:
             again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
             result = rescore(saved, named, **again, **options.given({"level": level}))
         else:
             files, gold = options.paths(runs, gold)
-            result = evaluate(
-                files, gold, named, level=level or None, keep=keep, progress=progress, **choices
-            )
+            choices |= {"level": level or None, "keep": KEPT if save is not None else 0}
+            result = evaluate(files, gold, named, progress=progress, **choices)
         if asking.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
@@ -126,7 +117,7 @@ def command(
 
 
 def _export(result: Result, how: str, output: str) -> None:
-    """Write the files of the tool whose dialect was spoken."""
+    """Write the files that the tool of the dialect would write."""
     from karat.report import liverag  # noqa: PLC0415
 
     lines = how in ("json", "jsonl")

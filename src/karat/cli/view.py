@@ -10,10 +10,13 @@ from karat.errors import OptionError
 @click.command("view", short_help="Explore results in the browser.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port (default: a free one)."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port to listen on (default: any free one).",
 )
-@click.option("--open", "browse", is_flag=True, help="Open the browser as well.")
-def command(folders: tuple[str, ...], port: int, browse: bool) -> None:
+@click.option("--open", "browse", is_flag=True, help="Also open the browser.")
+def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     """Serve the results in and below DIR on this machine, and only to this machine.
 
     \b
@@ -33,4 +36,4 @@ def command(folders: tuple[str, ...], port: int, browse: bool) -> None:
         raise OptionError(
             f"the page needs the package {error.name}", fix="pip install 'karat[web]'"
         ) from None
-    serve(found, port, browse=browse)
+    serve(found, port or 0, browse=browse)

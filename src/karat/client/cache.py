@@ -1,7 +1,7 @@
 """Answers on disk: written as they arrive, found again by everything that they depend on.
 
-Neither prompts nor keys are in it, only the hashes of requests and what the models wrote.
-Failures are not kept: who asks again may fare better.
+Neither prompts nor API keys are in it, only the hashes of requests and what the models wrote.
+Failures are not kept: the next attempt may succeed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from karat.client.answers import Answer, Usage
+from karat.client.protocol import Answer, Usage
 from karat.errors import choose
 from karat.storage.database import Database, cache_folder
 
 FILE = "answers.sqlite"
 LAYOUT = 1
 MODES = ("use", "refresh", "off")
-ASKED = 500  # keys in one query
 TABLE = """
 CREATE TABLE IF NOT EXISTS answer (
     key BLOB PRIMARY KEY, content TEXT NOT NULL,
@@ -36,7 +35,7 @@ class Cache:
     """A store of answers.
 
     `use` reads and writes the file, `refresh` writes it but reads only what was written since it
-    was opened, `off` remembers answers no longer than the object lives.
+    was opened, `off` keeps answers in memory as long as the object lives.
     """
 
     def __init__(self, path: Path | None, since: float = 0.0) -> None:
@@ -70,17 +69,12 @@ class Cache:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Return the answers that are there."""
-        found: dict[bytes, Answer] = {}
-        for start in range(0, len(keys), ASKED):
-            asked = keys[start : start + ASKED]
-            marks = ",".join("?" * len(asked))
-            query = f"SELECT key, {FIELDS} FROM answer WHERE time >= ? AND key IN ({marks})"  # noqa: S608
-            try:
-                rows = self._connection.execute(query, (self._since, *asked)).fetchall()
-            except sqlite3.Error as error:
-                raise self._file.failure(error) from None
-            found |= {row[0]: _answer(*row[1:]) for row in rows}
-        return found
+        query = f"SELECT key, {FIELDS} FROM answer WHERE time >= ? AND key IN"  # noqa: S608
+        try:
+            rows = list(self._file.find(self._connection, query, (self._since,), keys))
+        except sqlite3.Error as error:
+            raise self._file.failure(error) from None
+        return {row[0]: _answer(*row[1:]) for row in rows}
 
     def put(self, key: bytes, answer: Answer) -> bool:
         """Store an answer, if possible: a full disk must not lose the answers still to come."""

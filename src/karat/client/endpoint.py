@@ -1,22 +1,28 @@
-"""Where a model is asked: the address of a server, the name of the model, and a key kept quiet.
+"""Where a model is asked: the address of a server, the name of the model, its key, and the proxy.
 
 This is the only place that decides where texts go and which key goes with them, for judges and
 embeddings alike. What is given comes first, then `KARAT_BASE_URL`, then `OPENAI_BASE_URL`, then
 OpenAI. A key of the environment belongs to the server that it was set for: `OPENAI_API_KEY` to that
 of `OPENAI_BASE_URL`, or to OpenAI, `KARAT_API_KEY` to that of `KARAT_BASE_URL` if there is one. No
-other server gets it.
+other server gets it. Texts for a server on this machine, or in a private network, never go to a
+proxy outside it, whatever the environment says.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import ipaddress
 import os
 import re
+import socket
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from karat.client.wording import Accepted
+from karat.client.requests import ServerSupport
 from karat.errors import OptionError
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -28,7 +34,15 @@ VARIABLES = (
 PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of a base URL
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
-TELLING = 6  # characters at the beginning of a real key by which an echo of it is known
+TELLING = 6  # characters at the beginning of a real key by which an echo of it is recognised
+# names of this machine, and the last parts of names in private networks
+THIS_MACHINE = (
+    "localhost",
+    "host.docker.internal",
+    "gateway.docker.internal",
+    "host.containers.internal",
+)
+PRIVATE = ("local", "lan", "internal", "intranet", "corp", "home", "home.arpa", "private")
 
 
 class Secret:
@@ -79,7 +93,7 @@ class Endpoint:
     password: Secret = field(default_factory=Secret, repr=False, compare=False)
     key: Secret = field(default_factory=Secret, repr=False, compare=False)
     withheld: tuple[str, ...] = field(default=(), repr=False, compare=False)  # keys of others
-    accepted: Accepted = field(default_factory=Accepted, repr=False, compare=False)
+    support: ServerSupport = field(default_factory=ServerSupport, repr=False, compare=False)
 
     @classmethod
     def find(cls, model: str, *, base_url: str | None = None, key: str | None = None) -> Endpoint:
@@ -147,7 +161,7 @@ class Endpoint:
 
 
 def _variable(name: str) -> str:
-    return os.environ.get(name, "").strip() if name else ""
+    return os.environ.get(name, "").strip()
 
 
 def _key_for(address: SplitResult) -> tuple[str, tuple[str, ...]]:
@@ -200,3 +214,56 @@ def _split(url: str) -> SplitResult:
                 fix=f"set {VARIABLES[0][1]} in the environment instead",
             )
     return parts
+
+
+class Reach(IntEnum):
+    """How far a host is away."""
+
+    THIS_MACHINE = 0
+    PRIVATE = 1  # a private network
+    PUBLIC = 2
+
+
+def reach(host: str) -> Reach:
+    """Tell how far away a host is, by its name; no server is asked for that.
+
+    >>> [reach(host).name for host in ("localhost", "127.1", "10.0.0.7", "gpu-box", "example.com")]
+    ['THIS_MACHINE', 'THIS_MACHINE', 'PRIVATE', 'PRIVATE', 'PUBLIC']
+    """
+    name = host.lower().strip("[]").partition("%")[0].rstrip(".")
+    address = _address(name)
+    if address is not None:
+        if address.is_loopback or address.is_unspecified:
+            return Reach.THIS_MACHINE
+        return Reach.PUBLIC if address.is_global else Reach.PRIVATE
+    if name in THIS_MACHINE or name.endswith(".localhost"):
+        return Reach.THIS_MACHINE
+    alone = "." not in name or name.endswith(tuple(f".{each}" for each in PRIVATE))
+    return Reach.PRIVATE if alone else Reach.PUBLIC
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a host is written as, in any of its forms; None for a name."""
+    with contextlib.suppress(ValueError):
+        found = ipaddress.ip_address(name)
+        inner = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+        return inner or found
+    with contextlib.suppress(OSError, UnicodeError):
+        return ipaddress.IPv4Address(socket.inet_aton(name))
+    return None
+
+
+def proxy_for(scheme: str, host: str, netloc: str) -> str | None:
+    """Return the proxy that the environment names for an address, unless it is farther away."""
+    proxies = getproxies()
+    if proxy_bypass(netloc):
+        return None
+    named = proxies.get(scheme) or proxies.get("all")
+    if not named:
+        return None
+    url = named if "://" in named else f"http://{named}"
+    try:
+        near = reach(urlsplit(url).hostname or "") <= reach(host)
+    except ValueError:
+        near = True  # no address at all: connecting to it fails with a message
+    return url if near else None

@@ -1,7 +1,7 @@
-"""How fast to ask: one gate for all workers of a job.
+"""How fast to ask: one limit on calls under way for all conversations of a job.
 
-A server that says "too many requests" means all of us. So everybody waits until it is time again,
-and fewer go through at once: the number allowed is halved, and grows by one each time that many
+A server that answers "too many requests" means all of them. So all wait as long as it asks for,
+and fewer calls are allowed at once: their number is halved, and grows by one each time that many
 have been answered. Several that were under way together and are turned down together count once.
 """
 
@@ -17,45 +17,45 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-LONGEST = 60.0  # seconds of waiting that nobody asked for
+LONGEST = 60.0  # seconds of waiting that the server did not ask for
 SHRINK = 0.5
 
 
-class Room(Enum):
+class Capacity(Enum):
     """Whether there is room for one more call."""
 
     NOW = "now"
-    LATER = "later"  # perhaps, when one that is under way turns out smaller than it might
+    LATER = "later"  # perhaps, if one that is under way needs less than was expected
     NEVER = "never"
 
 
 class Pacer:
-    """Lets workers through: not too many, not too early."""
+    """Lets calls through: not too many at a time, not too early."""
 
-    def __init__(self, most: int, *, first_wait: float, rng: np.random.Generator) -> None:
-        self.most = most
-        self.allowed = float(most)
+    def __init__(self, limit: int, *, first_wait: float, rng: np.random.Generator) -> None:
+        self.limit = limit
+        self.allowed = float(limit)
         self.in_flight = 0
         self._first_wait = first_wait
         self._rng = rng
         self._open_from = 0.0
         self._slowed = 0.0
         self._refusals = 0  # in a row
-        self._queue: deque[asyncio.Future[None]] = deque()  # who waits for others to leave
+        self._queue: deque[asyncio.Future[None]] = deque()  # those who wait for others to leave
 
-    async def enter(self, room: Callable[[], Room]) -> bool:
-        """Wait for a turn; False if there is never going to be room. Who entered must leave."""
+    async def enter(self, capacity: Callable[[], Capacity]) -> bool:
+        """Wait for a turn; False if there will never be room. Whoever entered must leave."""
         while True:
             if (wait := self._open_from - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
                 continue
             if self.in_flight < int(self.allowed):
-                answer = room()
-                if answer is Room.NOW:
+                answer = capacity()
+                if answer is Capacity.NOW:
                     self.in_flight += 1
                     return True
-                if answer is Room.NEVER or not self.in_flight:
-                    self._call_next()  # who is told the same, most likely
+                if answer is Capacity.NEVER or not self.in_flight:
+                    self._call_next()  # which is refused as well, most likely
                     return False
             turn = asyncio.get_running_loop().create_future()
             self._queue.append(turn)
@@ -67,7 +67,7 @@ class Pacer:
         self._call_next()
 
     def _call_next(self) -> None:
-        """Have as many of those who wait look again as may go through."""
+        """Wake as many of those who wait as may go through."""
         for _ in range(min(int(self.allowed) - self.in_flight, len(self._queue))):
             turn = self._queue.popleft()
             if not turn.done():  # cancelled, when the job is given up
@@ -76,10 +76,10 @@ class Pacer:
     def answered(self) -> None:
         """Speed up a little."""
         self._refusals = 0
-        self.allowed = min(self.allowed + 1 / self.allowed, float(self.most))
+        self.allowed = min(self.allowed + 1 / self.allowed, float(self.limit))
 
     def turned_down(self, sent: float, wait: float | None) -> None:
-        """Slow down; until the time that the server named, or for a while, nobody goes through."""
+        """Slow down; nobody goes through for the time that the server named, or a random one."""
         if sent >= self._slowed:
             self._slowed = time.monotonic()
             self.allowed = max(self.allowed * SHRINK, 1.0)

@@ -48,21 +48,21 @@ def resolve_measures(
     listed = [
         name for each in given for name in (expand(each) if isinstance(each, str) else [each])
     ]
-    speaks = dialect(name)
-    parsed = dict.fromkeys(_spoken(each, speaks, rel) for each in listed)
+    chosen = dialect(name)
+    parsed = dict.fromkeys(_in_dialect(each, chosen, rel) for each in listed)
     if not parsed:
         raise MeasureError("no measure was asked for", fix='for example measures=["nDCG@10"]')
     return tuple(parsed)
 
 
-def meant(name: str, measures: Iterable[Measure], speaks: str) -> list[Measure]:
+def meant(name: str, measures: Iterable[Measure], chosen: str) -> list[Measure]:
     """Return which of these measures a name means: itself, or else at another relevance level.
 
     >>> measures = resolve_measures(["recall@5", "P@5"], "karat", 2)
     >>> [str(each) for each in meant("recall@5", measures, "karat")]
     ['recall(rel=2)@5']
     """
-    (wanted,) = resolve_measures(name, speaks)
+    (wanted,) = resolve_measures(name, chosen)
     known = list(measures)
     if wanted in known:
         return [wanted]
@@ -84,22 +84,22 @@ def ask(
     ['success']
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
-    speaks = dialect(name)
-    return resolve_measures([one for each in given for one in speaks.listed(each)], speaks, rel)
+    chosen = dialect(name)
+    return resolve_measures([one for each in given for one in chosen.listed(each)], chosen, rel)
 
 
-def _spoken(measure: str | Measure, speaks: Dialect, rel: float | None) -> Measure:
+def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> Measure:
     """Return a measure as it is defined, and its relation as it is drawn, in a dialect."""
     if isinstance(measure, str):
-        return _related(parse_measure(measure, speaks.formulas).with_level(rel), speaks)
-    return _related(speaks.formula(measure.with_level(rel)), speaks)
+        return _related(parse_measure(measure, chosen.formulas).with_level(rel), chosen)
+    return _related(chosen.formula(measure.with_level(rel)), chosen)
 
 
-def _related(measure: Measure, speaks: Dialect) -> Measure:
+def _related(measure: Measure, chosen: Dialect) -> Measure:
     """Spell the relation of a measure as it is drawn in a dialect."""
     if measure.relation is None:
         return measure
-    matcher = find_matcher(measure.relation, speaks.relations)
+    matcher = find_matcher(measure.relation, chosen.relations)
     measure, matcher = at_depth(measure, matcher)
     return replace(measure, relation=str(matcher))
 

@@ -132,7 +132,7 @@ class FlatNDCG(NDCG):
 
 
 def ones_first(count: Ints) -> Ideal:
-    """Return the lists that gain 1 at each of the first so many ranks of each query."""
+    """Return the lists that gain 1 at each of the first `count` ranks of each query."""
     query = np.repeat(np.arange(len(count)), count)
     return Ideal(query, positions(query), np.ones(len(query)))
 

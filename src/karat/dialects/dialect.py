@@ -1,4 +1,4 @@
-"""What a dialect is, and the registry of those karat speaks."""
+"""What a dialect is, and the registry of all dialects."""
 
 from __future__ import annotations
 
@@ -52,6 +52,4 @@ def register_dialect(dialect: Dialect) -> Dialect:
 
 
 # karat's own choices are the defaults of `Policy`, each explained in docs/policies.md
-register_dialect(
-    Dialect("karat", "principled: nothing is dropped in silence, no measure can pass 1")
-)
+register_dialect(Dialect("karat", "principled: nothing is dropped silently, no measure can pass 1"))

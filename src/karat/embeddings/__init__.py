@@ -1,8 +1,7 @@
 """Texts in, vectors of length 1 out: by a local model, a library, a server or your own function.
 
 `find_embedder("minilm")` needs no network; `cached(...)` keeps vectors on disk; `cosine(...)`
-compares texts. What a text means is decided here and nowhere else; what a similarity is good for
-is decided by whoever asks.
+compares texts.
 """
 
 from __future__ import annotations
@@ -15,16 +14,12 @@ from karat.embeddings.embedder import (
     EmbedFunction,
     TextEmbedder,
     Vectors,
+    unread_findings,
 )
-from karat.embeddings.minilm import minilm_embedder
-from karat.embeddings.onnx import onnx_embedder
+from karat.embeddings.local_models import minilm_embedder, onnx_embedder, transformers_embedder
 from karat.embeddings.openai import openai_embedder
 from karat.embeddings.similarity import cosine
-from karat.embeddings.static import static_embedder
-from karat.embeddings.transformers import transformers_embedder
-from karat.embeddings.unread import unread_findings
 from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
-from karat.storage.database import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +30,6 @@ __all__ = [
     "EmbeddingError",
     "EndpointError",
     "Vectors",
-    "cache_folder",
     "cached",
     "cosine",
     "find_embedder",
@@ -44,15 +38,13 @@ __all__ = [
 
 EMBEDDERS = {
     "minilm": "all-MiniLM-L6-v2 from karat[semantic], no download",
-    "onnx:PATH": "a folder with model.onnx and tokenizer.json",
-    "static:PATH": "a folder of model2vec or wordllama: tokenizer and token vectors",
+    "onnx:PATH": "a folder with model.onnx and tokenizer.json, or one .onnx file in such a folder",
     "sentence-transformers:NAME_OR_PATH": "a model of that library",
     "openai:MODEL": "an OpenAI-compatible server, see KARAT_BASE_URL in docs/judging.md",
 }
 
 _FROM_ARGUMENT: dict[str, Callable[[str], TextEmbedder]] = {
     "onnx": onnx_embedder,
-    "static": static_embedder,
     "sentence-transformers": transformers_embedder,
 }
 
@@ -67,17 +59,16 @@ def find_embedder(
 ) -> Embedder:
     """Return the embedder that a spec, a function from texts to vectors, or an object names.
 
-    A function is taken at its word only as long as it runs: `name` says that it gives the same
-    vectors every time, so that `cached` may keep them. The other arguments are for `openai:MODEL`:
-    the server and its key, where the environment does not say, and how many characters of a text
-    are sent, all by default.
+    The vectors of a function are cached only if it has a `name`, which promises the same vectors
+    every time. The other arguments are for `openai:MODEL`: the server and its key (default: those
+    of the environment), and how many characters of a text are sent (default: all).
 
     >>> find_embedder(lambda texts: [[1.0] for _ in texts], name="ones-v1").name
     'ones-v1'
     >>> find_embedder("onnyx:model")
     Traceback (most recent call last):
     karat.errors.OptionError: unknown embedder 'onnyx:model'
-      fix: did you mean onnx? (known: minilm, onnx:PATH, static:PATH,
+      fix: did you mean onnx? (known: minilm, onnx:PATH,
         sentence-transformers:NAME_OR_PATH, openai:MODEL)
     """
     if not isinstance(spec, str):

@@ -22,7 +22,6 @@ from karat.storage.database import Database, cache_folder
 FILE = "vectors.sqlite"
 LAYOUT = 1
 BATCH = 256  # texts embedded, then written
-ASKED = 500  # keys in one query
 TABLES = """
 CREATE TABLE IF NOT EXISTS embedder (id INTEGER PRIMARY KEY, name TEXT UNIQUE, width INTEGER);
 CREATE TABLE IF NOT EXISTS vector (
@@ -32,10 +31,10 @@ CREATE TABLE IF NOT EXISTS vector (
 
 
 def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
-    """Return the embedder with a memory on disk: only texts never seen before are embedded.
+    """Return the embedder with a cache on disk: only texts never seen before are embedded.
 
-    An embedder whose name does not stand for the same vectors for ever (a function without a name
-    of its own) is returned as it is.
+    An embedder whose name does not stand for the same vectors for ever (a function without a name)
+    is returned as it is.
     """
     if not getattr(embedder, "lasting", True):
         return embedder
@@ -43,7 +42,7 @@ def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> 
 
 
 class CachedEmbedder:
-    """An embedder that looks on disk first; it counts the distinct texts found and made."""
+    """An embedder that looks on disk first; it counts the distinct texts found and embedded."""
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
         self.name = embedder.name
@@ -58,7 +57,7 @@ class CachedEmbedder:
         return f"CachedEmbedder({self.name!r}, found={self.found}, made={self.made})"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
+        """Return one row per text."""
         return self._checked.embed(texts)
 
     def _vectors(self, texts: list[str]) -> Vectors:
@@ -86,7 +85,7 @@ class VectorStore:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[OpenStore]:
-        """Open the file, make it where there is none, and turn its failures into ours."""
+        """Open the file, creating it if there is none, and turn its failures into karat's."""
         try:
             with contextlib.closing(self._file.open()) as connection:
                 yield OpenStore(connection, self._name)
@@ -104,21 +103,16 @@ class OpenStore:
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return the vectors that are there; a damaged one is not."""
         embedder, width = self._embedder()
-        known: dict[bytes, Vectors] = {}
-        for start in range(0, len(keys) if width else 0, ASKED):
-            asked = keys[start : start + ASKED]
-            marks = ",".join("?" * len(asked))
-            rows = self._connection.execute(
-                f"SELECT text, vector FROM vector WHERE embedder = ? AND text IN ({marks})",  # noqa: S608
-                (embedder, *asked),
-            ).fetchall()
-            whole = [row for row in rows if len(row[1]) == 4 * width]
-            vectors = np.frombuffer(b"".join(row[1] for row in whole), "<f4").reshape(-1, width)
-            with np.errstate(all="ignore"):
-                lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-            sound = (np.abs(lengths - 1) < 1e-3) | (lengths == 0)
-            known |= {row[0]: vectors[i] for i, row in enumerate(whole) if sound[i]}
-        return known
+        if not width:
+            return {}
+        query = "SELECT text, vector FROM vector WHERE embedder = ? AND text IN"
+        rows = Database.find(self._connection, query, (embedder,), keys)
+        whole = [row for row in rows if len(row[1]) == 4 * width]
+        vectors = np.frombuffer(b"".join(row[1] for row in whole), "<f4").reshape(-1, width)
+        with np.errstate(all="ignore"):
+            lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        sound = (np.abs(lengths - 1) < 1e-3) | (lengths == 0)
+        return {row[0]: vectors[i] for i, row in enumerate(whole) if sound[i]}
 
     def write(self, keys: Sequence[bytes], vectors: Vectors) -> None:
         """Add vectors, all or none."""

@@ -1,4 +1,4 @@
-"""What an embedder is, and the checks that every embedder's vectors pass."""
+"""What an embedder is, the checks that its vectors pass, and the texts that it cannot read."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import EmbeddingError, InputError, KaratError, OptionError
+from karat.findings import EXAMPLES, Finding
+from karat.languages import READ, known, languages_of
 
 Vectors: TypeAlias = NDArray[np.float32]
 EmbedFunction: TypeAlias = Callable[[list[str]], Any]
 
 UNIT = 1e-6  # a row this close to length 1 is left as it is, so that checking twice changes nothing
+MOST_UNKNOWN = 0.5  # of the tokens of a text: from here on it counts as not read
+SHOWN = 60  # characters of an example
+READS_MORE = (
+    "name an embedder that reads these languages, such as "
+    "sentence-transformers:intfloat/multilingual-e5-small or openai:MODEL"
+)
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts in, one row of length 1 a text out; a text without content has a row of zeros.
+    """Texts in, one row of length 1 per text out; a text without content has a row of zeros.
 
-    The name stands in manifests and keys the cache: what changes a vector changes the name.
+    The name stands in manifests and in keys of the cache: what changes a vector changes the name.
     """
 
     @property
@@ -30,7 +38,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
+        """Return one row per text."""
         ...
 
 
@@ -40,7 +48,7 @@ class TextEmbedder:
     The function sees only texts with content; what it returns is checked and brought to length 1.
     `lasting` says that the name stands for the same vectors in every process, so that they may be
     kept on disk. `reads` is the one language that the model was trained on, if there is one, and
-    `unknown_share` tells how much of texts it does not know at all, where that can be told.
+    `unknown_share` returns which part of each text the model does not know, if that can be found.
 
     >>> lengths = TextEmbedder("lengths", lambda texts: [[len(text), 0.0] for text in texts])
     >>> lengths.embed(["one", " "]).tolist()
@@ -67,7 +75,7 @@ class TextEmbedder:
         return f"TextEmbedder({self.name!r})"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text; rows have no width as long as no text had content."""
+        """Return one row per text; rows have no width as long as no text had content."""
         readable = [_readable(text, number) for number, text in enumerate(texts)]
         full = [number for number, text in enumerate(readable) if text.strip()]
         found = self._call([readable[number] for number in full])
@@ -104,7 +112,7 @@ def unit_rows(raw: object, count: int, where: str = "") -> Vectors:
     >>> unit_rows([[3, 4], [0, 0]], 2).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    fix = "return a list of vectors of numbers, one a text, all of one width"
+    fix = "return a list of vectors of numbers, one per text, all of one width"
     try:
         rows = np.asarray(raw)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -161,3 +169,44 @@ def need(module: str, what: str, install: str) -> Any:  # noqa: ANN401
             f"{what} needs the package {module}, which cannot be imported: {error}",
             fix=f"pip install {install}",
         ) from None
+
+
+def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:
+    """Report how many texts an embedder cannot read, and how many it perhaps cannot.
+
+    Two things are seen: a tokenizer that does not know most of a text, and for a model of one
+    language a text in another. In Latin letters the other language is recognised by its commonest
+    words, so that it may be missed in short texts, and a quotation may be taken for the text.
+    """
+    heads = [text[:READ] for text in dict.fromkeys(texts) if text.strip()]
+    share = getattr(embedder, "unknown_share", None)
+    unknown = [part >= MOST_UNKNOWN for part in share(heads)] if share else [False] * len(heads)
+    own = getattr(embedder, "reads", "")
+    codes = languages_of(heads) if own else [""] * len(heads)
+    surely, perhaps = [], []
+    for head, strange, code in zip(heads, unknown, codes, strict=True):
+        foreign = code not in ("", own)
+        if strange or (foreign and not known(code).latin):
+            surely.append(head)
+        elif foreign:
+            perhaps.append(head)
+    name = embedder.name.partition(":")[0]
+    return [
+        *_finding(
+            "unread-text",
+            surely,
+            f"text in a script or language that {name} cannot read: which texts it finds similar "
+            "says little",
+        ),
+        *_finding(
+            "perhaps-unread-text",
+            perhaps,
+            f"text that seems not to be in {known(own).name}, which is all that {name} reads: "
+            "which texts it finds similar may say little",
+        ),
+    ]
+
+
+def _finding(kind: str, texts: list[str], message: str) -> list[Finding]:
+    examples = tuple(text[:SHOWN] for text in texts[:EXAMPLES])
+    return [Finding(kind, len(texts), examples, message, READS_MORE)] if texts else []

@@ -1,7 +1,7 @@
 """Embeddings from any server that speaks OpenAI's protocol: `POST BASE_URL/embeddings`.
 
 Texts go in batches, a few at a time, through the client that judges use, too (`karat.client`):
-which server, which key, which proxy, how often and how patiently is decided there.
+it decides which server, which key, which proxy, and how often and how long a request is tried.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from karat.client.answers import Failure, Reason
-from karat.client.client import RetryPolicy
-from karat.client.embedding import EmbeddingRequest
 from karat.client.endpoint import Endpoint
-from karat.client.run import ask_all
+from karat.client.jobs import Session
+from karat.client.protocol import Failure, Reason
+from karat.client.requests import EmbeddingRequest
+from karat.client.retry import RetryPolicy
 from karat.embeddings.embedder import TextEmbedder, need
 from karat.errors import EndpointError, OptionError
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
 
 TEXTS, CHARACTERS = 64, 200_000  # the most in one request
-MANNERS = RetryPolicy(concurrency=4, attempts=6)
+RETRY = RetryPolicy(concurrency=4, attempts=6)
 
 FIXES = {
     Reason.TOO_LONG: "a text is too long for this server: max_chars cuts texts",
@@ -36,12 +36,12 @@ def openai_embedder(
     base_url: str | None = None,
     api_key: str | None = None,
     max_chars: int | None = None,
-    manners: RetryPolicy = MANNERS,
+    retry: RetryPolicy = RETRY,
 ) -> TextEmbedder:
     """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
 
     Without arguments server and key are those of the environment, see `karat.client.endpoint`;
-    most servers of one's own need no key.
+    most servers of one's own need no key. Connections are kept as long as the embedder.
     """
     need("httpx", "an embedding endpoint", "'karat[judge]'")
     endpoint = Endpoint.find(model, base_url=base_url, key=api_key)
@@ -49,13 +49,14 @@ def openai_embedder(
     if max_chars is not None and max_chars < 1:
         raise OptionError(f"max_chars is {max_chars}", fix="a number of characters above 0")
     cut = f":{max_chars}" if max_chars else ""
+    session = Session(endpoint, retry)
 
     def embed(texts: Sequence[str]) -> list[list[Json]]:
         requests = [EmbeddingRequest(batch) for batch in _batches([it[:max_chars] for it in texts])]
-        outcomes = ask_all(requests, endpoint, manners=manners, refuse=_error)
-        return [vector for answer in outcomes for vector in answer.vectors or ()]
+        answers = session.ask_all(requests, refuse)
+        return [vector for answer in answers for vector in answer.vectors or ()]
 
-    def _error(failure: Failure) -> EndpointError:
+    def refuse(failure: Failure) -> EndpointError:
         fix = FIXES.get(failure.reason, "check the base URL and that the server is up")
         return EndpointError(
             f"no embeddings: {failure}", where=endpoint.identity, status=failure.status, fix=fix
@@ -65,7 +66,7 @@ def openai_embedder(
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """Cut texts into requests of a bounded number and size."""
+    """Split texts into requests of a limited number and size."""
     batch: list[str] = []
     size = 0
     for text in texts:

@@ -23,7 +23,7 @@ def cosine(
     """Return the similarity, −1…1, of each pair of a unit and an item, given by their positions.
 
     Only texts that occur in a pair are embedded, each distinct one once. Equal texts have
-    similarity 1, a text without content has 0 with everything. Memory: a vector for each distinct
+    similarity 1, a text without content has 0 with everything. Memory: one vector per distinct
     text, and a fixed amount for the pairs.
 
     >>> from karat.embeddings import find_embedder
@@ -44,10 +44,10 @@ def cosine(
         products = vectors[left[part]].astype(np.float64)
         products *= vectors[right[part]]
         similarity[part] = products.sum(axis=1)
-    # a text that the model makes nothing of is still itself, if it says anything
-    said: Bools = np.array([any(map(str.isalnum, text)) for text in numbers], dtype=bool)
-    said |= vectors.any(axis=1)
-    similarity[(left == right) & said[left]] = 1.0
+    # a text that the model does not know still equals itself, unless it is blank
+    full: Bools = np.array([any(map(str.isalnum, text)) for text in numbers], dtype=bool)
+    full |= vectors.any(axis=1)
+    similarity[(left == right) & full[left]] = 1.0
     return np.clip(similarity, -1.0, 1.0, out=similarity)
 
 
@@ -60,7 +60,7 @@ def _numbered(texts: Sequence[str], places: Ints, numbers: dict[str, int]) -> In
 
 def _embedded(texts: list[str], embedder: Embedder) -> Vectors:
     """Return the vectors of texts, made batch by batch in one array."""
-    checked = TextEmbedder(embedder.name, embedder.embed)  # whoever made it
+    checked = TextEmbedder(embedder.name, embedder.embed)  # it may be the user's own
     vectors: Vectors = np.zeros((len(texts), 0), dtype=np.float32)
     for start in range(0, len(texts), TEXTS):
         rows = checked.embed(texts[start : start + TEXTS])

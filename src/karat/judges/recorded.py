@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.judges.aspects import ASPECTS, Aspect, Shape, find_aspect
 from karat.judges.verdicts import (
     AspectVerdicts,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
-    from karat.client.budget import Budget
+    from karat.client.budget import Budget, Prices
     from karat.client.cache import Cache
-    from karat.client.client import RetryPolicy
-    from karat.client.prices import Prices
-    from karat.client.request import Json
+    from karat.client.protocol import Json
+    from karat.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
 MODEL = "openai:"  # how the name of a judge begins that asks a language model

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from karat.client.answers import Reason
+    from karat.client.protocol import Reason
     from karat.progress import Report
 
 

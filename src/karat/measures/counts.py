@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.above import rejected
 from karat.measures.measure import Aggregation, Measure, Terms, register_measure
+from karat.measures.nonrelevant import rejected
 
 if TYPE_CHECKING:
     from karat.core.data import Floats

@@ -1,4 +1,4 @@
-"""Geometric mean average precision: the measure that hears the worst queries."""
+"""Geometric mean average precision: the measure in which the worst queries weigh most."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.above import pooled_above, rejected_above
 from karat.measures.measure import Divisor, Measure, Terms, register_measure
+from karat.measures.nonrelevant import pooled_above, rejected_above
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation

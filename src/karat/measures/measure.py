@@ -55,7 +55,7 @@ class Divisor:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What becomes of a quotient in the end, and how that is said."""
+    """What is done to a quotient in the end, and how that is described."""
 
     says: str
     apply: Callable[[Floats], Floats]
@@ -99,7 +99,7 @@ class Measure:
         return Divisor("nothing", 1.0)
 
     def compute(self, relation: Relation) -> Floats:
-        """Return one value a query: the limit of the sum of the terms ÷ the divisor.
+        """Return one value per query: the limit of the sum of the terms ÷ the divisor.
 
         What it returns for an undefined query is not looked at.
         """
@@ -152,7 +152,7 @@ class Measure:
         return np.equal(relation.relevant(self.level()), 0)
 
     def values(self, relation: Relation) -> Floats:
-        """Return one value a query, NaN where the measure is undefined."""
+        """Return one value per query, NaN where the measure is undefined."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(self.compute(relation), dtype=np.float64)
         if relation.needed:

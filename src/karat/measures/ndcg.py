@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class NDCG(DCG):
     """DCG ÷ the DCG of the ideal list, capped at 1.
 
-    The ideal list shows one item a rank, highest grade first, over all items of the gold, and is
+    The ideal list shows one item per rank, highest grade first, over all items of the gold, and is
     cut at k too. Every grade above 0 counts.
     `gain=linear` (default) takes the grade as it is, as trec_eval does; `gain=exp` takes
     2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from karat.measures.dcg import DCG
-from karat.measures.gain import gains
+from karat.measures.gain import gains, ndcg_at
 from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
-from karat.measures.running import ndcg_at
 
 if TYPE_CHECKING:
     from karat.core.data import Ints

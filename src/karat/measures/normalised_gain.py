@@ -9,9 +9,8 @@ import numpy as np
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
-from karat.measures.gain import gains
+from karat.measures.gain import gains, running_sums
 from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
-from karat.measures.running import running_sums
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
@@ -24,7 +23,7 @@ class NormalisedGain(DCG):
 
     What was lost down to a rank is the gain of the ideal list down to there, where every rank
     counts at least 1, minus the gain of the list itself. A perfect list loses nothing and scores
-    1, however long; after it a miss costs 1 a rank. An experimental measure between AP and nDCG:
+    1, however long; after it a miss costs 1 per rank. An experimental measure between AP and nDCG:
     what a hit is worth depends on the hits above it, not on its rank alone.
 
     `gain` is that of nDCG: linear (default), exp, or a table such as 0:1:3.

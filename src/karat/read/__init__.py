@@ -45,9 +45,9 @@ def load_run(
 
     With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
-    that stand beside the ids are kept, with `about` all that is said about the queries. `names` is
-    what names the queries: the `id` of a record, by default, or its `question` or its `position`,
-    which also serve where a record lacks the others.
+    beside the ids are kept, with `about` everything that describes the queries. `names` is what
+    names the queries: the `id` of a record, by default, or its `question` or its `position`, which
+    are also used where a record has no id.
     """
     if isinstance(data, RunStream):
         return data
@@ -163,7 +163,7 @@ def _format(source: Source, role: str, named: str | None) -> Format:
             return entry
     if not look.binary and not look.lines:
         raise InputError(
-            "there is nothing but blank lines and comments where records should begin",
+            "the file contains only blank lines and comments",
             where=source.where,
             fix="check what wrote the file",
         )
@@ -173,11 +173,11 @@ def _format(source: Source, role: str, named: str | None) -> Format:
     foreign = look.foreign
     named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
     raise InputError(
-        f"cannot tell what format this {role} file has; it begins with {look.excerpt!r}"
-        + (f" (it looks like {other}, which holds no {role})" if other else "")
+        f"the format of this {role} file was not recognised; it begins with {look.excerpt!r}"
+        + (f" (it looks like {other}, which cannot hold a {role})" if other else "")
         + (f" (it is {foreign})" if foreign else ""),
         where=source.where,
-        fix="save what is in it as text or Parquet; gzip is unpacked" if foreign else named_by,
+        fix="save its content as text or Parquet, perhaps gzipped" if foreign else named_by,
     )
 
 

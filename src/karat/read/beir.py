@@ -33,7 +33,7 @@ class BeirFolder:
         try:
             if not place.is_dir():
                 return None
-        except (OSError, ValueError):  # what is wrong with it is said when it is opened
+        except (OSError, ValueError):  # reported when it is opened
             return None
         splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
         if not splits:

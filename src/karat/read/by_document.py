@@ -106,21 +106,21 @@ def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
 
 
 def named_by(columns: list[str], reading: Reading) -> NamedBy:
-    """Tell what names the queries of a table: ids, or questions where these are asked for."""
+    """Return what names the queries of a table: ids, or questions where these are wanted."""
     if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
         return "question"
     return "id" if "query" in known_columns(columns) else "question"
 
 
 def carried(columns: list[str]) -> frozenset[str]:
-    """Tell what a table carries beside ids."""
+    """Return what a table carries beside ids."""
     known = known_columns(columns).keys()
     kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
     return frozenset(kind for kind, names in kinds.items() if names <= known)
 
 
 def note_columns(columns: list[str], role: str, reading: Reading) -> None:
-    """Say which columns of a run or a gold do not count, because others mean the same."""
+    """Report the columns that do not count, because others mean the same."""
     every = _all_columns(columns)
     number = "grade" if role == "gold" else "score" if "score" in every else "rank"
     for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
@@ -173,7 +173,7 @@ def gold_of(
 
 
 def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> None:
-    """Say if texts serve as ids: something with a blank in it is no id."""
+    """Report that texts serve as ids: what contains white space is not an id."""
     if reading.texts or not is_text(names["doc"]):
         return
     texts = int(rows["doc"].str.contains(r"\s").sum())
@@ -182,7 +182,7 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
 
 
 def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
-    """Drop the blanks around ids, which please the eye in a text table."""
+    """Drop the blanks around ids, as people write them in text tables."""
     for name in IDS:
         if is_text(names[name]):
             continue

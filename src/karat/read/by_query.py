@@ -250,7 +250,7 @@ def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
 
 
 def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
-    """Return text, start and end as far as the entries tell them."""
+    """Return text, start and end as far as the entries have them."""
     if "quote" in fields.columns and "text" not in fields.columns:
         fields = fields.rename({"quote": "text"})
     columns = []

@@ -24,7 +24,7 @@ from karat.read.json import HALF_PAIR
 from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
 from karat.read.record import Entry, entries
-from karat.read.source import BYTE_ORDER_MARK, Source
+from karat.read.source import BYTE_ORDER_MARK, Source, not_utf8
 from karat.read.tables import Csv, Parquet, Tsv, frame
 from karat.read.values import identifier, no_column, refuse_repeated
 
@@ -47,7 +47,7 @@ BEIR = "corpus.jsonl"
 
 
 def load_corpus(source: object) -> pl.DataFrame:
-    """Return a table with a row a text: doc, text and, where given, source, start and end.
+    """Return a table with one row per text: doc, text and, where given, source, start and end.
 
     Takes {id: text}, {id: {"text": …}}, LlamaIndex's {"corpus": {id: text}}, a frame, a list of
     records, and paths: JSON of these, JSON lines (BEIR's corpus.jsonl among them), Parquet
@@ -75,7 +75,7 @@ def _read_path(path: Path) -> pl.DataFrame:
         return _from_frame(Parquet().whole(source), source.where)
     data = _decoded(source.read(), source.where).strip().encode()
     if not data:
-        raise InputError("there is nothing but blank lines", where=source.where)
+        raise InputError("the file contains only blank lines", where=source.where)
     return (_read_json if data[:1] in (b"{", b"[") else _read_delimited)(data, source)
 
 
@@ -101,11 +101,8 @@ def _decoded(data: bytes, where: str) -> str:
     try:
         return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} (0x{data[error.start]:02x}) is not UTF-8",
-            where=f"{where}, line {data[: error.start].count(10) + 1}",
-            fix="save the file as UTF-8",
-        ) from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise not_utf8(error, f"{where}, line {line}") from None
 
 
 def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
@@ -121,13 +118,13 @@ def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
 
 
 def _read_json(data: bytes, source: Source) -> pl.DataFrame:
-    """Read one JSON value, or one a line, which is first tried without a Python loop."""
+    """Read one JSON value, or one per line, which is first tried without a Python loop."""
     first, _, rest = data.partition(b"\n")
     several = data.startswith(b"{") and rest.lstrip().startswith(b"{")
     try:
         record = json.loads(first) if several or not rest else None
     except (ValueError, RecursionError):
-        record = None  # what is wrong with it is said below
+        record = None  # reported below
     names = _names(tuple(record)) if isinstance(record, dict) else {}
     if not several and not {"doc", "text"} <= names.keys():
         return _read_python(read_json(source), source.where)
@@ -221,7 +218,7 @@ def _from_records(listed: Iterable[Entry], columns: tuple[str, ...] = ()) -> pl.
 def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     if not isinstance(record, Mapping):
         raise InputError(
-            f"a {type(record).__name__} is no record with an id and a text",
+            f"a {type(record).__name__} is not a record with an id and a text",
             fix='write records such as {"doc": "d1", "text": "…"}',
         )
     names = _names(tuple(record))
@@ -251,7 +248,7 @@ def _check_text(text: object, doc: str) -> None:
 
 
 def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:
-    """Return the first character and the one behind the last, if they are known."""
+    """Return the first character and the one after the last, if they are known."""
     start, end = given.get("start"), given.get("end")
     pair = given.get(PAIR)
     if pair is not None and len(pair) == 2 and tuple(pair) != (0, 0):
@@ -266,7 +263,7 @@ def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:
     if not 0 <= first <= last:
         raise InputError(
             f"the offsets of {doc!r} are {start!r} and {end!r}",
-            fix="give the first character, from 0, and the one behind the last",
+            fix="give the first character, counted from 0, and the one after the last",
         )
     return first, last
 

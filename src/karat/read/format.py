@@ -20,7 +20,7 @@ class Samples:
     gold: Gold
 
 
-# files of other kinds that are taken for one of records now and then, and how they begin
+# other kinds of files that people give by accident, and how they begin
 FOREIGN = {
     b"PK\x03\x04": "a zip archive or an Excel file",
     b"\x28\xb5\x2f\xfd": "a zstd file",
@@ -32,7 +32,7 @@ FOREIGN = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What can be told about a file at first sight."""
+    """What the name and the first bytes of a file show."""
 
     suffix: str
     head: bytes
@@ -60,7 +60,7 @@ class Look:
 
     @property
     def binary(self) -> bool:
-        """Whether this is no text."""
+        """Whether this is not text."""
         return b"\0" in self.head
 
 
@@ -90,7 +90,7 @@ class Format:
         raise self._cannot("samples", source)
 
     def _cannot(self, role: str, source: Source) -> InputError:
-        return InputError(f"the format {self.name} holds no {role}", where=source.where)
+        return InputError(f"the format {self.name} cannot hold a {role}", where=source.where)
 
 
 FORMATS: dict[str, Format] = {}

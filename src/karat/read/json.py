@@ -80,7 +80,7 @@ def _read_some(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON that must hold something."""
     value = read(source)
     if value in ({}, []):
-        raise InputError("the file holds no query", where=source.where, fix="write it again")
+        raise InputError("the file contains no queries", where=source.where, fix="write it again")
     return value
 
 
@@ -99,7 +99,7 @@ def read(source: Source) -> Any:  # noqa: ANN401
 
 @register_format
 class JsonLines(Format):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     name: ClassVar[str] = "jsonl"
     roles: ClassVar = frozenset({"run", "gold", "samples"})
@@ -179,7 +179,7 @@ def _begins_as_record(line: bytes) -> bool:
 
 
 def _begin(source: Source, role: str) -> State:
-    """Tell the shape by the first records."""
+    """Find the shape of the first records."""
     probe = replace(source, reading=source.reading.afresh())
     shape = find_shape(all_entries(probe), role, skip=probe.reading.skip)
     return State(shape, role, source.reading)
@@ -191,7 +191,7 @@ def _first(source: Source) -> list[Entry]:
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
-    """Say which fields of texts served as ids, judging by the first record."""
+    """Report which fields of texts served as ids, judging by the first record."""
     found = texts_as_ids(state, first[:1])
     return [replace(finding, count=state.records) for finding in found]
 
@@ -246,7 +246,7 @@ def _record(raw: bytes) -> object:
         raise not_utf8(error, "") from None
     except (ValueError, RecursionError) as error:
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"not valid JSON: {what}", fix="write one JSON object a line") from None
+        raise InputError(f"not valid JSON: {what}", fix="write one JSON object per line") from None
     return record
 
 

@@ -104,7 +104,7 @@ def samples(data: object, name: str, where: str = "records", reading: Reading = 
 
 
 def _each_once(data: Mapping[Any, Any], where: str) -> None:
-    """Refuse an id that is the name of two entries: one of them would be lost in silence."""
+    """Refuse an id that is the name of two entries: one of them would be lost silently."""
     refuse_repeated(data, "the query", where=where)
     for query, docs in data.items():
         refuse_repeated(docs, f"in {query!r} the id", where=where)

@@ -65,7 +65,7 @@ class Reading:
         self._notes = merge_findings((*self._notes, finding))
 
     def check_rest(self, rows: int) -> None:
-        """Raise the first error after all if it was so with every record."""
+        """Raise the first error after all if no record could be read."""
         if self._first and not rows:
             raise self._first[0]
 
@@ -80,13 +80,13 @@ class Reading:
                 self._count,
                 tuple(f"{error.where}: {error.what}" for error in self._first),
                 "record that cannot be read: left out",
-                "mend the input; without --skip-bad (skip_bad) the first one is an error",
+                "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
             ),
         )
 
 
 def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:
-    """Return the finding that something stands under two names, of which one counts."""
+    """Return the finding that something has two names, of which one counts."""
     return Finding(
         "two-names",
         count,
@@ -103,7 +103,7 @@ def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Find
         count,
         names,
         f"{what} with texts but without ids: a text serves as its id, so only equal texts match",
-        "give ids beside the texts; matching by similar text is another relation than ids",
+        'give ids beside the texts, or match by similar text (--by rouge, by="rouge")',
     )
 
 

@@ -24,7 +24,7 @@ ENTRY = ("doc", "docs", "id", "score", "grade", "text", "quote", "start", "end")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What should be a record, its position from 1, and where it stands."""
+    """What should be a record, its position from 1, and where it is."""
 
     value: object
     number: int
@@ -50,7 +50,7 @@ class Parsed(NamedTuple):
     items: list[list[DocEntry]]  # the places of an item are interchangeable
     about: dict[str, Any]
     named_by: NamedBy = "id"
-    twice: tuple[str, ...] = ()  # fields that describe the query and stand there twice
+    twice: tuple[str, ...] = ()  # fields that describe the query and occur twice
     rivals: tuple[tuple[str, str], ...] = ()  # fields that count, and others of the same meaning
 
 
@@ -61,7 +61,7 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
 
 
 def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
-    """Read a record of a shape, with its texts if they are wanted; errors say where it stands."""
+    """Read a record of a shape, with its texts if wanted; errors say where the record is."""
     try:
         return _parse(entry, shape, ROLES[role], reading)
     except InputError as error:
@@ -104,7 +104,7 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: Reading)
 
 
 def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
-    """Say if entries hold their id under two names that differ."""
+    """Return the two names of ids if entries have both, with different values."""
     if not isinstance(entries, list | tuple):
         return []
     objects = (entry for entry in entries if isinstance(entry, Mapping))
@@ -114,7 +114,7 @@ def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
 
 
 def name_of(fields: Mapping[str, Any], first: NamedBy) -> NamedBy:
-    """Tell what names the query of a record under karat's names: what is asked for, if it can."""
+    """Return what names the query of a record: what is wanted, or else the next best."""
     question = fields.get("question")
     asks = isinstance(question, str) and bool(question.strip())
     if first == "position":
@@ -201,7 +201,7 @@ def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | No
         return None, None
     if type(start) is not int or type(end) is not int or not 0 <= start <= end:
         raise InputError(
-            f"{start!r} to {end!r} of query {query!r} is no span of characters",
+            f"{start!r} to {end!r} of query {query!r} is not a span of characters",
             fix="give start and end as whole numbers, 0 ≤ start ≤ end",
         )
     return start, end
@@ -253,7 +253,7 @@ def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> 
 def twice(query: str, where: str) -> InputError:
     """Return the error for a query with two records."""
     return InputError(
-        f"query {query!r} has more than one record", where=where, fix="keep one record a query"
+        f"query {query!r} has more than one record", where=where, fix="keep one record per query"
     )
 
 

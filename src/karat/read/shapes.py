@@ -168,10 +168,10 @@ def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -
     try:
         docs, numbers = [] if entries is None else list(entries), list(values)
     except TypeError:
-        return entries  # whatever is wrong with it is said where it is read
+        return entries  # what is wrong with it is reported where it is read
     if len(docs) != len(numbers):
         raise InputError(
-            f"{where!r} lists {len(docs)} and {field_!r} {len(numbers)}",
+            f"{where!r} has {len(docs)} entries and {field_!r} has {len(numbers)}",
             fix=f"give every document one {name}, or leave the {name}s out",
         )
     entries = [doc if isinstance(doc, Mapping) else {"docs": doc, "doc": doc} for doc in docs]

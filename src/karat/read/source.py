@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BLOCK = 8 << 20  # bytes parsed at once: small enough for caches, large enough for speed
 LINE = 64 << 20  # bytes of the longest line that is taken for one
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-# what Windows calls Unicode: told by its mark, and read as if it were UTF-8
+# what Windows calls Unicode: recognised by its mark, and read as if it were UTF-8
 WIDE = {  # the longer marks first, since one begins as another
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -49,7 +49,7 @@ class Block:
     offset: int
 
     def where(self, number: int) -> str:
-        """Say where the line of this number within the block stands, counting from 0."""
+        """Name the line of this number within the block, counting from 0."""
         return f"{self.source.where}, line {self.source.line_at(self.offset) + number}"
 
 
@@ -139,7 +139,7 @@ class Source:
                         raise InputError(
                             f"the line is longer than {LINE >> 20} MiB",
                             where=f"{self.where}, line {self.line_at(offset + len(data))}",
-                            fix="check that this is a text file with one record a line",
+                            fix="check that this is a text file with one record per line",
                         )
                 yield Block(self, data if offset else data.removeprefix(BYTE_ORDER_MARK), offset)
                 offset += len(data)
@@ -287,7 +287,7 @@ def _spool(path: Path) -> Path:
         shutil.copyfileobj(pipe, out)
     if copy.stat().st_size == 0:
         raise InputError(
-            "nothing came in", where=str(path), fix="check the command before the pipe"
+            "the pipe was empty", where=str(path), fix="check the command before the pipe"
         )
     return copy
 

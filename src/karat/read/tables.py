@@ -97,7 +97,7 @@ class Table(Format):
         raise NotImplementedError
 
     def look_ahead(self, source: Source) -> None:
-        """Refuse what polars would rather die of."""
+        """Refuse what polars could not survive."""
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run batch by batch."""
@@ -106,7 +106,7 @@ class Table(Format):
         with source.plain_file() as path:
             head = self._collect(self.scan(path).head(100), source)
         if not head.height:
-            raise InputError("the table has no row", where=where)
+            raise InputError("the table has no rows", where=where)
         if is_by_query(head.columns, "run"):
             table = self.whole(source)
             return read_frame(table, "run", where, source.reading, cells=self.cells).run(name)
@@ -146,7 +146,7 @@ class Table(Format):
         with source.plain_file() as path:
             table = self._collect(self.scan(path), source)
         if not table.height:
-            raise InputError("the table has no row", where=source.where)
+            raise InputError("the table has no rows", where=source.where)
         return table
 
     def _collect(self, table: pl.LazyFrame, source: Source) -> pl.DataFrame:
@@ -174,7 +174,7 @@ class Delimited(Table):
             pass
 
     def broken(self, error: Exception, source: Source) -> InputError:
-        """Say where the text is none, if that is the reason."""
+        """Report where the text is not UTF-8, if that is the reason."""
         return source.not_utf8() or super().broken(error, source)
 
     def sniff(self, look: Look, role: str) -> bool:

@@ -1,6 +1,6 @@
 """TREC files: runs `query Q0 doc rank score tag` and judgements `query iteration doc grade`.
 
-Any whitespace separates the columns, lines that begin with # are comments, .gz is welcome. The tag
+Any whitespace separates the columns, lines that begin with # are comments, .gz is unpacked. The tag
 may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
 
 What a line means is decided by itself, whatever stands around it, so that a file gives the same
@@ -75,7 +75,7 @@ class TrecRun(Format):
                 yield rows
             if empty:
                 source.reading.check_rest(0)
-                raise InputError("the file holds no line", where=source.where)
+                raise InputError("the file contains no lines", where=source.where)
 
         return RunStream(name, batches)
 
@@ -94,7 +94,7 @@ class Qrels(Format):
         return _has_columns(look)
 
     def gold(self, source: Source) -> Gold:
-        """Read the judgements; those of subtopics are told by a document judged for several."""
+        """Read the judgements; of subtopics, if a document is judged for several of them."""
         rows = _read_qrels(source)
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
@@ -107,9 +107,9 @@ class Qrels(Format):
             "iteration-column",
             len(distinct),
             tuple(distinct.head(EXAMPLES)),
-            "the second column of the judgements varies; it was taken for the iteration, "
-            "which means nothing",
-            "if it names subtopics, say --gold-format subtopic-qrels",
+            "the second column of the judgements varies; it was read as the iteration, "
+            "which has no meaning",
+            "if it names subtopics, use --gold-format subtopic-qrels",
         )
         return Gold.build(rows.drop("iteration"), findings=[finding])
 
@@ -145,7 +145,7 @@ def _read_qrels(source: Source) -> pl.DataFrame:
     rows = pl.concat([parse_lines(block, QRELS) for block in source.blocks()])
     if not rows.height:
         source.reading.check_rest(0)
-        raise InputError("the file holds no line", where=source.where)
+        raise InputError("the file contains no lines", where=source.where)
     return rows
 
 
@@ -231,7 +231,7 @@ def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> 
     if found is None:
         count = len(SPLIT.split(words))
         raise InputError(
-            f"found {count} columns where {len(names)} belong: {_short(raw)}",
+            f"found {count} columns instead of {len(names)}: {_short(raw)}",
             where=block.where(number),
             fix=_column_advice(count, names),
         )
@@ -255,14 +255,14 @@ def _is_number(text: str) -> bool:
 
 def _column_advice(found: int, names: tuple[str, ...]) -> str:
     if names is UNTAGGED:
-        return f"each line is `{SHOWN[UNTAGGED]}` as the first one, or each has a tag behind it"
+        return f"make each line `{SHOWN[UNTAGGED]}` like the first one, or add a tag to each"
     other = QRELS if names is RUN else RUN
     if found == len(other):
         role = "judgements" if other is QRELS else "a run"
         return f"this line looks like {role}: are run and gold swapped?"
     if names is RUN and found == len(UNTAGGED):
-        return f"each line is `{SHOWN[RUN]}`; only the tag may be missing, from every line"
-    return f"each line is `{SHOWN[names]}`; ids hold no spaces, unless tabs separate all columns"
+        return f"make each line `{SHOWN[RUN]}`; only the tag may be missing, and then from all"
+    return f"make each line `{SHOWN[names]}`; ids contain spaces only if tabs separate columns"
 
 
 def _short(raw: bytes) -> str:
@@ -275,7 +275,7 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     data = block.data
     if b"\0" in data:
         raise InputError(
-            "the line holds a NUL byte, so this is no text file",
+            "the line contains a NUL byte, so this is not a text file",
             where=block.where(data[: data.index(b"\0")].count(b"\n")),
             fix=f"give a text file of lines `{SHOWN[names]}`",
         )
@@ -417,7 +417,7 @@ def _squeeze(data: bytes) -> bytes:
 
 
 def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
-    """Parse with care, and say what is wrong with the lines that cannot be read."""
+    """Parse with care, and report what is wrong with lines that cannot be read."""
     columns: dict[str, list[str | float]] = {name: [] for name in names}
     blank: list[str] = []
     behind: list[str] = []
@@ -444,14 +444,14 @@ def _ids(cells: list[str], names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
-    """Say which ids hold a blank and what stood behind tags, an entry a line each."""
+    """Report ids that contain a blank and texts after tags, one entry per line."""
     if blank:
         reading.note(
             Finding(
                 "blank-in-id",
                 len(blank),
                 tuple(dict.fromkeys(blank))[:EXAMPLES],
-                "line with a blank inside an id: read, because tabs separate its columns",
+                "line with a blank inside an id: accepted, because tabs separate its columns",
                 "give ids without blanks; trec_eval and most other tools would split them",
             )
         )
@@ -461,7 +461,7 @@ def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
                 "text-behind-tag",
                 len(behind),
                 tuple(dict.fromkeys(behind))[:EXAMPLES],
-                "line with more than the six columns of a run: what stands behind is left out",
-                "check that no id holds a blank; trec_eval leaves it out, too",
+                "line with more than the six columns of a run: the rest is left out",
+                "check that no id contains a blank; trec_eval leaves the rest out, too",
             )
         )

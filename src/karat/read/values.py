@@ -45,7 +45,7 @@ def doc_id(value: object, where: str) -> str:
 
 
 def identifier(value: object, where: str) -> str:
-    """Return an id as text; whole numbers are welcome, anything else is not an id."""
+    """Return an id as text; whole numbers are accepted, anything else is not an id."""
     if isinstance(value, str) and value.strip():
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -128,14 +128,14 @@ def refuse_repeated(
             raise InputError(
                 f"{what} {name!r} occurs more than once in the same object",
                 where=where,
-                fix="keep one of them; most programs would take the last in silence",
+                fix="keep one of them; most programs would silently take the last",
             )
 
 
 def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: ANN401
-    """Return the list that a text spells; what is no text stays as it is.
+    """Return the list that is written in a text; anything else stays as it is.
 
-    A text that spells no list also stays as it is, but if `strict` it is an error.
+    If `strict`, a text that is not a list is an error.
 
     >>> listed("['a', 'b']", "gold"), listed('["a"]', "gold"), listed(" ", "gold")
     (['a', 'b'], ['a'], [])
@@ -165,7 +165,7 @@ def _python(text: str, field: str) -> object:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise _wrong(field, text) from None
-    if NEIGHBOURS.search(text) and _has_neighbours(text):  # Python would join them in silence
+    if NEIGHBOURS.search(text) and _has_neighbours(text):  # Python would silently join them
         raise InputError(
             f"the list in {field!r} has no commas: {text[:60]!r}",
             fix="NumPy writes arrays like this; turn them into lists before saving (.tolist())",

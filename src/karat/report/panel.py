@@ -90,9 +90,16 @@ def lay_side_by_side(
     *,
     baseline: str | None = None,
     only: tuple[str, str] | None = None,
+    **evaluation: Any,  # noqa: ANN401
 ) -> Panel:
-    """Lay results, or the folders of results, side by side; `only` picks a slice of the queries."""
-    systems = [replace(system, result=system.result.only(system.run)) for system in gather(results)]
+    """Lay systems side by side; `only` picks a slice of the queries.
+
+    A system is a result, the folder of one, or what is evaluated first, as `gather` does.
+    """
+    systems = [
+        replace(system, result=system.result.only(system.run))
+        for system in gather(results, **evaluation)
+    ]
     if not systems:
         raise InputError("there is no result to report", fix="name the folder of a result")
     if baseline is not None:

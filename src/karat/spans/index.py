@@ -105,7 +105,7 @@ class Documents:
         return list(dict.fromkeys(Place(self.docs[d], s, e) for d, s, e in rows))
 
     def similar(self, quote: Quote, least: float) -> list[Place]:
-        """Return the places that score at least so much, among the most promising."""
+        """Return the places that score at least `least`, among the most promising."""
         ratio, shared = _rapidfuzz()
         sought, _ = fold_quote(quote.text)
         text = text_of(sought)
@@ -162,7 +162,7 @@ class Documents:
 
 
 def _rapidfuzz() -> tuple[Callable[[str, str, float], float], Callable[[str, str], int]]:
-    """Return how alike two texts are if at least so much, and how many letters they share."""
+    """Return two functions: how alike two texts are, and how many letters they share."""
     try:
         from rapidfuzz import fuzz  # noqa: PLC0415
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415

@@ -1,21 +1,24 @@
-"""SQLite files that processes share, in the folder for what need not be made twice."""
+"""The cache folder, and the SQLite files in it that several processes may share."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from karat.errors import InputError, KaratError, SaveError
 
 PATIENCE = 60.0  # seconds to wait for another process that writes
+KEYS = 500  # in one query
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def cache_folder() -> Path:
-    """Return `$KARAT_CACHE_DIR`, or a folder where the system keeps such things."""
+    """Return `$KARAT_CACHE_DIR`, or the folder that the system has for caches."""
     if chosen := os.environ.get("KARAT_CACHE_DIR", ""):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -29,7 +32,7 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A file of tables, or without a path the same in memory; its errors are ours."""
+    """A file of tables, or without a path tables in memory; its failures are karat's errors."""
 
     path: Path | None
     holds: str  # what is in it, for messages: "vectors"
@@ -37,7 +40,7 @@ class Database:
     layout: int  # raised when the tables change
 
     def open(self) -> sqlite3.Connection:
-        """Open the file, make it where there is none; each statement is committed by itself.
+        """Open the file, creating it if there is none; each statement is committed by itself.
 
         With a write-ahead log, what was committed survives the death of the process, and readers
         do not wait for writers.
@@ -77,15 +80,25 @@ class Database:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise  # else another process has the file, and the mode stays for the next to set
+                raise  # otherwise another process has the file, and the next one sets the mode
         connection.execute("PRAGMA synchronous = NORMAL")
         if found == self.layout:
             return
-        connection.execute("BEGIN EXCLUSIVE")  # one process at a time makes the tables
+        connection.execute("BEGIN EXCLUSIVE")  # one process at a time creates the tables
         for statement in self.tables.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {self.layout}")
         connection.execute("COMMIT")
+
+    @staticmethod
+    def find(
+        connection: sqlite3.Connection, query: str, values: Sequence[object], keys: Sequence[bytes]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query that ends in `KEY IN`; `values` are those of its other `?`."""
+        for start in range(0, len(keys), KEYS):
+            some = keys[start : start + KEYS]
+            marks = ",".join("?" * len(some))
+            yield from connection.execute(f"{query} ({marks})", (*values, *some))
 
     def failure(self, error: sqlite3.Error) -> KaratError:
         """Say what is wrong with the file, and what to do about it."""
@@ -94,7 +107,7 @@ class Database:
             return InputError(
                 f"the cache of {self.holds} is damaged: {error}",
                 where=str(self.path),
-                fix="delete the file; what it held is made again",
+                fix="delete the file; its contents are computed again",
             )
         return self._unusable(str(error))
 

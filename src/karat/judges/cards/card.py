@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.embeddings import cache_folder
 from karat.errors import InputError, SaveError, choose
 from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
@@ -23,6 +22,7 @@ from karat.judges.verdicts import Judged, JudgeProtocol, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
 from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
 from karat.statistics.values import UNIT, check_share
+from karat.storage.database import cache_folder
 from karat.storage.files import write_text
 
 if TYPE_CHECKING:

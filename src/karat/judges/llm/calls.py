@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from karat.client.answers import Answer, Outcome, Reason
-from karat.client.chat import ChatRequest, Message
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
+from karat.client.protocol import Answer, Outcome, Reason
+from karat.client.requests import ChatRequest, Message
 from karat.judges.aspects import Aspect, Shape, find_aspect
 from karat.judges.llm.contract import read_answer, schema
 from karat.judges.llm.prompt_items import by_chunk, chunk_of, ranges
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
     from karat.judges.llm.open_sample import OpenSample
     from karat.judges.llm.prompt_items import PromptItems
     from karat.judges.llm.stats import JudgeStats

@@ -22,7 +22,7 @@ from karat.judges.quotes import is_quoted
 from karat.judges.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from karat.client.request import Json
+    from karat.client.protocol import Json
     from karat.judges.llm.prompt_items import PromptItems
 
 Cell: TypeAlias = tuple[str, str, str]  # the aspect, the id of what is judged, and by which chunk

@@ -17,13 +17,11 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from karat.client.budget import Budget, Limits
+from karat.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
 from karat.client.endpoint import Endpoint
-from karat.client.forecast import Forecast, forecast
-from karat.client.prices import Prices, load_prices
-from karat.client.run import Ask, hold_all
+from karat.client.jobs import Ask, Session
+from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import (
     AskingRules,
@@ -40,8 +38,8 @@ from karat.judges.settings import MODEL, Judge
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
-    from karat.client.chat import ChatRequest
-    from karat.client.request import Json
+    from karat.client.protocol import Json
+    from karat.client.requests import ChatRequest
     from karat.findings import Finding
     from karat.judges.verdicts import Judged, Sample
 
@@ -63,7 +61,7 @@ class LLMJudge:
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
         self.stats = JudgeStats()
         self._cache = settings.cache
-        self._retry = _retry(settings)
+        self._session = Session(self.endpoint, _retry(settings))
         chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
         self._options = {name: value for name, value in chosen.items() if value is not None}
         self._prompts = load_prompts(settings.prompts)
@@ -90,12 +88,10 @@ class LLMJudge:
             if progress is not None:
                 progress(Progress(done, len(samples), self.budget.spent_so_far()))
 
-        judged = hold_all(
+        judged = self._session.run(
             (partial(self._judge_sample, sample, aspects) for sample in samples),
-            self.endpoint,
             cache=cache,
-            ledger=self.budget,
-            manners=self._retry,
+            budget=self.budget,
             progress=report,
         )
         if cache.broken:
@@ -146,7 +142,7 @@ class LLMJudge:
             **{name: getattr(self.settings, name) for name in TOLD},
             **self.budget.summary(),
             **self.stats.about(),
-            "server": self.endpoint.accepted.summary(),
+            "server": self.endpoint.support.summary(),
         }
 
     def findings(self) -> tuple[Finding, ...]:

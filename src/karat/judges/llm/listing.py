@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from karat.client.answers import Answer, Outcome
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
+from karat.client.protocol import Answer, Outcome
 from karat.judges.aspects import Aspect, Listing, Shape
 from karat.judges.llm.calls import CHUNKS, DIVISIBLE, pack
 from karat.judges.llm.contract import (
@@ -29,8 +29,8 @@ from karat.judges.quotes import folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
 
 if TYPE_CHECKING:
-    from karat.client.chat import ChatRequest
-    from karat.client.request import Json
+    from karat.client.protocol import Json
+    from karat.client.requests import ChatRequest
     from karat.judges.llm.calls import AskingRules, Question
     from karat.judges.llm.open_sample import OpenSample
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.client.answers import Reason
+from karat.client.protocol import Reason
 from karat.errors import OptionError
 from karat.judges.aspects import ASPECTS, Aspect, Shape
 from karat.judges.llm.calls import tokens_of

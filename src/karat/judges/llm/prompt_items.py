@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from string import digits
 from typing import TYPE_CHECKING
 
-from karat.client.prices import estimate_tokens
+from karat.client.budget import estimate_tokens
 from karat.judges.aspects import Aspect, Shape, find_aspect
 from karat.judges.quotes import tame
 

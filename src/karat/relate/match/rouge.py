@@ -242,7 +242,7 @@ def union_lcs_recall(
 ) -> Floats:
     """Return the recall of ROUGE-L as the package `rouge` 1.0.1 computes it for each pair.
 
-    A sentence ends at every full stop, words are what whitespace parts, as they are written. From
+    A sentence ends at every full stop; words are separated by white space and kept as written. From
     each sentence of the item and each of the unit one longest common subsequence is taken, and the
     score is the different words in any of them ÷ the different words of the item. Which one is
     taken where there are several is part of the definition: going back from the ends of both

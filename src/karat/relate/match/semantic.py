@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.embeddings import cache_folder, cached, cosine, find_embedder, unread_findings
+from karat.embeddings import cached, cosine, find_embedder, unread_findings
 from karat.findings import Finding
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
+from karat.storage.database import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -392,7 +392,7 @@ def _searched(
 
 
 def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Say of what stands in a chunk where it stands in the document that was cut."""
+    """Move places inside chunks to the documents that the chunks were cut from."""
     if not {"source", "start", "end"} <= set(corpus.columns):
         return spread
     as_cut = pl.col("text").str.len_chars() == pl.col("end") - pl.col("start")

@@ -40,11 +40,11 @@ PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
     BARE_TEXT: ("", ""),
     ID_AS_TEXT: (
-        "id that is taken for a text, as there is no text beside it",
-        "name a corpus if these are ids; if they are texts, all is well",
+        "id that is read as a text, because there is no text beside it",
+        "name a corpus if these are ids; nothing to do if they are texts",
     ),
     NO_TEXT: (
-        "document without a text, unlike others: its id is compared in the place of one",
+        "document without a text, unlike others: its id is compared instead",
         "give texts beside all ids, or name a corpus",
     ),
     UNKNOWN_TEXT: (
@@ -170,7 +170,7 @@ def first_alternatives(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]
         dropped.height,
         tuple(dropped["query"].unique(maintain_order=True).head(EXAMPLES)),
         "alternative of a group: by sentence or word only the first of a group is asked for",
-        "match by chunk, or give one gold text an item",
+        "match by chunk, or give one gold text per item",
     )
     return rows.filter(~again), [finding]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from karat.client.answers import Answer, Failure, Reason
-from karat.client.complaint import read_complaint
-from karat.client.wording import Accepted, Wording
+from karat.client.protocol import Answer, Failure, Reason, read_error
+from karat.client.requests import CallFormat, ServerSupport
 from tests.client.asking import SCHEMA, ask, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, echo, error, serve
 
@@ -40,7 +39,7 @@ def test_the_strictest_form_that_a_server_knows_is_found_and_kept(
         outcomes = ask(server, *[question(n, schema=SCHEMA) for n in range(5)], endpoint=endpoint)
         assert {each.form for each in outcomes if isinstance(each, Answer)} == {best}
         assert len(server.calls) == before + 5
-        assert endpoint.accepted.summary() == {"forms": [best], "left_out": []}
+        assert endpoint.support.summary() == {"forms": [best], "left_out": []}
 
 
 def test_a_schema_is_sent_whole_and_in_order() -> None:
@@ -74,7 +73,7 @@ def test_a_bad_request_on_its_own_ends_without_a_form_and_is_not_remembered() ->
         assert isinstance(outcome, Failure)
         assert outcome.reason is Reason.REJECTED
         assert [form(call) for call in server.calls] == ["json_schema", "json_object", "none"]
-        assert endpoint.accepted.wording == Wording()
+        assert endpoint.support.format == CallFormat()
 
 
 def test_one_chance_error_does_not_cost_the_form() -> None:
@@ -118,7 +117,7 @@ def test_a_field_that_a_server_complains_about_is_left_out_from_then_on(
         last = server.calls[-1].body
         assert {*OPTIONS, "stream"} - last.keys() == {field}
         assert last["response_format"]["type"] == "json_schema"
-        assert endpoint.accepted.summary() == {"forms": ["json_schema"], "left_out": [field]}
+        assert endpoint.support.summary() == {"forms": ["json_schema"], "left_out": [field]}
 
 
 def test_the_limit_of_tokens_goes_by_its_new_name_where_the_old_is_unknown() -> None:
@@ -169,7 +168,7 @@ def test_everything_can_be_unknown_at_once() -> None:
         (413, "temperature"),
     ],
 )
-def test_other_complaints_are_not_about_words(status: int, message: str) -> None:
-    complaint = read_complaint(status, {}, message.encode())
+def test_other_errors_are_not_about_the_format(status: int, message: str) -> None:
+    error = read_error(status, {}, message.encode())
     request = question(schema=SCHEMA, options=OPTIONS)
-    assert Accepted().narrower(Wording(), request, complaint) is None
+    assert ServerSupport().fallback(CallFormat(), request, error) is None

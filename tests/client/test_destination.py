@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from karat.client import endpoint as endpoints
-from karat.client.answers import Answer
-from karat.client.endpoint import Endpoint
-from karat.client.proxy import Reach, proxy_for, reach
+from karat.client.endpoint import Endpoint, Reach, proxy_for, reach
+from karat.client.protocol import Answer
 from karat.embeddings import find_embedder
 from karat.embeddings.openai import openai_embedder
 from karat.errors import EndpointError
@@ -165,23 +164,23 @@ def moved(url: str, status: int, *, every: int = 1) -> Script:
 def test_a_server_cannot_send_texts_on(status: int) -> None:
     with serve() as public:
         with serve(moved(public.url, status)) as own:
-            with pytest.raises(EndpointError, match="nothing is sent on"):
+            with pytest.raises(EndpointError, match="to which nothing is sent"):
                 ask(own, question("secret"))
-            with pytest.raises(EndpointError, match="nothing is sent on") as stop:
+            with pytest.raises(EndpointError, match="to which nothing is sent") as stop:
                 openai_embedder("m", base_url=own.url, api_key=KEY).embed(["secret"])
             assert stop.value.status == status
         with serve(moved(public.url, status, every=2)) as own:
-            outcomes = ask(own, *map(question, range(4)), manners=replace(HASTE, concurrency=1))
+            outcomes = ask(own, *map(question, range(4)), retry=replace(HASTE, concurrency=1))
             assert 0 < sum(isinstance(outcome, Answer) for outcome in outcomes) < 4
         assert not public.calls
 
 
 REACH = {
-    Reach.HERE: "localhost LOCALHOST. a.localhost 127.0.0.1 127.1 0x7f000001 0.0.0.0 [::1] "
+    Reach.THIS_MACHINE: "localhost LOCALHOST. a.localhost 127.0.0.1 127.1 0x7f000001 0.0.0.0 [::1] "
     "::ffff:127.0.0.1 host.docker.internal",
-    Reach.INSIDE: "10.1.2.3 172.16.0.1 192.168.0.9 169.254.1.1 100.64.0.1 fe80::1%eth0 fd00::1 "
+    Reach.PRIVATE: "10.1.2.3 172.16.0.1 192.168.0.9 169.254.1.1 100.64.0.1 fe80::1%eth0 fd00::1 "
     "ollama gpu.local llm.corp judge.svc.cluster.internal",
-    Reach.OUTSIDE: "api.openai.com 8.8.8.8 2001:4860:4860::8888 localhost.example.com 172.32.0.1",
+    Reach.PUBLIC: "api.openai.com 8.8.8.8 2001:4860:4860::8888 localhost.example.com 172.32.0.1",
 }
 
 
@@ -209,7 +208,7 @@ def test_texts_for_this_machine_pass_by_a_proxy_elsewhere(monkeypatch: pytest.Mo
         monkeypatch.setenv("http_proxy", "http://198.51.101.7:3128")
         monkeypatch.setenv("no_proxy", "")
         away = Endpoint.find("m", base_url=own.url, key="")
-        [outcome] = ask_all([question()], away, manners=HASTE)
+        [outcome] = ask_all([question()], away, retry=HASTE)
         assert isinstance(outcome, Answer)
         find_embedder("openai:m", base_url=own.url).embed(["a"])
         assert len(own.calls) == 2

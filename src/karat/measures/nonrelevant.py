@@ -1,4 +1,4 @@
-"""Units that were judged and rejected, and how many of a kind stand above each hit."""
+"""Units that were judged not relevant, or only pooled, and how many are above each hit."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from karat.client.answers import Answer, Failure, Outcome, Reason
 from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.client import RetryPolicy
+from karat.client.protocol import Answer, Failure, Outcome, Reason
+from karat.client.retry import RetryPolicy
 from karat.errors import EndpointError, KaratError
 from karat.judges.llm.parse import Unreadable, extract_object
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
@@ -169,8 +169,8 @@ def test_a_date_to_come_back_at_is_kept_by_all() -> None:
         return error(429, headers={"Date": date, "Retry-After": later})
 
     with serve(script) as server:
-        manners = replace(HASTE, concurrency=1)
-        ask(server, *[question(number) for number in range(3)], manners=manners)
+        retry = replace(HASTE, concurrency=1)
+        ask(server, *[question(number) for number in range(3)], retry=retry)
     assert len(arrivals) == 4
     assert min(arrivals[1:]) - told[0] >= 1.0
 
@@ -187,8 +187,8 @@ def test_all_that_were_turned_down_come_back_in_time() -> None:
         return error(429, headers={"Retry-After": str(wait)}, until=all_there)
 
     with serve(script) as server:
-        manners = replace(HASTE, concurrency=8)
-        outcomes = ask(server, *map(question, range(40)), manners=manners)
+        retry = replace(HASTE, concurrency=8)
+        outcomes = ask(server, *map(question, range(40)), retry=retry)
         assert all(isinstance(outcome, Answer) for outcome in outcomes)
         assert len(server.calls) == 48
     assert min(arrivals[8:]) - arrivals[7] >= wait
@@ -197,20 +197,20 @@ def test_all_that_were_turned_down_come_back_in_time() -> None:
 @pytest.mark.parametrize("wait", [{}, {"Retry-After": "3600"}])
 def test_patience_ends(wait: dict[str, str]) -> None:
     with serve(lambda _: error(429, "slow down", headers=wait)) as server:
-        manners = replace(HASTE, patience=0.05)
-        outcome = failure(ask(server, question(), manners=manners)[0])
+        retry = replace(HASTE, patience=0.05)
+        outcome = failure(ask(server, question(), retry=retry)[0])
         assert outcome.reason is Reason.BUSY
         assert "429" in outcome.detail
 
 
 @pytest.mark.parametrize("late", [Reaction(hang=True), Reaction(PLAIN, trickle=0.02)])
 def test_an_answer_that_takes_too_long_is_a_timeout(late: Reaction) -> None:
-    ledger = Budget()
+    budget = Budget()
     with serve(lambda _: late) as server:
-        manners = replace(HASTE, timeout=0.3, attempts=2)
-        [slow] = ask(server, question(), manners=manners, ledger=ledger)
+        retry = replace(HASTE, timeout=0.3, attempts=2)
+        [slow] = ask(server, question(), retry=retry, budget=budget)
         assert failure(slow).reason is Reason.TIMEOUT
-        assert ledger.calls == 2
+        assert budget.calls == 2
         server.script = echo
         assert answer(ask(server, question())[0]).content == GOOD
 
@@ -243,13 +243,13 @@ def test_more_bytes_than_any_answer_has_are_not_read() -> None:
     ],
 )
 def test_tokens_are_those_reported_or_a_guess(usage: Any, reported: bool) -> None:
-    ledger = Budget()
+    budget = Budget()
     with serve(lambda _: chat(GOOD, usage=usage)) as server:
-        used = answer(ask(server, question(), ledger=ledger)[0]).usage
+        used = answer(ask(server, question(), budget=budget)[0]).usage
     assert used.estimated is not reported
     assert (used.prompt, used.completion) == ((7, 3) if reported else (14, 5))
-    assert ledger.guessed_calls == (not reported)
-    assert ledger.tokens == used.total
+    assert budget.guessed_calls == (not reported)
+    assert budget.tokens == used.total
 
 
 STOPS: dict[str, tuple[Reaction, str]] = {
@@ -260,7 +260,7 @@ STOPS: dict[str, tuple[Reaction, str]] = {
     "no such address": (Reaction(b"Not Found", 404), "nothing to ask"),
     "moved": (
         Reaction(b"", 301, {"Location": "http://h:1/?k=v"}),
-        "nothing is sent on .*http://h:1\\)",
+        "to which nothing is sent .*http://h:1\\)",
     ),
     "no credit": (error(402, "pay"), "no credit"),
     "no credit, as a limit": (error(429, "You exceeded: insufficient_quota"), "no credit"),
@@ -293,24 +293,24 @@ def test_no_server_from_the_start_stops_the_job() -> None:
     with serve() as server:
         endpoint = endpoint_of(server)  # whose port is closed from here on
     with pytest.raises(EndpointError, match="no connection, in 3 attempts"):
-        ask_all([question()], endpoint, manners=HASTE)
+        ask_all([question()], endpoint, retry=HASTE)
 
 
 def test_a_server_that_is_gone_later_is_a_failure() -> None:
     with serve() as server:
         endpoint = endpoint_of(server)
         ask(server, question("first"), endpoint=endpoint)
-    [outcome] = ask_all([question("second")], endpoint, manners=HASTE)
+    [outcome] = ask_all([question("second")], endpoint, retry=HASTE)
     assert failure(outcome).reason is Reason.UNREACHABLE
 
 
 def test_a_server_that_dies_fails_what_is_left_and_soon_without_asking() -> None:
-    manners = RetryPolicy(concurrency=2, attempts=2, first_wait=0.001)
+    retry = RetryPolicy(concurrency=2, attempts=2, first_wait=0.001)
     script: Callable[[Call], Reaction] = lambda call: (  # noqa: E731
         echo(call) if call.number < 5 else Reaction(drop=True)
     )
     with serve(script) as server:
-        outcomes = ask(server, *[question(number) for number in range(200)], manners=manners)
+        outcomes = ask(server, *[question(number) for number in range(200)], retry=retry)
         answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
         reasons = {failure(each).reason for each in outcomes if not isinstance(each, Answer)}
         assert len(answers) == 5
@@ -331,11 +331,11 @@ def test_a_mixed_lot_ends_whole_and_the_totals_add_up() -> None:
         seen.add(call.prompt)
         return kinds[number % len(kinds)]
 
-    ledger = Budget()
+    budget = Budget()
     requests = [question(number) for number in range(1, 301)]
     with serve(script) as server:
         outcomes = ask(
-            server, *requests, *requests[:7], ledger=ledger, manners=replace(HASTE, concurrency=16)
+            server, *requests, *requests[:7], budget=budget, retry=replace(HASTE, concurrency=16)
         )
     assert len(outcomes) == 307
     for request, outcome in zip(requests, outcomes, strict=False):
@@ -346,8 +346,8 @@ def test_a_mixed_lot_ends_whole_and_the_totals_add_up() -> None:
             assert int(request.messages[-1].content) % 2 == 0
     answers = sum(isinstance(outcome, Answer) for outcome in outcomes[:300])
     assert 150 <= answers < 300
-    assert ledger.requests == 307
-    assert ledger.repeated == 7
-    assert ledger.answered == answers
-    assert sum(ledger.failed.values()) == 300 - answers
-    assert ledger.calls == len(server.calls)
+    assert budget.requests == 307
+    assert budget.repeated == 7
+    assert budget.answered == answers
+    assert sum(budget.failed.values()) == 300 - answers
+    assert budget.calls == len(server.calls)

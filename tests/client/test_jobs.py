@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -18,16 +19,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.answers import Answer, Failure
 from karat.client.budget import Budget
 from karat.client.cache import FILE, Cache
-from karat.client.run import OPEN, Ask, Talk, hold_all
+from karat.client.jobs import OPEN, Ask, Conversation, Session
+from karat.client.protocol import Answer, Failure
+from karat.errors import EndpointError
 from tests.client.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
 from tests.client.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.client.requests import ChatRequest
     from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +40,7 @@ import json, sys
 from dataclasses import replace
 from karat.client.cache import Cache
 from karat.client.endpoint import Endpoint
+from karat.errors import EndpointError
 from tests.client.asking import HASTE, SCHEMA, ask_all, question
 url, folder, count = sys.argv[1:]
 requests = [question(number, schema=SCHEMA) for number in range(int(count))]
@@ -44,7 +48,7 @@ endpoint = Endpoint.find("m", base_url=url, key="")
 try:
     with Cache.open(folder) as cache:
         outcomes = ask_all(
-            requests, endpoint, cache=cache, manners=replace(HASTE, concurrency={CONCURRENCY})
+            requests, endpoint, cache=cache, retry=replace(HASTE, concurrency={CONCURRENCY})
         )
 except KeyboardInterrupt:
     sys.exit("interrupted")
@@ -145,16 +149,16 @@ def test_answers_are_in_the_order_of_the_requests() -> None:
 
 
 def test_the_same_request_is_sent_once() -> None:
-    ledger = Budget()
+    budget = Budget()
     requests = [question(number % 10, schema=SCHEMA) for number in range(100)]
     with serve() as server:
-        outcomes = ask(server, *requests, ledger=ledger)
+        outcomes = ask(server, *requests, budget=budget)
         assert server.prompts == Counter({str(number): 1 for number in range(10)})
     assert [outcome.content for outcome in outcomes] == expected(10) * 10
-    assert (ledger.requests, ledger.answered, ledger.repeated) == (100, 10, 90)
+    assert (budget.requests, budget.answered, budget.repeated) == (100, 10, 90)
 
 
-def test_votes_are_asked_separately_and_kept_separate_calls() -> None:
+def test_votes_are_asked_and_cached_separately() -> None:
     with serve(lambda call: chat(str(call.number))) as server, Cache.open(mode="off") as cache:
         votes = [question(vote=number) for number in range(5)]
         first = ask(server, *votes, cache=cache)
@@ -167,8 +171,8 @@ def test_votes_are_asked_separately_and_kept_separate_calls() -> None:
 @pytest.mark.parametrize("concurrency", [1, 3, 16])
 def test_no_more_than_allowed_are_under_way(concurrency: int) -> None:
     with serve(lambda call: replace(echo(call), latency=0.002)) as server:
-        manners = replace(HASTE, concurrency=concurrency)
-        ask(server, *map(question, range(60)), manners=manners)
+        retry = replace(HASTE, concurrency=concurrency)
+        ask(server, *map(question, range(60)), retry=retry)
         assert server.most_at_once <= concurrency
         assert concurrency < 3 or server.most_at_once > 1
 
@@ -198,16 +202,16 @@ def test_it_works_inside_a_running_loop() -> None:
 
 
 def test_what_failed_is_not_asked_for_again_by_the_same_job() -> None:
-    ledger = Budget()
+    budget = Budget()
     with serve(lambda _: error(400, "no")) as server:
         endpoint = endpoint_of(server)
-        endpoint.accepted.answered = True
-        manners = replace(HASTE, concurrency=1)
+        endpoint.support.answered = True
+        retry = replace(HASTE, concurrency=1)
         requests = [question(number % 2) for number in range(10)]
-        outcomes = ask(server, *requests, endpoint=endpoint, ledger=ledger, manners=manners)
+        outcomes = ask(server, *requests, endpoint=endpoint, budget=budget, retry=retry)
         assert len(server.calls) == 2
     assert {outcome.reason for outcome in outcomes if isinstance(outcome, Failure)} == {"rejected"}
-    assert (ledger.requests, ledger.repeated, ledger.failed.total()) == (10, 8, 2)
+    assert (budget.requests, budget.repeated, budget.failed.total()) == (10, 8, 2)
 
 
 def test_progress_is_told_in_the_callers_thread() -> None:
@@ -234,14 +238,56 @@ def test_an_error_of_the_progress_report_stops_the_job() -> None:
             raise ZeroDivisionError
 
     with serve() as server, Cache.open(mode="off") as cache:
+        before = set(threading.enumerate())
         with pytest.raises(ZeroDivisionError):
             ask(server, *map(question, range(2000)), progress=report, cache=cache)
         assert 5 <= len(cache) < 2000
-        assert not [each for each in threading.enumerate() if each.name == "karat-judge"]
+        assert set(threading.enumerate()) <= before
 
 
-def test_talks_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None:
-    """Nothing waits for a whole round: a talk's second request does not wait for others' first."""
+def test_a_session_keeps_its_connections_from_job_to_job() -> None:
+    one_at_a_time = replace(HASTE, concurrency=1)
+    with serve() as server, Session(endpoint_of(server), one_at_a_time) as session:
+        for number in range(3):
+            session.run([partial(heard, question(number))])
+        assert len({call.port for call in server.calls}) == 1
+        session.close()
+        session.run([partial(heard, question("after it was closed"))])
+        assert len({call.port for call in server.calls}) == 2
+
+
+def test_a_session_that_nobody_needs_any_longer_is_closed() -> None:
+    with serve() as server:
+        before = set(threading.enumerate())
+        session = Session(endpoint_of(server), HASTE)
+        session.run([partial(heard, question())])
+        assert set(threading.enumerate()) > before
+        del session
+        gc.collect()
+        assert set(threading.enumerate()) <= before
+
+
+def test_an_error_does_not_end_the_session() -> None:
+    def report(_: int) -> None:
+        raise ZeroDivisionError
+
+    conversations = [partial(heard, question(number)) for number in range(50)]
+    with serve() as server, Session(endpoint_of(server), HASTE) as session:
+        with pytest.raises(ZeroDivisionError):
+            session.run(conversations, progress=report)
+        server.script = lambda call: error(401) if call.prompt == "7" else echo(call)
+        with pytest.raises(EndpointError):
+            session.run(conversations)
+        server.script = echo
+        assert session.run(conversations) == expected(50)
+
+
+async def heard(request: ChatRequest, ask: Ask) -> str:
+    return (await ask(request)).content
+
+
+def test_conversations_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None:
+    """A second request does not wait for the first requests of all other conversations."""
     begun: list[int] = []
     ended: list[int] = []
     slow, second = threading.Event(), threading.Event()
@@ -251,13 +297,13 @@ def test_talks_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None
             second.set()
         return replace(echo(call), until=slow if call.prompt == "1" else None)
 
-    def talks() -> Iterator[Talk[list[str]]]:
+    def conversations() -> Iterator[Conversation[list[str]]]:
         for number in range(100):
             begun.append(number)
             assert len(begun) <= len(ended) + OPEN * HASTE.concurrency
-            yield partial(talk, number)
+            yield partial(hold, number)
 
-    async def talk(number: int, ask: Ask) -> list[str]:
+    async def hold(number: int, ask: Ask) -> list[str]:
         first = await ask(question(number, schema=SCHEMA))
         then = await ask(question(f"{number} again", schema=SCHEMA))
         ended.append(number)
@@ -268,7 +314,9 @@ def test_talks_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None
             slow.set()
 
     with serve(script) as server:
-        said = hold_all(talks(), endpoint_of(server), manners=HASTE, progress=report)
+        session = Session(endpoint_of(server), HASTE)
+        said = session.run(conversations(), progress=report)
+        session.close()
     assert begun == list(range(100))
     assert said == [
         [json.dumps({"heard": text}) for text in (str(number), f"{number} again")]
@@ -276,8 +324,8 @@ def test_talks_begin_when_it_is_their_turn_and_go_on_while_others_wait() -> None
     ]
 
 
-def test_an_error_inside_a_talk_is_raised_as_it_is() -> None:
-    async def talk(number: int, ask: Ask) -> None:
+def test_an_error_inside_a_conversation_is_raised_as_it_is() -> None:
+    async def hold(number: int, ask: Ask) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(step(number, ask))
 
@@ -287,7 +335,7 @@ def test_an_error_inside_a_talk_is_raised_as_it_is() -> None:
             raise ZeroDivisionError
 
     with serve() as server, pytest.raises(ZeroDivisionError):
-        hold_all((partial(talk, number) for number in range(50)), endpoint_of(server))
+        Session(endpoint_of(server)).run(partial(hold, number) for number in range(50))
 
 
 def test_the_same_seed_waits_the_same() -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.answers import Answer, Failure, Reason
 from karat.client.endpoint import Endpoint
+from karat.client.protocol import Answer, Failure, Reason
 from karat.errors import EndpointError, KaratError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, question
 from tests.client.server import Call, Reaction, chat, echo, serve
@@ -33,7 +33,7 @@ def test_a_connection_serves_many_calls() -> None:
         return echo(call)
 
     with serve(script) as server:
-        ask(server, *TEN, manners=ALONE)
+        ask(server, *TEN, retry=ALONE)
         assert len(server.calls) == 10
     assert len(opened) == 1
 
@@ -44,14 +44,14 @@ def test_a_connection_that_the_server_closes_after_each_answer_is_replaced() -> 
         return replace(reaction, cut_after=len(reaction.body))
 
     with serve(script) as server:
-        outcomes = ask(server, *TEN, manners=replace(ALONE, attempts=10))
+        outcomes = ask(server, *TEN, retry=replace(ALONE, attempts=10))
         assert all(isinstance(outcome, Answer) for outcome in outcomes)
         assert len(server.calls) == 10  # what was sent into a closed connection did not arrive
 
 
 def test_a_server_that_says_it_closes_is_believed() -> None:
     with serve(lambda call: replace(echo(call), headers={"Connection": "close"})) as server:
-        outcomes = ask(server, *TEN, manners=replace(ALONE, attempts=1))
+        outcomes = ask(server, *TEN, retry=replace(ALONE, attempts=1))
         assert all(isinstance(outcome, Answer) for outcome in outcomes)
         assert len({call.port for call in server.calls}) == 10
 
@@ -97,7 +97,7 @@ def test_a_call_is_a_chat_completion_with_the_key_in_its_header() -> None:
 def test_user_and_password_of_the_address_are_sent_where_there_is_no_key() -> None:
     with serve() as server:
         url = server.url.replace("//", "//me:p%40ss@") + "?version=2"
-        ask_all([question()], Endpoint.find("m", base_url=url, key=""), manners=HASTE)
+        ask_all([question()], Endpoint.find("m", base_url=url, key=""), retry=HASTE)
         [call] = server.calls
     assert call.headers["authorization"] == "Basic bWU6cEBzcw=="
     assert call.path == "/v1/chat/completions?version=2"
@@ -109,14 +109,26 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://").removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "localhost")
         away = Endpoint.find("m", base_url="http://judge.invalid/v1", key=KEY)
-        outcomes = ask_all(TEN, away, manners=HASTE)
+        outcomes = ask_all(TEN, away, retry=HASTE)
         assert all(isinstance(outcome, Answer) for outcome in outcomes)
         assert {call.path for call in proxy.calls} == {"http://judge.invalid/v1/chat/completions"}
         with serve() as server:
             near = Endpoint.find("m", base_url=server.url.replace("127.0.0.1", "localhost"), key="")
-            assert isinstance(ask_all([question()], near, manners=HASTE)[0], Answer)
+            assert isinstance(ask_all([question()], near, retry=HASTE)[0], Answer)
             assert len(server.calls) == 1
         assert len(proxy.calls) == 10
+
+
+def test_nothing_else_is_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password hunter2")
+    monkeypatch.setenv("NETRC", str(netrc))
+    with serve() as server:
+        own = Endpoint.find("m", base_url=server.url, key="")
+        ask_all([question()], own, retry=HASTE)
+        assert "authorization" not in server.calls[0].headers
 
 
 @pytest.fixture
@@ -157,7 +169,7 @@ def test_a_server_that_speaks_no_http_is_a_failed_connection() -> None:
         thread = threading.Thread(target=babble)
         thread.start()
         endpoint = Endpoint.find("m", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}")
-        [outcome] = ask_all([question()], endpoint, manners=HASTE)
+        [outcome] = ask_all([question()], endpoint, retry=HASTE)
         thread.join()
     assert isinstance(outcome, Failure)
     assert outcome.reason is Reason.CONNECTION
@@ -166,7 +178,7 @@ def test_a_server_that_speaks_no_http_is_a_failed_connection() -> None:
 @pytest.mark.parametrize("host", ["h" * 70, "a..b", "a b"])
 def test_a_host_that_cannot_be_is_the_callers_mistake(host: str) -> None:
     with pytest.raises(KaratError):
-        ask_all([question()], Endpoint.find("m", base_url=f"http://{host}/v1"), manners=HASTE)
+        ask_all([question()], Endpoint.find("m", base_url=f"http://{host}/v1"), retry=HASTE)
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "gopher://127.0.0.1:1", "http://h:x"])
@@ -176,4 +188,4 @@ def test_a_proxy_that_cannot_be_is_the_callers_mistake(
     monkeypatch.setenv("http_proxy", proxy)
     monkeypatch.setenv("no_proxy", "")
     with pytest.raises(OptionError, match="proxy"):
-        ask_all([question()], Endpoint.find("m", base_url="http://judge.invalid"), manners=HASTE)
+        ask_all([question()], Endpoint.find("m", base_url="http://judge.invalid"), retry=HASTE)

@@ -1,0 +1,123 @@
+"""HTTP calls to one endpoint, by one `httpx.AsyncClient` with a pool of connections.
+
+A call ends in a complete reply within its time, or in the reason why there is none. httpx gets
+nothing from the environment by itself: the proxy is chosen by `proxy_for`, and a redirect is a
+reply like any other, so that texts go nowhere but to the endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING
+
+import karat
+from karat.client.endpoint import proxy_for
+from karat.client.protocol import Failure, Reason, Reply
+from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from karat.client.endpoint import Endpoint
+    from karat.client.protocol import Json
+
+CONNECT = 10.0  # seconds
+KEPT = 30.0  # seconds that a connection may be idle
+LARGEST = 16 * 2**20  # bytes of an answer
+
+
+class Transport:
+    """Sends calls to an endpoint; opened by the first call, so that cached jobs need no server."""
+
+    def __init__(self, endpoint: Endpoint, *, timeout: float, connections: int) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._connections = connections
+        self._client: httpx.AsyncClient | None = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
+        """Send a call; the time limit is for the whole answer, also if it comes byte by byte."""
+        client = self._client = self._client or self._open()
+        # half of a surrogate pair cannot be sent: it becomes a question mark
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._exchange(client, self._endpoint.url(path), content)
+        except TimeoutError:
+            return Failure(Reason.TIMEOUT, f"no whole answer in {self._timeout:g} s")
+
+    async def _exchange(
+        self, client: httpx.AsyncClient, url: str, content: bytes
+    ) -> Reply | Failure:
+        import httpx  # noqa: PLC0415
+
+        start = time.monotonic()
+        received = bytearray()
+        try:
+            async with client.stream("POST", url, content=content) as response:
+                async for part in response.aiter_bytes():
+                    received += part
+                    if len(received) > LARGEST:
+                        return Failure(Reason.BODY, f"more than {LARGEST:,} bytes")
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError) as error:
+            # a host name that cannot be encoded is a UnicodeError
+            return Failure(Reason.UNREACHABLE, str(error) or type(error).__name__)
+        except httpx.DecodingError as error:
+            return Failure(Reason.BODY, f"cannot be decoded: {error}")
+        except httpx.HTTPError as error:
+            return Failure(Reason.CONNECTION, str(error) or type(error).__name__)
+        seconds = time.monotonic() - start
+        return Reply(response.status_code, response.headers, bytes(received), seconds)
+
+    def _open(self) -> httpx.AsyncClient:
+        try:
+            import httpx  # noqa: PLC0415
+        except ImportError:
+            raise OptionError(
+                "asking a model needs the package httpx", fix="pip install 'karat[judge]'"
+            ) from None
+        self._endpoint.require_access()
+        try:
+            base = httpx.URL(self._endpoint.identity)
+        except httpx.InvalidURL as error:
+            raise OptionError(f"not an address: {error}", where=self._endpoint.identity) from None
+        proxy = proxy_for(base.scheme, base.host, base.netloc.decode())
+        secure = base.scheme == "https" or proxy is not None
+        try:
+            return httpx.AsyncClient(
+                headers=_headers(self._endpoint),
+                timeout=httpx.Timeout(None, connect=min(CONNECT, self._timeout)),
+                limits=httpx.Limits(
+                    max_keepalive_connections=self._connections, keepalive_expiry=KEPT
+                ),
+                verify=httpx.create_ssl_context() if secure else False,
+                proxy=proxy,
+                trust_env=False,
+            )
+        except (ImportError, ValueError, httpx.InvalidURL):
+            raise OptionError(
+                "the proxy that the environment names cannot be used",
+                fix="set http_proxy and https_proxy to http addresses, or no_proxy to the host",
+            ) from None
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    headers = {
+        "User-Agent": f"karat/{karat.__version__}",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+    }
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key.reveal()}"
+    elif endpoint.user:
+        headers["Authorization"] = f"Basic {endpoint.login.reveal()}"
+    return headers
