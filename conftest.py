@@ -2,13 +2,25 @@
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from karat.dialects import known_dialects
+from karat.dialects.dialect import DIALECTS
+from karat.judges.aspects import ASPECTS
 from karat.measures import known_measures
 from karat.measures.measure import REGISTRY
+from karat.read import known_formats
+from karat.read.format import FORMATS
+from karat.read.shapes import SHAPES
+from karat.relate.match import known_matchers
+from karat.relate.match.matcher import MATCHERS
 
-known_measures()  # the built-in ones belong to every test
+REGISTRIES: tuple[dict[str, Any], ...] = (ASPECTS, DIALECTS, FORMATS, MATCHERS, REGISTRY, SHAPES)
+# the built-in ones belong to every test
+for load in (known_dialects, known_formats, known_matchers, known_measures):
+    load()
 
 
 def pytest_collection_finish() -> None:
@@ -18,9 +30,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _same_measures_for_every_test() -> Iterator[None]:
-    """Forget the measures that a test or an example registers."""
-    before = dict(REGISTRY)
+def _same_registries_for_every_test() -> Iterator[None]:
+    """Forget the measures, shapes, aspects, … that a test or an example registers."""
+    before = [dict(registry) for registry in REGISTRIES]
     yield
-    for name in REGISTRY.keys() - before.keys():
-        del REGISTRY[name]
+    for registry, known in zip(REGISTRIES, before, strict=True):
+        registry.clear()
+        registry.update(known)

@@ -97,6 +97,13 @@ def test_what_the_recipes_write_has_the_style_of_the_project(copy: Path) -> None
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_what_users_do_without_changing_karat() -> None:
+    blocks = "".join(re.findall(r"```pycon\n(.*?)```", PAGE, re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(blocks, {}, "CONTRIBUTING.md", None, 0)
+    assert len(test.examples) > 5
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
 def test_there_is_a_recipe_for_everything_that_is_registered() -> None:
     kinds = " ".join(RECIPES)
     for kind in ("measure", "input: records", "file format", "relation", "aspect", "dialect"):
