@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import karat
-from karat.report.html import page, prepare
-from karat.report.panel import lay_side_by_side
-from karat.web.folders import Folders
-from karat.web.listing import listing
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from karat.web.folders import ResultFolders
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def test_the_report_the_notebook_and_the_list_of_results(tmp_path: Path) -> None
     assert [gold["relation"] for gold in case["gold"]] == ["rouge(threshold=0.7)", "exact"]
     both = karat.compare({"a": result, "b": result})
     assert "by rouge(threshold=0.7), exact" in both._repr_html_()
-    assert "by rouge(threshold=0.7), exact" in listing(Folders([tmp_path]).results())
+    assert (
+        "by rouge(threshold=0.7), exact" in ResultFolders([tmp_path]).results()[0].row()["measure"]
+    )
 
 
 def test_the_assertion_of_a_test() -> None:

@@ -13,9 +13,10 @@ import pytest
 
 import karat
 from karat.pytest_plugin import assert_retrieval
-from karat.report.html import page, prepare
-from karat.report.layout import number
-from karat.report.panel import lay_side_by_side
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from karat.reports.tables import number
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karat.read.corpus import load_corpus
     from karat.relate.match import find_matcher
     from karat.relate.match.judged import register_aspect
+    from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
     from karat.results.saving import load
@@ -85,6 +86,7 @@ _HOME = {
     "register_aspect": "karat.relate.match.judged",
     "register_measure": "karat.measures",
     "register_shape": "karat.read",
+    "report": "karat.reports.report",
     "smallest_k": "karat.results.cutoffs",
 }
 
@@ -130,6 +132,7 @@ __all__ = [
     "register_aspect",
     "register_measure",
     "register_shape",
+    "report",
     "smallest_k",
 ]
 
@@ -145,7 +148,7 @@ def __dir__() -> list[str]:
 
 
 def _render(shown: object, how: display.Format) -> str:
-    from karat.report import render  # noqa: PLC0415 - only what is shown needs it
+    from karat.reports import render  # noqa: PLC0415 - only what is shown needs it
 
     return render(shown, how)
 

@@ -70,7 +70,7 @@ def assert_retrieval(
 
 
 def _message(result: Result, gate: GateReport, count: int) -> str:
-    from karat.report.gate import lines  # noqa: PLC0415
+    from karat.reports.gate import lines  # noqa: PLC0415
 
     bad = ("fail",) if gate.undecided == "pass" else ("fail", "undecided")
     told = ["retrieval does not meet its requirements", *lines(gate)]
@@ -88,7 +88,8 @@ def _message(result: Result, gate: GateReport, count: int) -> str:
 def _worst(result: Result, verdict: RequirementVerdict, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
     from karat.comparison.gates import COUNTS  # noqa: PLC0415
-    from karat.report.layout import number, printable  # noqa: PLC0415
+    from karat.reports.escape import printable  # noqa: PLC0415
+    from karat.reports.tables import number  # noqa: PLC0415
 
     if verdict.measure in COUNTS:
         return []

@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 KEY = "sk-karat-0123456789abcdef-secret"
-HASTE = RetryPolicy(concurrency=4, timeout=30.0, attempts=3, patience=30.0, first_wait=0.001)
+HASTE = RetryPolicy(concurrency=4, timeout=30.0, attempts=3, max_wait=30.0, first_wait=0.001)
 
 
 def question(text: object = "hello", **more: Any) -> ChatRequest:

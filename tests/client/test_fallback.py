@@ -34,10 +34,10 @@ def test_the_strictest_form_that_a_server_knows_is_found_and_kept(
         endpoint = endpoint_of(server)
         [found] = ask(server, question("first", schema=SCHEMA), endpoint=endpoint)
         assert isinstance(found, Answer)
-        assert found.form == best
+        assert found.output_mode == best
         before = len(server.calls)
         outcomes = ask(server, *[question(n, schema=SCHEMA) for n in range(5)], endpoint=endpoint)
-        assert {each.form for each in outcomes if isinstance(each, Answer)} == {best}
+        assert {each.output_mode for each in outcomes if isinstance(each, Answer)} == {best}
         assert len(server.calls) == before + 5
         assert endpoint.support.summary() == {"forms": [best], "left_out": []}
 
@@ -80,7 +80,7 @@ def test_one_chance_error_does_not_cost_the_form() -> None:
     with serve(lambda call: echo(call) if call.number else error(500, "oops")) as server:
         [found] = ask(server, question(schema=SCHEMA))
         assert isinstance(found, Answer)
-        assert found.form == "json_schema"
+        assert found.output_mode == "json_schema"
 
 
 def pydantic(field: str) -> Any:

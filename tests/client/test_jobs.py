@@ -267,6 +267,25 @@ def test_a_session_that_nobody_needs_any_longer_is_closed() -> None:
         assert set(threading.enumerate()) <= before
 
 
+def test_a_process_may_end_with_an_open_session() -> None:
+    code = """
+import sys
+from functools import partial
+from karat.client.jobs import Session
+from karat.client.endpoint import Endpoint
+from tests.client.asking import HASTE, question
+from tests.client.test_jobs import heard
+session = Session(Endpoint.find("m", base_url=sys.argv[1], key=""), HASTE)
+print(session.run([partial(heard, question("hello"))]))
+"""
+    with serve() as server:
+        url = server.url.replace("127.0.0.1", "localhost")  # names are looked up in a thread
+        command = [sys.executable, "-W", "error", "-c", code, url]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "hello" in done.stdout
+    assert not done.stderr
+
+
 def test_an_error_does_not_end_the_session() -> None:
     def report(_: int) -> None:
         raise ZeroDivisionError

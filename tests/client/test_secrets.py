@@ -46,7 +46,7 @@ def test_no_leak_of_a_server_gets_any_further(
     with serve(leak) as server, Cache.open(tmp_path) as cache:
         endpoint = endpoint_of(server)
         endpoint.support.answered = True
-        retry = dataclasses.replace(HASTE, patience=0.05)
+        retry = dataclasses.replace(HASTE, max_wait=0.05)
         requests = [question(number) for number in range(16)]
         outcomes = ask(
             server, *requests, cache=cache, budget=budget, endpoint=endpoint, retry=retry
@@ -212,7 +212,7 @@ def test_a_model_must_be_named() -> None:
         Endpoint.find(" ")
 
 
-@pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout", "patience", "first_wait"])
+@pytest.mark.parametrize("name", ["concurrency", "attempts", "timeout", "max_wait", "first_wait"])
 def test_a_retry_policy_must_make_sense(name: str) -> None:
     with pytest.raises(OptionError, match=name):
         RetryPolicy(**{name: 0})

@@ -8,7 +8,7 @@ import pytest
 import karat
 from karat.relate.match.ids import BoundIds
 from karat.relate.match.matcher import MatchContext
-from karat.report.liverag import tables
+from karat.reports.result import liverag_tables
 from tests.dialects.golden import cases, same
 
 ROW = {
@@ -72,7 +72,7 @@ def test_golden(case: Any) -> None:
     ids=lambda case: case["id"],
 )
 def test_tables_of_the_evaluator(case: Any) -> None:
-    found = tables(evaluate(case))
+    found = liverag_tables(evaluate(case))
     aggregated = found["aggregated"].to_dicts()[0]
     for key, expected in case["expected"]["metrics"].items():
         assert same(aggregated[key], expected), key
@@ -86,7 +86,7 @@ def test_tables_of_the_evaluator(case: Any) -> None:
 
 def test_the_script_on_files() -> None:
     (case,) = cases("liverag-context-recall", "scripts/evaluate.py (TSV in, TSV out)")
-    found = tables(evaluate(case))
+    found = liverag_tables(evaluate(case))
     aggregated = found["aggregated"].to_dicts()[0]
     for key, expected in case["expected"]["aggregated"].items():
         if key != "system_name":

@@ -64,7 +64,7 @@ def server() -> Iterator[Server]:
 
 def client(server: Server, **retry: float) -> Embedder:
     options: dict[str, Any] = {"attempts": 3, "concurrency": 1, "timeout": 20.0}
-    options |= {"first_wait": 0.001, "patience": 0.05} | retry
+    options |= {"first_wait": 0.001, "max_wait": 0.05} | retry
     return openai_embedder(
         "embed-small", base_url=server.url, api_key=KEY, retry=RetryPolicy(**options)
     )
@@ -150,7 +150,7 @@ TRANSIENT: dict[str, Script] = {
     "a list": saying([1]),
     "an error in disguise": saying({"error": "no"}),
 }
-BUSY = ("busy", "busy without a time", "overloaded")  # as long as there is patience
+BUSY = ("busy", "busy without a time", "overloaded")  # as long as max_wait allows
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
@@ -161,7 +161,7 @@ def test_a_failure_that_may_pass_is_tried_again(kind: str, server: Server) -> No
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
-def test_patience_ends(kind: str, server: Server) -> None:
+def test_waiting_ends(kind: str, server: Server) -> None:
     server.script = TRANSIENT[kind]
     with pytest.raises(EndpointError, match="no embeddings") as caught:
         client(server).embed(["a"])

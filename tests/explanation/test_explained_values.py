@@ -16,7 +16,7 @@ import karat
 from karat.dialects import known_dialects, resolve_measures
 from karat.explanation.calculation import COUNTED, Calculation, with_parts
 from karat.explanation.ranking import grade_words, level_of
-from karat.report.explanation import render, sentence
+from karat.reports.explanation import render, sentence
 from tests.strategies import grouped_cases, quick
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 import karat
 from karat.dialects import known_dialects
 from karat.judges.verdicts import Sample
-from karat.report.explanation import render
-from tests.conftest import Karat
+from karat.reports.explanation import render
+from tests.conftest import Karat, Save
 
 DEMO = Path(karat.__file__).parent / "demo"
 RUN = {"q1": ["a", "x", "a", "b", "n", "c"], "q2": ["y"], "q3": []}
@@ -204,3 +204,24 @@ def test_a_verdict_that_failed_is_told_as_such() -> None:
     table = render(told, "table")
     assert "failed" in table
     assert "what the judge" in table
+
+
+def test_the_printed_marks_are_those_of_the_printed_number(cli: Karat, save: Save) -> None:
+    run = save("run.trec", "q Q0 a 1 2 r\nq Q0 b 2 1 r\n")
+    gold = save("qrels.txt", "q 0 a 1\nq 0 b 2\n")
+    done = cli("explain", run, "--gold", gold, "-m", "P@2", "--rel", "2")
+    assert done.code == 0, done.err
+    rows = [line.split() for line in done.out.splitlines() if line[1:2] in ("1", "2")]
+    assert rows[0] == ["1", "a", "✗", "item", "2", "1", "0.0000"]
+    assert rows[1][:3] == ["2", "b", "✓"]
+    assert "0.5000" in rows[1]
+    assert "P(rel=2)@2 (karat) = (1.0000) ÷ 2 ranks (k) = 0.5000" in done.out
+
+
+def test_the_printed_ideal_is_the_one_that_was_added_up(cli: Karat, save: Save) -> None:
+    samples = save(
+        "s.jsonl", '{"query": "q", "retrieved": ["a", "x", "y"], "gold": [["a", "b"], ["c"]]}'
+    )
+    done = cli("explain", samples, "-m", "nDCG", "--dialect", "autorag")
+    assert "÷ 2.1309 ideal DCG of all documents of all groups" in done.out
+    assert "the ideal list has the gains 1, 1, 1" in done.out

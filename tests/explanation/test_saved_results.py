@@ -80,8 +80,8 @@ def test_lists_that_were_not_kept_keep_their_marks(tmp_path: Path) -> None:
 
 def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path: Path) -> None:
     """What a judge takes for one chunk is one in the report too."""
-    from karat.report.cases import Cases
-    from karat.report.panel import lay_side_by_side
+    from karat.reports.details import QueryDetails
+    from karat.reports.panel import lay_side_by_side
 
     sample: dict[str, Any] = {
         "query": "q",
@@ -92,7 +92,7 @@ def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path
     folder = karat.judge([sample], "context_precision", judge="local:text", keep=5).save(
         tmp_path / "saved"
     )
-    case = Cases(lay_side_by_side([folder]).systems[0]).tell("q")
+    case = QueryDetails(lay_side_by_side([folder]).systems[0]).of("q")
     assert [len(each["verdicts"]) for each in case["list"]] == [1, 1]
 
 

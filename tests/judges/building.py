@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karat.judges.aspects import ASPECTS, Shape
+from karat.judges.aspects import ASPECTS, VerdictShape
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Sample
 
 FOUR = frozenset({"relevance", "claims", "entities", "statements"})
@@ -32,9 +32,9 @@ def judged_of(failures: dict[str, JudgeFailure] | None = None, **given: Any) -> 
         if name in ASPECTS:
             shape, texts = ASPECTS[name].shape, given.get(ASPECTS[name].texts, ())
             found[name] = AspectVerdicts(
-                (rows,) if shape is Shape.CHUNKS else rows,
-                items=texts if shape is Shape.ITEMS else (),
-                parts=texts if shape is Shape.PARTS else (),
+                (rows,) if shape is VerdictShape.CHUNKS else rows,
+                items=texts if shape is VerdictShape.ITEMS else (),
+                parts=texts if shape is VerdictShape.PARTS else (),
             )
     return Judged(found, failures or {})
 

@@ -153,12 +153,22 @@ def _chunks(read: Read) -> list[Said]:
     ]
 
 
+def _sufficiency(read: Read) -> list[Said]:
+    """Say yes where all words of the question stand in the chunks, taken together."""
+    question = words(read.data["question"])
+    missing = question - {word for text in read.chunks.values() for word in words(text)}
+    holding = _found(read, lambda text: first_words(text) if question & words(text) else "")
+    reason = f"nothing about {', '.join(sorted(missing))}" if missing else "all of it is there"
+    return [{"list": "all", "found": holding, "reason": reason, "sufficient": not missing}]
+
+
 PARTS: dict[str, Callable[[Read], Any]] = {
     "relevance": _relevance,
     "claims": _claims,
     "entities": _entities,
     "statements": _statements,
     "chunks": _chunks,
+    "sufficiency": _sufficiency,
 }
 
 

@@ -15,9 +15,9 @@ from karat.judges.local.entities import (
     Holdings,
     entities_by_rules,
     entity_finder,
+    names_of,
     plain_form,
 )
-from karat.judges.local.names import names_of
 
 BRAZIL = "The capital of Brazil is Brasília, established on April 21, 1960."
 RULES = entity_finder("rules")

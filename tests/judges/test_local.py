@@ -22,10 +22,9 @@ from karat.errors import OptionError
 from karat.judges.find import find_judge
 from karat.judges.local import LocalJudge
 from karat.judges.local.calibration import MODELS, logistic, logit
-from karat.judges.local.objections import negation
-from karat.judges.local.overlap import overlap
 from karat.judges.local.pieces import LONGEST, cut, windows
-from karat.judges.local.signals import MANY, compare
+from karat.judges.local.rules import negation
+from karat.judges.local.signals import MANY, compare, overlap
 from karat.judges.local.terms import term_and_weight, terms_of
 from karat.judges.verdicts import Judged, Sample, Verdict
 from tests.judges.building import FOUR, sample_of
@@ -521,7 +520,6 @@ def test_overlap_by_hand() -> None:
     weights = {word: term_and_weight(word)[1] for word in ("zebra", "okapi", "gnus")}
     share = (weights["zebra"] + weights["okapi"]) / sum(weights.values())
     assert found.cover.tolist() == pytest.approx([share, 0.0, 0.0])
-    assert found.near.tolist() == pytest.approx([share, 0.0, 0.0])
     assert found.place.tolist() == [1, 0, 0]
     assert found.words.tolist() == [3, 3, 1]
 

@@ -126,7 +126,7 @@ def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> No
         outcomes = ask(url, *requests, cache=cache, ledger=ledger)
     for outcome in outcomes:
         assert isinstance(outcome, Answer), outcome
-        assert outcome.form == "json_schema"
+        assert outcome.output_mode == "json_schema"
         verdict = extract_object(outcome.content)
         assert isinstance(verdict, dict)
         assert verdict.keys() == {"grade", "supported"}

@@ -26,7 +26,7 @@ from karat.judges.verdicts import Judged, JudgeReason, Sample
 from karat.relate.judged.judging import Judging, Task
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.matcher import MatchContext
-from karat.report.cases.case import Cases
+from karat.reports.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well
@@ -351,7 +351,7 @@ def test_lists_that_are_shorter_lack_nothing() -> None:
 def test_a_report_says_nothing_about_what_was_not_judged(aspect: str) -> None:
     result = karat.evaluate(long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20)
     (system,) = gather([result])
-    told = Cases(system).tell("q0")
+    told = QueryDetails(system).of("q0")
     marks = [chunk["mark"] for chunk in told["list"]]
     assert len(marks) == told["depth"] == 20
     assert "none" not in marks[:5]

@@ -20,8 +20,8 @@ import karat
 from karat.cli.report import _require_input
 from karat.comparison.systems import gather
 from karat.errors import InputError, SaveError
-from karat.report.html.sections import provenance
-from karat.report.panel import lay_side_by_side
+from karat.reports.page import provenance
+from karat.reports.panel import lay_side_by_side
 from karat.results import store
 from karat.storage import files, folders
 from karat.storage.folders import FILES, is_folder, replacing
@@ -378,10 +378,10 @@ class TestOrigin:
 
     def test_a_report_tells_about_the_result_it_read(self, old: Path) -> None:
         panel = lay_side_by_side([old])
-        made = provenance(panel)
-        assert karat.load(old).provenance.saved["created"] in made
+        made = provenance(panel.systems[0])
+        assert karat.load(old).provenance.saved["created"] in dict(made).values()
         (old / "manifest.json").write_text('{"created": "later", "versions": {}, "inputs": []}')
-        assert provenance(panel) == made
+        assert provenance(panel.systems[0]) == made
 
     def test_names_that_are_no_unicode(self, tmp_path: Path) -> None:
         gold = tmp_path / os.fsdecode(b"g\xff.json")

@@ -12,11 +12,10 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from karat.web.app import make_app
-from karat.web.folders import Folders
-from karat.web.serving import _listen
+from karat.web.folders import ResultFolders
+from karat.web.server import _listen, guarded_app
 from tests.browsing import browser, watched
-from tests.report.conftest import demo_folder, hostile_folder
+from tests.reports.conftest import demo_folder, hostile_folder
 
 TOKEN = "a-token-of-the-tests"
 PORT = 4711
@@ -36,7 +35,7 @@ def results(tmp_path: Path, demo_folder: Path) -> Path:
 @pytest.fixture
 def client(results: Path) -> TestClient:
     """Ask the application as a browser that knows the token would."""
-    app = make_app(Folders([results]), TOKEN, PORT)
+    app = guarded_app(ResultFolders([results]), TOKEN, PORT)
     asking = TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
     asking.cookies.set(f"karat-{PORT}", TOKEN)
     return asking
@@ -55,7 +54,7 @@ def served(results: Path) -> Iterator[Served]:
     """Serve the results on a free port of this machine."""
     listener = _listen(0)
     port = listener.getsockname()[1]
-    app = make_app(Folders([results]), TOKEN, port)
+    app = guarded_app(ResultFolders([results]), TOKEN, port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -13,10 +13,10 @@ import pytest
 
 import karat
 from karat.errors import InputError
-from karat.report.cases import Cases
-from karat.report.panel import lay_side_by_side
-from karat.web.folders import Folders, state_of
-from tests.report.test_page import data_of
+from karat.reports.details import QueryDetails
+from karat.reports.panel import lay_side_by_side
+from karat.web.folders import ResultFolders, state_of
+from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -54,7 +54,7 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
     assert (data["cases"], data["texts"]) == ({}, [])
     answer = client.get(f"{data['live']['case']}&query=3").json()
     panel = lay_side_by_side([results / "monday"])
-    expected = Cases(panel.systems[1], ranks=50, letters=20_000).tell(data["query"][3])
+    expected = QueryDetails(panel.systems[1], ranks=50, letters=20_000).of(data["query"][3])
     assert answer["systems"][1]["list"] == expected["list"]
     assert answer["systems"][1]["steps"] == expected["steps"]
 
@@ -108,20 +108,22 @@ def test_a_report_is_made_anew_when_its_result_changes(results: Path, client: Te
 
 
 def test_a_root_may_be_a_result_and_must_exist(results: Path, tmp_path: Path) -> None:
-    (found,) = Folders([results / "monday"]).results()
+    (found,) = ResultFolders([results / "monday"]).results()
     assert found.name == "monday"
-    assert len(Folders([results, results / "monday"]).results()) == 2
+    assert len(ResultFolders([results, results / "monday"]).results()) == 2
     assert state_of([]) == state_of([])
     with pytest.raises(InputError, match="no such folder"):
-        Folders([tmp_path / "nowhere"])
+        ResultFolders([tmp_path / "nowhere"])
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
-    from karat.web.app import make_app
+    from karat.web.server import guarded_app
 
-    asking = TestClient(make_app(Folders([tmp_path]), "token", 80), base_url="http://127.0.0.1:80")
+    asking = TestClient(
+        guarded_app(ResultFolders([tmp_path]), "token", 80), base_url="http://127.0.0.1:80"
+    )
     answer = asking.get("/?token=token", headers={"host": "127.0.0.1:80"})
     assert "No results yet" in answer.text
 

@@ -130,7 +130,7 @@ def _flush() -> None:
 
 def _exit(code: int, message: str = "") -> NoReturn:
     if message:
-        from karat.report.layout import printable  # noqa: PLC0415
+        from karat.reports.escape import printable  # noqa: PLC0415
 
         click.echo("\n".join(map(printable, f"karat: {message}".split("\n"))), err=True)
     # what stdout could not take must not be tried again at exit

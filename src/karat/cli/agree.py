@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import options
-from karat.report.agreement import FORMATS
+from karat.reports.agreement import FORMATS
 
 KINDS = ("rankings", "labels", "systems")
 
@@ -57,7 +57,7 @@ def command(
     karat agree results/gold results/judge -m recall@5  orders of the same systems: tau, tau-AP
     """
     from karat.comparison.agree import agree  # noqa: PLC0415
-    from karat.report.agreement import render  # noqa: PLC0415
+    from karat.reports.agreement import render  # noqa: PLC0415
 
     found = agree(first, second, measures=list(measures) or None, **choices)
     options.write(render(found, how, details=details), output)

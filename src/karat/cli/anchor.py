@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from karat.labels.anchor import Anchored
-    from karat.report.layout import Grid
+    from karat.reports.tables import Grid
 
 SHOWN = tuple(name for name in options.FORMATS if name != "latex")
 TO_CHECK = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
@@ -86,7 +86,7 @@ def deliver(anchored: Anchored, how: str, output: str | None) -> None:
 
 def render(anchored: Anchored, how: str) -> str:
     """Return the labels in a format; tables show only those that need a look."""
-    from karat.report.text import markdown, terminal  # noqa: PLC0415
+    from karat.reports.tables import markdown, terminal  # noqa: PLC0415
 
     labels = anchored.labels.drop("number")
     if how == "json":
@@ -108,7 +108,7 @@ def render(anchored: Anchored, how: str) -> str:
 
 
 def _grids(anchored: Anchored) -> Iterator[Grid]:
-    from karat.report.layout import Grid  # noqa: PLC0415
+    from karat.reports.tables import Grid  # noqa: PLC0415
 
     labels = anchored.labels
     for column, title in (("status", "labels"), ("cut", "chunks that hold them")):
@@ -126,7 +126,7 @@ def _grids(anchored: Anchored) -> Iterator[Grid]:
 
 
 def _line(row: dict[str, Any]) -> list[str]:
-    from karat.report.layout import number  # noqa: PLC0415
+    from karat.reports.tables import number  # noqa: PLC0415
 
     text = " ".join((row["quote"] or row["id"]).split())
     place = "–" if row["start"] is None else f"{row['doc']} {row['start']}–{row['end']}"

@@ -135,7 +135,7 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
         raise click.UsageError("--refresh and --no-cache exclude each other")
     if refresh or off:
         given["cache"] = "refresh" if refresh else "off"
-    judge = Judge(spec, **given)
+    judge = Judge(spec, **given) if given else spec
     if choices.pop("dry_run"):
         if remote:
             raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
@@ -152,11 +152,10 @@ def _embeds_remotely() -> bool:
 def for_all(asked: dict[str, Any]) -> dict[str, Any]:
     """Return one judge for all systems, so that a budget holds for all; none if none was named."""
     from karat.judges.find import find_judge  # noqa: PLC0415
-    from karat.judges.settings import Judge  # noqa: PLC0415
 
     server = {"base_url": asked["base_url"]} if asked.get("base_url") else {}
     judge = asked["judge"]
-    return server | ({} if judge == Judge() else {"judge": find_judge(judge)})
+    return server | ({} if judge == "local" else {"judge": find_judge(judge)})
 
 
 def dry_run(

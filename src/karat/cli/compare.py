@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from karat.cli import asking, gating, options
-from karat.report.comparison import FORMATS
+from karat.reports.tables import FORMATS
 
 
 @click.command("compare", short_help="Test whether one system is better than another.")
@@ -104,7 +104,7 @@ def command(
     """
     from karat.comparison import gates  # noqa: PLC0415
     from karat.comparison.compare import compare  # noqa: PLC0415
-    from karat.report.comparison import render, unmeasured  # noqa: PLC0415
+    from karat.reports.comparison import render, unmeasured  # noqa: PLC0415
 
     gating_options = gating.GateOptions.take(choices)
     guarded = [name for text in no_regression for name in _split(text)]

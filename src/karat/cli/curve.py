@@ -46,8 +46,8 @@ def command(
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.report.curve import render  # noqa: PLC0415
-    from karat.report.text import with_relation  # noqa: PLC0415
+    from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
+    from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
     from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
@@ -58,7 +58,11 @@ def command(
     dialect = saved.dialect if saved else choices["dialect"]
     bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
     # a judge is asked no deeper than somebody looks: for a target that may be to the end
-    needed = [at_cutoff(base, cutoffs[-1]) for base in bases]
+    needed = [
+        at_cutoff(base, cutoff)
+        for base in bases
+        for cutoff in (cutoffs if has_own_depth(base) else cutoffs[-1:])
+    ]
     named = [name for name, _ in targets]
     if named:
         needed += map(at_cutoff, resolve_measures(named, dialect, choices["rel"]))
@@ -84,7 +88,7 @@ def command(
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
     else:
-        text = render(table, enough, how, matched_by)
+        text = render_curve(table, enough, how, matched_by)
     options.write(text, output)
     if how != "json":
         options.tell(result.findings)

@@ -32,7 +32,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     The task is an illustration written for karat, not evidence about the two retrievers.
     """
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.reports.result import render  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
     if save is not None:
@@ -72,7 +72,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.evaluation.judging import JUDGED  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.reports.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:
@@ -96,7 +96,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
 
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
-    from karat.report.report import report  # noqa: PLC0415
+    from karat.reports.report import report  # noqa: PLC0415
 
     path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
     options.write(report(result), path)

@@ -52,7 +52,7 @@ def command(
     karat explain monday -q q17
     """
     from karat.explanation.explain import explain  # noqa: PLC0415
-    from karat.report.explanation import render  # noqa: PLC0415
+    from karat.reports.explanation import render  # noqa: PLC0415
 
     chosen = choices | {"gold": gold}
     path: object = options.saved_result((run,), chosen, "query", "worst", "system", "rel")

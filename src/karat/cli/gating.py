@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.report.layout import printable
+from karat.reports.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,8 +84,7 @@ class GateOptions:
         self, gate: GateReport, how: str, output: str | None, tables: Callable[[], str]
     ) -> int:
         """Report the verdicts everywhere but on standard output; return the exit code."""
-        from karat.report.gate import ADVICE, lines  # noqa: PLC0415
-        from karat.report.junit import junit  # noqa: PLC0415
+        from karat.reports.gate import ADVICE, junit, lines  # noqa: PLC0415
 
         if how not in SHOWN or output is not None:
             for line in lines(gate):
@@ -102,7 +101,7 @@ class GateOptions:
 
 def with_verdicts(text: str, gate: GateReport, how: str) -> str:
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
-    from karat.report.gate import render  # noqa: PLC0415
+    from karat.reports.gate import render  # noqa: PLC0415
 
     if how not in SHOWN or not gate.verdicts:
         return text
@@ -118,7 +117,7 @@ def summarise(gate: GateReport | None, tables: Callable[[], str]) -> None:
     path = os.environ.get(GITHUB)
     if not path:
         return
-    from karat.report.gate import summary  # noqa: PLC0415
+    from karat.reports.gate import summary  # noqa: PLC0415
 
     try:
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
@@ -198,7 +197,7 @@ class Requirements:
 
         `lacking` is the exit code for what was not measured, which no gate makes good.
         """
-        from karat.report.text import render  # noqa: PLC0415
+        from karat.reports.result import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
             return lacking
@@ -208,7 +207,7 @@ class Requirements:
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
         from karat.comparison.baseline import check_update  # noqa: PLC0415
         from karat.comparison.gates import EXIT  # noqa: PLC0415
-        from karat.report.gate import sentence  # noqa: PLC0415
+        from karat.reports.gate import sentence  # noqa: PLC0415
 
         folder = str(self.folder)
         if self.before is not None:

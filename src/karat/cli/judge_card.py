@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import asking, options
-from karat.report.card import FORMATS
+from karat.reports.agreement import CARD_FORMATS
 
 
 @click.command("judge-card", short_help="Say how far a judge agrees with people.")
@@ -46,7 +46,7 @@ from karat.report.card import FORMATS
     "--save", metavar="FILE", help="Save the card there (default: where results look for it)."
 )
 @click.option("--no-save", is_flag=True, help="Do not save the card.")
-@click.option("--format", "how", type=click.Choice(FORMATS), default="table")
+@click.option("--format", "how", type=click.Choice(CARD_FORMATS), default="table")
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
 )
@@ -72,7 +72,7 @@ def command(
     """
     from karat.judges.cards.card import judge_card, verdicts  # noqa: PLC0415
     from karat.judges.cards.labels import load_labels  # noqa: PLC0415
-    from karat.report.card import render  # noqa: PLC0415
+    from karat.reports.agreement import render_card  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
@@ -85,7 +85,7 @@ def command(
         return
     with options.progress("judging") as progress:
         card = judge_card(given, progress=progress, **chosen, **choices)
-    options.write(render(card, how), output)
+    options.write(render_card(card, how), output)
     if not no_save:
         click.echo(f"note: card saved in {card.save(save)}", err=True)
     if card.blank:

@@ -46,8 +46,7 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
 
 def _relations(name: str | None, how: str) -> str:
     from karat.relate.match import find_matcher, known_matchers  # noqa: PLC0415
-    from karat.report.layout import Grid  # noqa: PLC0415
-    from karat.report.text import terminal  # noqa: PLC0415
+    from karat.reports.tables import Grid, terminal  # noqa: PLC0415
 
     classes = list(known_matchers().values()) if name is None else [type(find_matcher(name))]
     facts = [
@@ -91,8 +90,7 @@ def _facts(cls: type[Measure]) -> dict[str, Any]:
 
 
 def _list(classes: list[type[Measure]]) -> str:
-    from karat.report.layout import Grid  # noqa: PLC0415
-    from karat.report.text import terminal  # noqa: PLC0415
+    from karat.reports.tables import Grid, terminal  # noqa: PLC0415
 
     rows = [[_spelling(cls), _definition(cls).splitlines()[0]] for cls in classes]
     title = "measures · `karat measures NAME` explains one"

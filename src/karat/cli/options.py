@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 
 from karat.findings import shorten
-from karat.report.layout import printable
-from karat.report.text import FORMATS
+from karat.reports.escape import printable
+from karat.reports.tables import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

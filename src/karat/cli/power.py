@@ -80,7 +80,7 @@ def command(
     assumed; without any, assume --sd, the standard deviation of the differences.
     """
     from karat.comparison.power import power  # noqa: PLC0415
-    from karat.report.power import render  # noqa: PLC0415
+    from karat.reports.power import render  # noqa: PLC0415
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")

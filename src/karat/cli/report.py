@@ -11,7 +11,7 @@ from karat.cli import asking, options
 from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
-    from karat.report.html import Prepared
+    from karat.reports.prepare import ReportContent
 
 DEFAULT = "report.html"
 MARK = b'<meta name="generator" content="karat '  # by which reports are known
@@ -66,8 +66,8 @@ def command(
     intervals, what differs, where each system is weak, and every failing query down to the chunk.
     The options about reading and measuring are for RUN files; a saved result needs none.
     """
-    from karat.report.html import page  # noqa: PLC0415
-    from karat.report.report import prepare_report  # noqa: PLC0415
+    from karat.reports.page import page  # noqa: PLC0415
+    from karat.reports.report import prepare_report  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     for system in systems:
@@ -105,12 +105,12 @@ def command(
     return options.tell_unmeasured(lacking)
 
 
-def _plot(prepared: Prepared, path: str, name: str | None) -> None:
-    from karat.report.charts import write_image  # noqa: PLC0415
+def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
+    from karat.reports.charts import write_image  # noqa: PLC0415
 
-    figures = prepared.figures
-    chosen = next(iter(figures)) if name is None else choose("chart", name, figures)
-    boxed = write_image(figures[chosen], path)
+    charts = prepared.charts
+    chosen = next(iter(charts)) if name is None else choose("chart", name, charts)
+    boxed = write_image(charts[chosen], path)
     click.echo(f"written: {path} ({chosen})", err=True)
     if boxed:
         click.echo(

@@ -76,7 +76,7 @@ def command(
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
-    from karat.report.text import render  # noqa: PLC0415
+    from karat.reports.result import render  # noqa: PLC0415
     from karat.results.reuse import rescore  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
@@ -117,12 +117,12 @@ def command(
 
 
 def _export(result: Result, how: str, output: str) -> None:
-    """Write the files that the tool of the dialect would write."""
-    from karat.report import liverag  # noqa: PLC0415
+    """Write the files of the tool whose dialect was spoken."""
+    from karat.reports.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
 
     lines = how in ("json", "jsonl")
-    for name, table in liverag.tables(result).items():
-        path = f"{output}.{liverag.EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
+    for name, table in liverag_tables(result).items():
+        path = f"{output}.{LIVERAG_EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
         text = table.write_ndjson() if lines else table.write_csv(separator="\t")
         options.write(text, path)
         click.echo(f"written: {path}", err=True)

@@ -27,11 +27,11 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     on any query, and reports of single slices. It notices new results by itself. The address holds
     a token; without it nothing is shown.
     """
-    from karat.web.folders import Folders  # noqa: PLC0415
+    from karat.web.folders import ResultFolders  # noqa: PLC0415
 
-    found = Folders(folders)
+    found = ResultFolders(folders)
     try:
-        from karat.web.serving import serve  # noqa: PLC0415
+        from karat.web.server import serve  # noqa: PLC0415
     except ImportError as error:
         raise OptionError(
             f"the page needs the package {error.name}", fix="pip install 'karat[web]'"

@@ -81,7 +81,7 @@ class Cache:
         usage = answer.usage
         row = (
             *(key, answer.content, usage.prompt, usage.completion, usage.cached, usage.estimated),
-            *(answer.seconds, answer.form, time.time()),
+            *(answer.seconds, answer.output_mode, time.time()),
         )
         try:
             self._connection.execute(

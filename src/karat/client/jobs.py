@@ -165,9 +165,18 @@ class _Thread(threading.Thread):
         self._loop = asyncio.new_event_loop()
 
     def run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            self._loop.run_forever()
-            runner.run(self.transport.close())
+        self._loop.run_forever()
+        # not by asyncio.Runner: it starts a thread, which an interpreter that ends does not allow
+        self._loop.run_until_complete(self._finish())
+        self._loop.close()
+
+    async def _finish(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.transport.close()
+        await self._loop.shutdown_asyncgens()
 
     def begin(self, work: Coroutine[Any, Any, None], ended: Ended) -> list[asyncio.Task[None]]:
         """Start a coroutine; its task is in the list when None, the last message, is sent."""

@@ -130,7 +130,7 @@ class Answer:
     content: str
     usage: Usage
     seconds: float  # from sending the request that was answered to the end of the answer
-    form: str = "none"  # the mode of structured output that the server accepted
+    output_mode: str = "none"  # the structured output that the server accepted
     stored: bool = False  # came from the cache: nothing was spent now
     vectors: list[list[Json]] | None = None  # of the texts of an `EmbeddingRequest`
 

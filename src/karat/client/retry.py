@@ -44,14 +44,14 @@ class RetryPolicy:
     concurrency: int = 16
     timeout: float = 120.0  # seconds for a whole answer
     attempts: int = 4  # at a request that fails for a reason that may pass
-    patience: float = 600.0  # seconds of being asked to wait, for one request
+    max_wait: float = 600.0  # seconds of being asked to wait, for one request
     first_wait: float = 0.5  # seconds at most; doubles with every attempt
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "attempts"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("timeout", "patience", "first_wait"):
+        for name in ("timeout", "max_wait", "first_wait"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be above 0, not {getattr(self, name)}")
 
@@ -137,7 +137,7 @@ class Client:
         used = outcome.usage
         usage = estimate_usage(request, content) if used.estimated else used
         mode = pending.format.mode_for(request)
-        return replace(outcome, content=content, usage=usage, form=mode)
+        return replace(outcome, content=content, usage=usage, output_mode=mode)
 
     def _after_error(self, pending: _Pending, error: ErrorResponse) -> Failure | None:
         """Decide what an error means; None is to ask again, in another format or later."""
@@ -160,7 +160,7 @@ class Client:
     def _wait(self, pending: _Pending, error: ErrorResponse) -> Failure | None:
         now = time.monotonic()
         since = pending.waiting_since = pending.waiting_since or now
-        if now + (error.wait or 0.0) - since > self.retry.patience:
+        if now + (error.wait or 0.0) - since > self.retry.max_wait:
             return _failure(Reason.BUSY, error)
         self._pacer.turned_down(pending.sent, error.wait)
         return None

@@ -69,11 +69,11 @@ class Transport:
                         return Failure(Reason.BODY, f"more than {LARGEST:,} bytes")
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError) as error:
             # a host name that cannot be encoded is a UnicodeError
-            return Failure(Reason.UNREACHABLE, str(error) or type(error).__name__)
+            return Failure(Reason.UNREACHABLE, _cause(error))
         except httpx.DecodingError as error:
             return Failure(Reason.BODY, f"cannot be decoded: {error}")
         except httpx.HTTPError as error:
-            return Failure(Reason.CONNECTION, str(error) or type(error).__name__)
+            return Failure(Reason.CONNECTION, _cause(error))
         seconds = time.monotonic() - start
         return Reply(response.status_code, response.headers, bytes(received), seconds)
 
@@ -107,6 +107,13 @@ class Transport:
                 "the proxy that the environment names cannot be used",
                 fix="set http_proxy and https_proxy to http addresses, or no_proxy to the host",
             ) from None
+
+
+def _cause(error: BaseException) -> str:
+    """Return what the system says: httpx says of a refused connection that all attempts failed."""
+    while (below := error.__cause__ or error.__context__) is not None:
+        error = below.exceptions[0] if isinstance(below, BaseExceptionGroup) else below
+    return str(error) or type(error).__name__
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

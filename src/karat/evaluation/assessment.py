@@ -196,7 +196,7 @@ def find_matchers(
     if isinstance(first, JudgedList):  # a measure that is cut later would read the wrong verdict
         raise OptionError(
             f"{first.name} is about the list as a whole, which is another one for every cutoff",
-            fix=f"name it in the measures, for example success@5/{first.name}",
+            fix=f"name it in the measures, for example recall@5/{first.name}",
         )
     named = [measure.relation for measure in measures if measure.relation is not None]
     every = {str(first): first} | {name: find_matcher(name) for name in named}

@@ -73,12 +73,13 @@ def evaluate(
     `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists
     them). Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic`
     embeds them with. A measure may name a relation of its own, such as `recall@5/rouge`. Some
-    relations are drawn by a `judge`: `relevance`, `claims`, `entities` and `statements`, over
-    which context_precision, context_recall, context_entities_recall and context_relevancy are
-    measured. The judge is `local`, `openai:MODEL` or another, and `karat.Judge("openai:MODEL", …)`
-    says how it is asked, see docs/judging.md. `base_url` is where models named `openai:MODEL` are,
-    the judge's and the embedder's. `progress` is told how far it is (`karat.progress`). `keep` is
-    how many documents of each list the result remembers, with their texts, for reports.
+    relations are drawn by a `judge`: `relevance`, `claims`, `entities`, `statements` and
+    `sufficiency`, over which context_precision, context_recall, context_entities_recall,
+    context_relevancy and context_sufficiency are measured. The judge is `local`, `openai:MODEL` or
+    another, and `karat.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md.
+    `base_url` is where models named `openai:MODEL` are, the judge's and the embedder's. `progress`
+    is called with how far it is (`karat.progress`). `keep` is how many documents of each list the
+    result remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a

@@ -1,1 +1,1 @@
-"""A query told step by step, and why dialects differ about it."""
+"""A query explained step by step, and why dialects differ about it."""

@@ -193,16 +193,16 @@ class Calculations:
     ) -> Calculation:
         if measure not in self._sums:
             self._sums[measure] = _Sum.of(measure, relation)
-        told = self._sums[measure]
-        mine = slice(told.start[at], told.start[at + 1])
-        best = slice(told.ideal_start[at], told.ideal_start[at + 1])
+        sums = self._sums[measure]
+        mine = slice(sums.start[at], sums.start[at + 1])
+        best = slice(sums.ideal_start[at], sums.ideal_start[at + 1])
         return replace(
             calculation,
-            terms=tuple(zip(told.rank[mine].tolist(), told.value[mine].tolist(), strict=True)),
-            divisor=float(told.divisor[at]),
-            divided_by=told.divided_by,
+            terms=tuple(zip(sums.rank[mine].tolist(), sums.value[mine].tolist(), strict=True)),
+            divisor=float(sums.divisor[at]),
+            divided_by=sums.divided_by,
             ideal=tuple(
-                zip(told.ideal_rank[best].tolist(), told.ideal_gain[best].tolist(), strict=True)
+                zip(sums.ideal_rank[best].tolist(), sums.ideal_gain[best].tolist(), strict=True)
             ),
         )
 
@@ -256,7 +256,7 @@ def differences(calculations: list[Calculation], dialects: list[Dialect]) -> lis
 
 def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialect) -> list[str]:
     causes = []
-    if theirs.parts:  # what they are made of is told before
+    if theirs.parts:  # what they are made of stands before
         causes.append(f"it is made of {' and '.join(theirs.parts)}, see there")
     elif theirs.adds != mine.adds:
         verb = _third if theirs.divisor is not None else _object

@@ -128,11 +128,19 @@ def explain(
     """
     result = as_result(run)
     if result is not None:
-        reading = {"gold": gold, "by": by, "missing": missing, "corpus": corpus}
-        reading |= {"embedder": embedder, "base_url": base_url}
-        reading |= {"run_format": run_format, "gold_format": gold_format}
-        reading |= {"ids": None if ids == "identity" else ids, "skip_bad": skip_bad or None}
-        reading |= {"judge": None if judge in ("local", Judge()) else judge}
+        reading = {
+            "gold": gold,
+            "by": by,
+            "ids": None if ids == "identity" else ids,
+            "missing": missing,
+            "corpus": corpus,
+            "embedder": embedder,
+            "judge": None if judge in ("local", Judge()) else judge,
+            "base_url": base_url,
+            "run_format": run_format,
+            "gold_format": gold_format,
+            "skip_bad": skip_bad or None,
+        }
         refuse_inputs(name for name, value in reading.items() if value is not None)
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
@@ -141,7 +149,7 @@ def explain(
     by = "ids" if by is None else by
     listed = _several(DEFAULTS if measures is None else measures)
     spoken = [
-        _Spoken.of(_with_missing(dialect(name), missing), listed, rel, by)
+        _DialectMeasures.of(_with_missing(dialect(name), missing), listed, rel, by)
         for name in _several(dialects, "karat")
     ]
     matchers = [matcher for each in spoken for matcher in each.matchers.values()]
@@ -262,7 +270,7 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
+class _DialectMeasures:
     """Measures as a dialect speaks them, and what draws the relations that they read."""
 
     dialect: Dialect
@@ -273,7 +281,7 @@ class _Spoken:
     @classmethod
     def of(
         cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
-    ) -> _Spoken:
+    ) -> _DialectMeasures:
         wanted = resolve_measures(measures, speaks, rel)
         return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
@@ -290,7 +298,7 @@ class _Explainer:
     gold: Gold
     context: MatchContext
     judge: JudgeProtocol | None
-    spoken: list[_Spoken]
+    spoken: list[_DialectMeasures]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
@@ -310,7 +318,7 @@ class _Explainer:
         findings = merge_findings((*self.stream.findings, *self.gold.findings))
         return _explanations(queries, measured, [each.dialect for each in self.spoken], findings)
 
-    def _result(self, spoken: _Spoken, judge: JudgeProtocol | None) -> Result:
+    def _result(self, spoken: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
         policy = spoken.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
@@ -326,7 +334,7 @@ class _Explainer:
         )
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, spoken: _Spoken, queries: list[str]) -> UnitLists:
+    def _lists(self, spoken: _DialectMeasures, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
         context = replace(self.context, run_ids=spoken.dialect.run_ids)
         policy = replace(spoken.dialect.policy, blank="kept")

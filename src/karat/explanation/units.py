@@ -31,7 +31,7 @@ class ExplainedVerdict:
     """One verdict of a judge."""
 
     aspect: str
-    item: str  # the question, a claim, an entity or a statement
+    item: str  # the question, a claim, an entity, a statement or the list
     rank: int | None  # of the chunk
     value: int | None
     reason: str
@@ -75,7 +75,9 @@ class KeptRun:
         for key, row in zip(keys, chunks, strict=True):
             ranks.setdefault(key, row["rank"])
         return tuple(
-            ExplainedVerdict(rank=ranks.get(key), **{name: row[name] for name in _SAID})
+            ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
+                rank=ranks.get(key) if row["chunk"] else None, **{name: row[name] for name in _SAID}
+            )
             for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from karat.client.protocol import Reason
-from karat.judges.aspects import ASPECTS, Aspect, Shape, find_aspect
+from karat.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
 from karat.judges.verdicts import (
     AspectVerdicts,
     Judged,
@@ -41,9 +41,9 @@ def as_record(judged: Judged) -> dict[str, Any]:
     for name, given in judged.verdicts.items():
         aspect = find_aspect(name)
         rows: Any = [[_plain(verdict) for verdict in row] for row in given.rows]
-        if aspect.shape is Shape.CHUNKS:
+        if aspect.shape is VerdictShape.CHUNKS:
             rows = rows[0] if rows else []
-        elif aspect.shape is Shape.LIST:
+        elif aspect.shape is VerdictShape.LIST:
             rows = rows[0][0] if rows else None
         else:
             texts = given.items or [list(row) for row in given.parts]
@@ -91,10 +91,10 @@ def about_first(record: Mapping[str, Any], chunks: int, known: int) -> dict[str,
     """
     cut, failures = dict(record), dict(record.get("failures", {}))
     for aspect in ASPECTS.values() if chunks < known else ():
-        if aspect.shape is Shape.LIST and cut.pop(aspect.name, None) is not None:
+        if aspect.shape is VerdictShape.LIST and cut.pop(aspect.name, None) is not None:
             reason = JudgeFailure(JudgeReason.OTHER_TEXTS, f"it is about {known} chunks together")
             failures[aspect.name] = _reason(reason)
-        elif aspect.shape is Shape.ITEMS and isinstance(cut.get(aspect.name), list):
+        elif aspect.shape is VerdictShape.ITEMS and isinstance(cut.get(aspect.name), list):
             rows = cut[aspect.name]
             cut[aspect.name] = [row[:chunks] if isinstance(row, list) else row for row in rows]
         elif aspect.listed:
@@ -156,10 +156,10 @@ def _list(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVe
 
 
 _READERS = {
-    Shape.CHUNKS: _chunks,
-    Shape.ITEMS: _items,
-    Shape.PARTS: _parts,
-    Shape.LIST: _list,
+    VerdictShape.CHUNKS: _chunks,
+    VerdictShape.ITEMS: _items,
+    VerdictShape.PARTS: _parts,
+    VerdictShape.LIST: _list,
 }
 
 
@@ -167,7 +167,7 @@ def _row(given: object, units: Sequence[str], aspect: Aspect, what: str) -> tupl
     if not _is_list(given):
         raise _UnfitError(f"{str(given)[:40]!r} is no list of verdicts about {what}")
     if len(given) != len(units):
-        unit = aspect.unit if aspect.shape is Shape.PARTS else "chunk"
+        unit = aspect.unit if aspect.shape is VerdictShape.PARTS else "chunk"
         some = f"{len(given)} verdict{'s' * (len(given) != 1)}"
         raise _UnfitError(f"{some} about {what}, but there are {len(units)} {unit}s")
     return tuple(

@@ -55,5 +55,5 @@ class Precision(Measure):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by k, or by the number retrieved; sentences are counted in the first k chunks."""
         if self.k is not None and relation.chunk_end is None:
-            return Divisor("k", self.k)
+            return Divisor("ranks (k)", self.k)
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))

@@ -38,6 +38,7 @@ class Recall(Measure):
         "context_recall": {"relation": "claims"},
         "context_entities_recall": {"relation": "entities"},
         "context_entity_recall": {"relation": "entities"},
+        "context_sufficiency": {"relation": "sufficiency"},
         "contextual_recall": {"relation": "claims"},
         "set_recall": {},
         "SetR": {},

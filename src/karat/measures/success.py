@@ -35,7 +35,6 @@ class Success(Measure):
         "accuracy": {},
         "top_k_accuracy": {},
         "recall_single_hit": {},
-        "context_sufficiency": {"relation": "sufficiency"},
     }
     limit: ClassVar[Limit | None] = AT_MOST_ONE
     adds: ClassVar[str] = "Count the relevant units"

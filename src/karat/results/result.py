@@ -106,7 +106,8 @@ class Result:
             known = dict.fromkeys(name for _, name in self.relations)
             raise MeasureError(
                 f"the result has no relation {name!r}",
-                fix=f"evaluate again with by={name!r}; it has {', '.join(known)}",
+                fix=f"evaluate again with {measure if measure.relation else f'by={name!r}'}; "
+                f"it has {', '.join(known)}",
             )
         found = self.relations[run, name]
         depth = measure.depth(listed=found.needed)

@@ -12,7 +12,7 @@ from typing import Any
 
 from karat.errors import InputError, KaratError, SaveError
 
-PATIENCE = 60.0  # seconds to wait for another process that writes
+BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes
 KEYS = 500  # in one query
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
@@ -63,7 +63,7 @@ class Database:
         # one thread at a time uses it, but not always the one that opened it
         return sqlite3.connect(
             self.path or ":memory:",
-            timeout=PATIENCE,
+            timeout=BUSY_TIMEOUT,
             isolation_level=None,
             check_same_thread=False,
         )

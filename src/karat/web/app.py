@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -10,143 +13,183 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from karat.errors import KaratError
-from karat.report.charts.svg import text
-from karat.report.html import page
-from karat.report.html.page import document
-from karat.web.folders import Folders, Found, state_of
-from karat.web.guard import Guard
-from karat.web.listing import listing
-from karat.web.shelf import Book, Choice, Shelf
+from karat.errors import InputError, KaratError
+from karat.reports.details import QueryDetails, gold_texts, query_details
+from karat.reports.html import document
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import ReportContent, prepare
+from karat.web.folders import ResultFolders, SavedResult, state_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
 EVERY = 2_000  # milliseconds between two looks for new results
+KEPT = 6  # reports
+RANKS, LETTERS = 50, 20_000  # a page that asks can be shown more than a file can hold
 
 
-class _Views:
-    """The pages."""
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is looked at: which results, against what, which slice."""
 
-    def __init__(self, folders: Folders) -> None:
+    results: tuple[str, ...]
+    baseline: str | None = None
+    only: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, request: Request) -> Selection:
+        """Read the selection from an address."""
+        column, given, value = request.query_params.get("slice", "").partition(":")
+        return cls(
+            tuple(dict.fromkeys(request.query_params.getlist("r"))),
+            request.query_params.get("baseline") or None,
+            (column, value) if given else None,
+        )
+
+    def query_string(self) -> str:
+        """Return the selection as a part of an address."""
+        pairs = [("r", each) for each in self.results]
+        pairs += [("baseline", self.baseline)] if self.baseline else []
+        pairs += [("slice", ":".join(self.only))] if self.only else []
+        return urlencode(pairs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpenReport:
+    """A report, and the details of its queries."""
+
+    saved: tuple[SavedResult, ...]
+    content: ReportContent
+    details: list[QueryDetails]
+
+    @classmethod
+    def of(cls, saved: tuple[SavedResult, ...], selection: Selection) -> _OpenReport:
+        paths = [each.path for each in saved]
+        panel = lay_side_by_side(paths, baseline=selection.baseline, only=selection.only)
+        known = gold_texts(panel)
+        details = [
+            QueryDetails(system, known, ranks=RANKS, letters=LETTERS) for system in panel.systems
+        ]
+        return cls(saved, prepare(panel, cases=False), details)
+
+    def query(self, place: int) -> dict[str, Any]:
+        """Return one query of the table in full."""
+        kept = self.content.kept
+        if not 0 <= place < len(kept):
+            raise InputError(f"there is no query {place} in this report", fix="reload the page")
+        return query_details(self.content.panel, self.details, int(kept[place]))
+
+
+class _ReportCache:
+    """Makes reports, and keeps the last ones as long as their results do not change."""
+
+    def __init__(self, folders: ResultFolders) -> None:
         self._folders = folders
-        self._shelf = Shelf(folders)
+        self._reports: OrderedDict[object, _OpenReport] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, selection: Selection) -> _OpenReport:
+        """Return a report, made anew if one of its results has changed."""
+        known = {each.id: each for each in self._folders.results()}
+        missing = [each for each in selection.results if each not in known]
+        if missing or not selection.results:
+            raise InputError("there is no such result any more", fix="go back to the list")
+        saved = tuple(known[each] for each in selection.results)
+        key = (selection, tuple(each.stamp for each in saved))
+        with self._lock:
+            if key not in self._reports:
+                self._reports[key] = _OpenReport.of(saved, selection)
+            self._reports.move_to_end(key)
+            while len(self._reports) > KEPT:
+                self._reports.popitem(last=False)
+            return self._reports[key]
+
+
+class _Pages:
+    """The pages, and what their script asks for."""
+
+    def __init__(self, folders: ResultFolders) -> None:
+        self._folders = folders
+        self._reports = _ReportCache(folders)
 
     async def index(self, request: Request) -> Response:
         """Show the results, newest first."""
         del request
         results = await run_in_threadpool(self._folders.results)
-        live = self._live(results)
-        return HTMLResponse(document("Results · karat", {}, listing(results), {}, live))
+        return HTMLResponse(await run_in_threadpool(self._index, results))
+
+    def _index(self, results: list[SavedResult]) -> str:
+        rows = [each.row() for each in results]
+        return document(
+            "results.html.j2", "Results · karat", live=self._live(results), results=rows
+        )
 
     async def report(self, request: Request) -> Response:
         """Show a report."""
         try:
-            choice = _choice(request)
-            book = await run_in_threadpool(self._shelf.open, choice)
-            whole = book
-            if choice.only is not None:
-                all_of = Choice(choice.results, choice.baseline)
-                whole = await run_in_threadpool(self._shelf.open, all_of)
+            selection = Selection.of(request)
+            opened = await run_in_threadpool(self._reports.open, selection)
+            whole = opened
+            if selection.only is not None:
+                all_of = Selection(selection.results, selection.baseline)
+                whole = await run_in_threadpool(self._reports.open, all_of)
             results = await run_in_threadpool(self._folders.results)
         except KaratError as error:
-            return self._failed(error)
+            live = self._live(await run_in_threadpool(self._folders.results))
+            failed = document("error.html.j2", "karat", live=live, error=error)
+            return HTMLResponse(failed, status_code=404)
         live = self._live(results) | {
-            "case": f"/api/case?{_query(choice)}",
-            "shown": [[each.id, each.stamp] for each in book.found],
+            "case": f"/api/case?{selection.query_string()}",
+            "shown": [[each.id, each.stamp] for each in opened.saved],
         }
-        tools = _tools(choice, book, whole)
-        return HTMLResponse(await run_in_threadpool(page, book.prepared, live=live, tools=tools))
+        tools = _tools(selection, opened, whole)
+        return HTMLResponse(await run_in_threadpool(page, opened.content, live=live, tools=tools))
 
     async def case(self, request: Request) -> Response:
-        """Tell one query of a report."""
+        """Return one query of a report."""
         try:
-            book = await run_in_threadpool(self._shelf.open, _choice(request))
+            opened = await run_in_threadpool(self._reports.open, Selection.of(request))
             place = int(request.query_params.get("query", "-1"))
-            return JSONResponse(await run_in_threadpool(book.tell, place))
+            return JSONResponse(await run_in_threadpool(opened.query, place))
         except KaratError as error:
             return JSONResponse({"error": error.what}, status_code=404)
         except ValueError:
             return JSONResponse({"error": "query is the number of a query"}, status_code=400)
 
     async def news(self, request: Request) -> Response:
-        """Tell whether something has changed."""
+        """Say whether something has changed."""
         del request
         results = await run_in_threadpool(self._folders.results)
-        told = {each.id: each.stamp for each in results}
-        return JSONResponse({"state": state_of(results), "results": told})
+        stamps = {each.id: each.stamp for each in results}
+        return JSONResponse({"state": state_of(results), "results": stamps})
 
-    def _live(self, results: list[Found]) -> dict[str, Any]:
+    def _live(self, results: list[SavedResult]) -> dict[str, Any]:
         return {"news": "/api/news", "every": EVERY, "state": state_of(results)}
 
-    def _failed(self, error: KaratError) -> Response:
-        body = (
-            f'<div class="card"><h2>This cannot be shown</h2><p>{text(error.what)}</p>'
-            f'<p class="note">{text(error.fix)}</p><p><a href="/">All results</a></p></div>'
-        )
-        live = self._live(self._folders.results())
-        return HTMLResponse(document("karat", {}, body, {}, live), status_code=404)
 
-
-def make_app(folders: Folders, token: str, port: int) -> ASGIApp:
-    """Return the application, guarded."""
-    views = _Views(folders)
+def make_app(folders: ResultFolders) -> ASGIApp:
+    """Return the application; `server` guards it."""
+    pages = _Pages(folders)
     routes = [
-        Route("/", views.index),
-        Route("/report", views.report),
-        Route("/api/case", views.case),
-        Route("/api/news", views.news),
+        Route("/", pages.index),
+        Route("/report", pages.report),
+        Route("/api/case", pages.case),
+        Route("/api/news", pages.news),
     ]
-    return Guard(Starlette(routes=routes), token, port)
+    return Starlette(routes=routes)
 
 
-def _choice(request: Request) -> Choice:
-    column, given, value = request.query_params.get("slice", "").partition(":")
-    return Choice(
-        tuple(dict.fromkeys(request.query_params.getlist("r"))),
-        request.query_params.get("baseline") or None,
-        (column, value) if given else None,
-    )
-
-
-def _query(choice: Choice, **changes: str | None) -> str:
-    only = None if choice.only is None else ":".join(choice.only)
-    told = {"baseline": choice.baseline, "slice": only} | changes
-    pairs = [("r", each) for each in choice.results]
-    return urlencode([*pairs, *((name, each) for name, each in told.items() if each)])
-
-
-def _tools(choice: Choice, book: Book, whole: Book) -> str:
-    """Return the form that picks a slice and a baseline."""
-    hidden = "".join(f'<input type="hidden" name="r" value="{each}">' for each in choice.results)
-    chosen = "" if choice.only is None else ":".join(choice.only)
-    groups = "".join(
-        f'<optgroup label="{text(column)}">'
-        + "".join(_option(f"{column}:{label}", f"{column}: {label}", chosen) for label in labels)
-        + "</optgroup>"
-        for column, labels in whole.panel.facets.items()
-        if ":" not in column
-    )
-    fields = (
-        '<label>Only the slice<select name="slice"><option value="">all queries</option>'
-        f"{groups}</select></label>"
-        if groups
-        else ""
-    )
-    if len(book.panel.names) > 1:
-        names = "".join(
-            _option(each, each, book.panel.names[0]) for each in sorted(book.panel.names)
-        )
-        fields += f'<label>Baseline<select name="baseline">{names}</select></label>'
-    if not fields:
-        return ""
-    return (
-        f'<form class="tools picks" action="/report" method="get">{hidden}{fields}'
-        "<button>Apply</button></form>"
-    )
-
-
-def _option(value: str, label: str, chosen: str) -> str:
-    mark = " selected" if value == chosen else ""
-    return f'<option value="{text(value)}"{mark}>{text(label)}</option>'
+def _tools(selection: Selection, opened: _OpenReport, whole: _OpenReport) -> dict[str, Any] | None:
+    """Return what the form offers that picks a slice and a baseline; None if there is no choice."""
+    names = opened.content.panel.names
+    facets = whole.content.panel.facets
+    tools = {
+        "results": selection.results,
+        "slices": {column: labels for column, labels in facets.items() if ":" not in column},
+        "slice": "" if selection.only is None else ":".join(selection.only),
+        "baselines": sorted(names) if len(names) > 1 else [],
+        "baseline": names[0],
+    }
+    return tools if tools["slices"] or tools["baselines"] else None

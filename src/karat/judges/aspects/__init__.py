@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.errors import OptionError, choose
-from karat.judges.aspects.aspect import Aspect, Listing, Shape
+from karat.judges.aspects.aspect import Aspect, Listing, VerdictShape
 from karat.judges.aspects.claims import CLAIMS
 from karat.judges.aspects.entities import ENTITIES
 from karat.judges.aspects.relevance import RELEVANCE
@@ -68,23 +68,23 @@ def items_of(judged: Judged, aspect: str, *, failed: bool) -> list[tuple[str, fl
         return about.highest * failed if verdict.value is None else verdict.value
 
     match about.shape:
-        case Shape.CHUNKS:
+        case VerdictShape.CHUNKS:
             return [
                 (f"chunk {at + 1}", float(value(verdict)), [(at, 0)])
                 for at, verdict in enumerate(given.row)
             ]
-        case Shape.PARTS:
+        case VerdictShape.PARTS:
             return [
                 (text, float(value(verdict)), [(chunk, part)])
                 for chunk, (texts, row) in enumerate(zip(given.parts, given.rows, strict=True))
                 for part, (text, verdict) in enumerate(zip(texts, row, strict=True))
             ]
-        case Shape.ITEMS:
+        case VerdictShape.ITEMS:
             return [
                 (text, 1.0, [(chunk, 0) for chunk, verdict in enumerate(row) if value(verdict)])
                 for text, row in zip(given.items, given.rows, strict=True)
             ]
-        case Shape.LIST:  # without chunks there is no verdict, and nothing covers the item
+        case VerdictShape.LIST:  # without chunks there is no verdict, and nothing covers the item
             yes = any(value(verdict) for verdict in given.row)
             covered = [(chunk, 0) for chunk in range(given.chunks if yes else 0)]
             return [(_together(given.chunks), 1.0, covered)]
@@ -96,7 +96,7 @@ def _together(chunks: int) -> str:
 
 def parts_of(judged: Judged, aspect: str) -> Sequence[Sequence[str]] | None:
     """Return the texts of the parts of each chunk; None where the units are chunks."""
-    return judged[aspect].parts if find_aspect(aspect).shape is Shape.PARTS else None
+    return judged[aspect].parts if find_aspect(aspect).shape is VerdictShape.PARTS else None
 
 
 def all_verdicts(judged: Judged, aspect: str) -> list[Verdict]:
@@ -115,13 +115,13 @@ def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[objec
 def _told(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
     """Go through the verdicts with the item and the chunk that each is about."""
     given = judged[aspect.name]
-    if aspect.shape is Shape.LIST:
+    if aspect.shape is VerdictShape.LIST:
         yield from ((_together(given.chunks), "", verdict) for verdict in given.row)
-    elif aspect.shape is Shape.PARTS:
+    elif aspect.shape is VerdictShape.PARTS:
         for chunk, texts, row in zip(sample.chunks, given.parts, given.rows, strict=False):
             yield from ((text, chunk, each) for text, each in zip(texts, row, strict=False))
     else:
-        items = (sample.question,) if aspect.shape is Shape.CHUNKS else given.items
+        items = (sample.question,) if aspect.shape is VerdictShape.CHUNKS else given.items
         for item, row in zip(items, given.rows, strict=False):
             yield from ((item, chunk, at) for chunk, at in zip(sample.chunks, row, strict=False))
 
@@ -131,7 +131,7 @@ __all__ = [
     "VERDICTS",
     "Aspect",
     "Listing",
-    "Shape",
+    "VerdictShape",
     "add_aspect",
     "all_verdicts",
     "find_aspect",

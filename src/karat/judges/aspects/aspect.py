@@ -18,7 +18,7 @@ WORD = re.compile(r"[a-z]+")
 TYPICAL = 40  # tokens of the answer about one thing
 
 
-class Shape(StrEnum):
+class VerdictShape(StrEnum):
     """What one verdict is about."""
 
     CHUNKS = "chunks"  # a chunk
@@ -47,7 +47,7 @@ class Aspect:
 
     name: str  # of the aspect, of its relation, and of its field in answers
     about: str  # one line for the list of relations
-    shape: Shape
+    shape: VerdictShape
     needs: Needs  # a query without it has nothing to be judged by
     unit: str  # what a record and an answer call one thing that is judged
     prefix: str = ""  # of the ids that a prompt gives to items and parts
@@ -72,12 +72,12 @@ class Aspect:
                 f"the grades {', '.join(map(str, self.grades))} of {self.name}",
                 fix="give each of 0, 1, … a meaning, for example {0: 'old', 1: 'new'}",
             )
-        if self.is_graded and self.shape is not Shape.CHUNKS:
+        if self.is_graded and self.shape is not VerdictShape.CHUNKS:
             raise OptionError(
                 f"{self.name} has {len(self.grades)} grades, but only chunks are graded",
                 fix="leave the grades out: the verdicts are yes and no",
             )
-        if self.shape is Shape.ITEMS and self.needs != "reference":
+        if self.shape is VerdictShape.ITEMS and self.needs != "reference":
             raise OptionError(f"the items of {self.name} come from the reference", fix="need it")
 
     @property
@@ -93,7 +93,7 @@ class Aspect:
     @property
     def listed(self) -> bool:
         """Whether the items are the units of the list itself, and not of something beside it."""
-        return self.shape in (Shape.CHUNKS, Shape.PARTS)
+        return self.shape in (VerdictShape.CHUNKS, VerdictShape.PARTS)
 
     @property
     def judge_lists(self) -> bool:
@@ -103,7 +103,7 @@ class Aspect:
     @property
     def is_split(self) -> bool:
         """Whether items or parts are split from a text before a judge is asked."""
-        return self.shape in (Shape.ITEMS, Shape.PARTS) and not self.judge_lists
+        return self.shape in (VerdictShape.ITEMS, VerdictShape.PARTS) and not self.judge_lists
 
     @property
     def texts(self) -> str:

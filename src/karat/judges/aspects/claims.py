@@ -1,11 +1,11 @@
 """Claims: which chunks support which claim of the reference answer."""
 
-from karat.judges.aspects.aspect import Aspect, Listing, Shape
+from karat.judges.aspects.aspect import Aspect, Listing, VerdictShape
 
 CLAIMS = Aspect(
     name="claims",
     about="judged: a chunk covers the claims of the reference that it supports",
-    shape=Shape.ITEMS,
+    shape=VerdictShape.ITEMS,
     needs="reference",
     unit="claim",
     prefix="k",

@@ -4,7 +4,7 @@ They are listed from the reference alone, so that they are the same whatever was
 does not stand in the reference was invented.
 """
 
-from karat.judges.aspects.aspect import Aspect, Listing, Shape
+from karat.judges.aspects.aspect import Aspect, Listing, VerdictShape
 
 
 def same_entity(text: str) -> str:
@@ -17,7 +17,7 @@ def same_entity(text: str) -> str:
 ENTITIES = Aspect(
     name="entities",
     about="judged: a chunk covers the entities of the reference that it mentions",
-    shape=Shape.ITEMS,
+    shape=VerdictShape.ITEMS,
     needs="reference",
     unit="entity",
     prefix="e",

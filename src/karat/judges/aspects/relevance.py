@@ -1,11 +1,11 @@
 """Relevance: how useful each chunk is for answering the question, graded."""
 
-from karat.judges.aspects.aspect import Aspect, Shape
+from karat.judges.aspects.aspect import Aspect, VerdictShape
 
 RELEVANCE = Aspect(
     name="relevance",
     about="judged: how much a chunk helps to answer the question, 0 to 3",
-    shape=Shape.CHUNKS,
+    shape=VerdictShape.CHUNKS,
     needs="question",
     unit="chunk",
     value="grade",

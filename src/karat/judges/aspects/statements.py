@@ -1,11 +1,11 @@
 """Statements: which statements of a chunk help to answer the question."""
 
-from karat.judges.aspects.aspect import Aspect, Listing, Shape
+from karat.judges.aspects.aspect import Aspect, Listing, VerdictShape
 
 STATEMENTS = Aspect(
     name="statements",
     about="judged: which statements of a chunk help to answer the question",
-    shape=Shape.PARTS,
+    shape=VerdictShape.PARTS,
     needs="question",
     unit="statement",
     prefix="s",

@@ -4,12 +4,12 @@ A verdict about five chunks says nothing about the first three of them, so that 
 judged for itself.
 """
 
-from karat.judges.aspects.aspect import Aspect, Shape
+from karat.judges.aspects.aspect import Aspect, VerdictShape
 
 SUFFICIENCY = Aspect(
     name="sufficiency",
     about="judged: whether the list as a whole suffices to answer the question",
-    shape=Shape.LIST,
+    shape=VerdictShape.LIST,
     needs="question",
     unit="list",
     value="sufficient",

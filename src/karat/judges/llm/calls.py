@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome, Reason
 from karat.client.requests import ChatRequest, Message
-from karat.judges.aspects import Aspect, Shape, find_aspect
+from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.llm.contract import read_answer, schema
 from karat.judges.llm.prompt_items import by_chunk, chunk_of, ranges
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
@@ -54,7 +54,7 @@ class VerdictCall:
 
     def halves(self) -> list[VerdictCall]:
         """Return two calls in place of this one; none if it is as small as it can be."""
-        if any(find_aspect(aspect).shape is Shape.LIST for aspect in self.wanted):
+        if any(find_aspect(aspect).shape is VerdictShape.LIST for aspect in self.wanted):
             return []
         if len(self.shown) > 1:
             middle = (len(self.shown) + 1) // 2
@@ -89,16 +89,18 @@ def plan_calls(
     """
     calls: list[VerdictCall] = []
     asked = [aspect for aspect in aspects if items.judged(aspect)]
-    about = [aspect for aspect in asked if aspect.shape in (Shape.CHUNKS, Shape.ITEMS)]
+    about = [
+        aspect for aspect in asked if aspect.shape in (VerdictShape.CHUNKS, VerdictShape.ITEMS)
+    ]
     groups = [[aspect] for aspect in about] if separate_calls else [about] * bool(about)
     for group in groups:
         for shown in pack(items.chunks, tokens, CHUNKS):
             calls += _about_chunks(items, group, shown)
     for aspect in asked:
-        if aspect.shape is Shape.PARTS:
+        if aspect.shape is VerdictShape.PARTS:
             for ids in pack(items.judged(aspect), tokens, PARTS):
                 calls.append(VerdictCall((*dict.fromkeys(map(chunk_of, ids)),), {aspect.name: ids}))
-        elif aspect.shape is Shape.LIST:
+        elif aspect.shape is VerdictShape.LIST:
             calls.append(VerdictCall((*items.chunks,), {aspect.name: (*items.judged(aspect),)}))
     return calls
 
@@ -107,7 +109,7 @@ def _about_chunks(
     items: PromptItems, aspects: Sequence[Aspect], shown: tuple[str, ...]
 ) -> Iterator[VerdictCall]:
     """Yield the calls about some chunks: one, unless there are very many items."""
-    first = {aspect.name: shown for aspect in aspects if aspect.shape is Shape.CHUNKS}
+    first = {aspect.name: shown for aspect in aspects if aspect.shape is VerdictShape.CHUNKS}
     units = [
         (aspect.name, each)
         for aspect in aspects
@@ -182,7 +184,7 @@ class PromptWriter:
         parts = {
             name: by_chunk(call.wanted[name])
             for name, shape in shapes.items()
-            if shape is Shape.PARTS
+            if shape is VerdictShape.PARTS
         }
         for chunk in call.shown:
             for name, inside in parts.items():
@@ -190,7 +192,7 @@ class PromptWriter:
             if not parts:
                 yield fence.block(chunk, items.chunks[chunk])
         for name, ids in call.wanted.items():
-            if shapes[name] is Shape.ITEMS:
+            if shapes[name] is VerdictShape.ITEMS:
                 yield fence.lines(name, {each: items.units[name][each] for each in ids})
 
 
@@ -252,7 +254,9 @@ class VerdictQuestion:
             rules.stats.asked_again += len(again)
             return [VerdictQuestion(self.sample, each, self.vote) for each in again]
         for (aspect, each), failure in lost.items():
-            chunks = call.shown if find_aspect(aspect).shape is Shape.ITEMS else (chunk_of(each),)
+            chunks = (
+                call.shown if find_aspect(aspect).shape is VerdictShape.ITEMS else (chunk_of(each),)
+            )
             for chunk in chunks:
                 said = Verdict(None, failure=failure)
                 self.sample.votes[self.vote][aspect, each, chunk] = said

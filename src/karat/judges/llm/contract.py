@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from karat.judges.aspects import Aspect, Shape, find_aspect
+from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.llm.parse import Unreadable, extract_object
 from karat.judges.llm.prompt_items import ALL, chunk_of
 from karat.judges.quotes import is_quoted
@@ -73,19 +73,23 @@ def _entry(aspect: Aspect) -> dict[str, Json]:
     if aspect.is_graded:
         value = {"type": "integer", "enum": [*aspect.grades]}
     match aspect.shape:
-        case Shape.CHUNKS:
+        case VerdictShape.CHUNKS:
             return {**own, "quote": TEXT, aspect.value: value}
-        case Shape.ITEMS:
+        case VerdictShape.ITEMS:
             return {**own, "found": FOUND}
-        case Shape.PARTS:
+        case VerdictShape.PARTS:
             return {**own, aspect.value: value}
-        case Shape.LIST:
+        case VerdictShape.LIST:
             return {**own, "found": FOUND, "reason": TEXT, aspect.value: value}
 
 
 def example_entry(aspect: Aspect) -> dict[str, Json]:
     """Return an entry as a prompt shows it."""
-    first = {Shape.CHUNKS: "c1", Shape.LIST: ALL, Shape.PARTS: f"c1.{aspect.prefix}1"}
+    first = {
+        VerdictShape.CHUNKS: "c1",
+        VerdictShape.LIST: ALL,
+        VerdictShape.PARTS: f"c1.{aspect.prefix}1",
+    }
     found: Json = [{"chunk": "c1", "quote": "…"}]
     value: Json = aspect.highest if aspect.is_graded else True
     shown: dict[str, Json] = {"found": found, "quote": "…", "reason": "…", aspect.value: value}
@@ -165,18 +169,18 @@ def _read_entry(
 ) -> dict[str, Verdict]:
     """Return the verdicts of an entry, by chunk."""
     match aspect.shape:
-        case Shape.CHUNKS:
+        case VerdictShape.CHUNKS:
             value, quote = _value(aspect, entry), quote_of(entry)
             return {each: _yes(value, [(quote, items.chunks[each])]) if value else Verdict(0)}
-        case Shape.PARTS:
+        case VerdictShape.PARTS:
             said = _part(aspect, each, items) if _value(aspect, entry) else Verdict(0)
             return {chunk_of(each): said}
-        case Shape.ITEMS:
+        case VerdictShape.ITEMS:
             verdicts = dict.fromkeys(shown, Verdict(0))
             for chunk, quotes in _found(entry, shown).items():
                 verdicts[chunk] = _yes(1, [(quote, items.chunks[chunk]) for quote in quotes])
             return verdicts
-        case Shape.LIST:
+        case VerdictShape.LIST:
             value, reason = _value(aspect, entry), entry.get("reason")
             if not isinstance(reason, str | None):
                 raise FaultError(Fault.WRONG_TYPE)

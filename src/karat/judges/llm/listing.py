@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome
-from karat.judges.aspects import Aspect, Listing, Shape
+from karat.judges.aspects import Aspect, Listing, VerdictShape
 from karat.judges.llm.calls import CHUNKS, DIVISIBLE, pack
 from karat.judges.llm.contract import (
     TEXT,
@@ -42,10 +42,10 @@ def listings(opened: OpenSample) -> Iterator[Question]:
     """Yield what must be listed before a sample can be judged: items, then parts."""
     wanted = [aspect for aspect in opened.aspects if opened.to_list(aspect)]
     for aspect in wanted:
-        if aspect.shape is Shape.ITEMS and opened.sample.reference.strip():
+        if aspect.shape is VerdictShape.ITEMS and opened.sample.reference.strip():
             yield ItemListing(opened, aspect)
     for aspect in wanted:
-        if aspect.shape is Shape.PARTS:
+        if aspect.shape is VerdictShape.PARTS:
             opened.parts[aspect.name] = [()] * len(opened.sample.chunks)
             for chunks in pack(opened.items.chunks, opened.most_tokens, CHUNKS):
                 yield PartListing(opened, aspect, chunks)

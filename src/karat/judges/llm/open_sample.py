@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from karat.client.protocol import Reason
 from karat.errors import OptionError
-from karat.judges.aspects import ASPECTS, Aspect, Shape
+from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
 from karat.judges.llm.calls import tokens_of
 from karat.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_items
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
@@ -46,13 +46,15 @@ class OpenSample:
         for aspect in asked[:]:
             if aspect.needs == "question" and not sample.question.strip():
                 opened.fail(aspect.name, WITHOUT)
-            elif aspect.shape is Shape.LIST:
+            elif aspect.shape is VerdictShape.LIST:
                 opened.require_room(aspect)
-            elif not opened.to_list(aspect) and aspect.shape is Shape.ITEMS:
+            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.ITEMS:
                 opened.listed[aspect.name] = sample.items[aspect.name]
-            elif not opened.to_list(aspect) and aspect.shape is Shape.PARTS:
+            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.PARTS:
                 opened.parts[aspect.name] = opened.given_parts(aspect)
-        if any(opened.to_list(each) and each.shape is Shape.PARTS for each in opened.aspects):
+        if any(
+            opened.to_list(each) and each.shape is VerdictShape.PARTS for each in opened.aspects
+        ):
             opened.number()  # the chunks are shown to have their parts listed
         return opened
 
@@ -100,7 +102,7 @@ class OpenSample:
         """Make the verdicts of the votes."""
         for failure in self.failures.values():
             stats.lose(failure)
-        read = self.decompose or any(each.shape is not Shape.PARTS for each in self.aspects)
+        read = self.decompose or any(each.shape is not VerdictShape.PARTS for each in self.aspects)
         for each in sorted(self.items.cut):
             if read or "." in each:
                 stats.note("cut-text", f"{self.sample.query} {each}")
@@ -116,19 +118,19 @@ class OpenSample:
             )
 
         match aspect.shape:
-            case Shape.CHUNKS:
+            case VerdictShape.CHUNKS:
                 return AspectVerdicts((tuple(decide(each, each) for each in chunks),))
-            case Shape.ITEMS:
+            case VerdictShape.ITEMS:
                 ids = self.items.judged(aspect)
                 rows = (tuple(decide(each, chunk) for chunk in chunks) for each in ids)
                 return AspectVerdicts(tuple(rows), items=tuple(ids.values()))
-            case Shape.PARTS:
+            case VerdictShape.PARTS:
                 inside = by_chunk(self.items.judged(aspect))
                 rows = (
                     tuple(decide(each, chunk) for each in inside.get(chunk, ())) for chunk in chunks
                 )
                 parts = tuple(tuple(texts) for texts in self.parts[aspect.name])
                 return AspectVerdicts(tuple(rows), parts=parts)
-            case Shape.LIST:
+            case VerdictShape.LIST:
                 row = (decide(ALL, ALL),) if chunks else ()
                 return AspectVerdicts((row,) if row else (), chunks=len(chunks))

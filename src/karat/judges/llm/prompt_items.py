@@ -16,7 +16,7 @@ from string import digits
 from typing import TYPE_CHECKING
 
 from karat.client.budget import estimate_tokens
-from karat.judges.aspects import Aspect, Shape, find_aspect
+from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.quotes import tame
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class PromptItems:
 
     def judged(self, aspect: Aspect) -> Mapping[str, str]:
         """Return what is judged: the ids that an answer must hold, with their texts."""
-        if aspect.shape is Shape.CHUNKS:
+        if aspect.shape is VerdictShape.CHUNKS:
             return self.chunks
-        if aspect.shape is Shape.LIST:
+        if aspect.shape is VerdictShape.LIST:
             return {ALL: ""} if self.chunks else {}
         return self.units.get(aspect.name, {})
 

@@ -18,7 +18,7 @@ from string import Template
 from typing import Any
 
 from karat.errors import InputError, nearest
-from karat.judges.aspects import ASPECTS, Aspect, Shape
+from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
 from karat.judges.llm.contract import example_entry
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
@@ -83,7 +83,7 @@ def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
     fills = frozenset({"ids", "grades"} if aspect.is_graded else {"ids"})
     blank = {aspect.name: (Prompt(aspect.name, fills=fills, grades=grades), _own_task(aspect))}
     if aspect.listing is not None:
-        inside = frozenset({"ids"} if aspect.shape is Shape.PARTS else ())
+        inside = frozenset({"ids"} if aspect.shape is VerdictShape.PARTS else ())
         name = f"list-{aspect.name}"
         blank[name] = (Prompt(name, fills=inside), _own_listing(aspect))
     return {

@@ -9,27 +9,29 @@ be trusted, docs/local-judge.md. A sample gets the same verdicts in any company 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from karat.embeddings import cached, find_embedder
 from karat.errors import choose
+from karat.findings import EXAMPLES, Finding
+from karat.judges.aspects import VerdictShape, find_aspect
 from karat.judges.local.calibration import VERSION, models
 from karat.judges.local.entities import Holdings, entity_finder
-from karat.judges.local.foreign import foreign_findings, foreign_samples
-from karat.judges.local.opinions import claims, entities, relevance, scores, statements
+from karat.judges.local.rules import claims, entities, relevance, scores, statements
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
+from karat.languages import ENGLISH, known, languages_of
 from karat.progress import Progress, Report
 from karat.spelling import spell
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.embeddings import Embedder
-    from karat.findings import Finding
 
 TOGETHER = {True: 32, False: 500}  # samples at once, with and without a model
+LOOKED_AT = 120  # characters of a chunk that tell its language
 
 
 class LocalJudge:
@@ -140,17 +142,78 @@ class LocalJudge:
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
         holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
         model = self._models
-        known: dict[str, Callable[[], list[AspectVerdicts]]] = {
+        able: dict[str, Callable[[], list[AspectVerdicts]]] = {
             "relevance": lambda: relevance(samples, model["relevance"], self._embedder),
             "claims": lambda: claims(samples, model["claims"], self._embedder, holdings),
             "entities": lambda: entities(samples, self._find, holdings),
             "statements": lambda: statements(samples, model["statements"], self._embedder),
         }
-        found = {aspect: given() for aspect, given in known.items() if aspect in aspects}
+        found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict
-        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(known)}")
-        failures = dict.fromkeys(sorted(aspects - known.keys()), unable)
+        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(able)}")
+        others = [find_aspect(name) for name in sorted(aspects - able.keys())]
         return [
-            Judged({aspect: each[number] for aspect, each in found.items()}, failures)
-            for number in range(len(samples))
+            Judged(
+                {aspect: each[number] for aspect, each in found.items()},
+                {  # of no chunks there is nothing to say
+                    aspect.name: unable
+                    for aspect in others
+                    if sample.chunks or aspect.shape is VerdictShape.ITEMS
+                },
+            )
+            for number, sample in enumerate(samples)
         ]
+
+
+def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
+    """Go through the languages of the samples that are not in English.
+
+    What a sample is in, its question says and its first chunk. A question in English about texts
+    in another language is not in English either, as no word of it stands in them.
+    """
+    questions = [sample.question or sample.reference for sample in samples]
+    chunks = [sample.chunks[0][:LOOKED_AT] if sample.chunks else "" for sample in samples]
+    codes = languages_of([*questions, *chunks])
+    for pair in zip(codes[: len(samples)], codes[len(samples) :], strict=True):
+        other = [code for code in pair if code not in ("", ENGLISH)]
+        yield from other[:1]
+
+
+def foreign_findings(
+    found: Mapping[str, int], judge: str, embedder: Embedder | None
+) -> tuple[Finding, ...]:
+    """Say which languages were met, and what the verdicts about them are worth."""
+    english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
+    unread: dict[str, int] = {}
+    unmeasured: dict[str, int] = {}
+    for code, count in found.items():
+        by_words_alone = embedder is None and known(code).asking is None
+        (unread if english_only or by_words_alone else unmeasured)[code] = count
+    told = []
+    if unread:
+        told.append(
+            _finding(
+                "unread-language",
+                unread,
+                f"question or chunk in a language that {judge} cannot read: what it says about it "
+                "means little",
+                "ask a language model (--judge openai:MODEL)"
+                + (", or use local:text, which goes by words alone" if english_only else ""),
+            )
+        )
+    if unmeasured:
+        told.append(
+            _finding(
+                "unmeasured-language",
+                unmeasured,
+                f"question or chunk that is not in English, on which alone {judge} was measured",
+                "measure it on labels of your own (karat judge-card), or ask a language model",
+            )
+        )
+    return tuple(told)
+
+
+def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Finding:
+    names = sorted(found, key=lambda code: (-found[code], code))
+    examples = tuple(known(code).name for code in names)[:EXAMPLES]
+    return Finding(kind, sum(found.values()), examples, message, fix)

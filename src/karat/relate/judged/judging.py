@@ -19,13 +19,13 @@ from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding
 from karat.judges.aspects import (
     VERDICTS,
-    Shape,
+    VerdictShape,
     all_verdicts,
     find_aspect,
     known_aspects,
     rows_of,
 )
-from karat.judges.verdicts import Sample
+from karat.judges.verdicts import JudgeReason, Sample
 from karat.progress import Progress
 from karat.texts.sentences import split
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from karat.align.align import Aligned
     from karat.core.data import Gold, Ints
-    from karat.judges.verdicts import Judged, JudgeProtocol
+    from karat.judges.verdicts import Judged, JudgeFailure, JudgeProtocol
     from karat.progress import Report
     from karat.relate.match.matcher import Matcher
 
@@ -133,15 +133,20 @@ class Judging:
             judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), tell)
             self._noted += getattr(self.judge, "findings", list)()  # what only the judge can know
             done += len(asked)
+            said = list(zip(asked, judged, strict=True))
             for task in tasks:
-                said = zip(asked, judged, strict=True)
                 self._said.setdefault(task, {}).update(zip(numbers, said, strict=True))
 
     def close(self, run: str) -> tuple[pl.DataFrame, list[Finding]]:
         """Return every verdict about a run as a row, and what is worth knowing; then forget it."""
         ordered = sorted(self._said, key=lambda task: known_aspects().index(task.aspect))
         numbers = sorted({number for said in self._said.values() for number in said})
-        said = [(each, self._said[each][number]) for number in numbers for each in ordered]
+        # relations of one aspect share what was said where their lists are the same
+        said = {
+            (number, task.aspect, id(self._said[task][number])): (task, self._said[task][number])
+            for number in numbers
+            for task in ordered
+        }.values()
         rows = [row for task, pair in said for row in rows_of(task.aspect, *pair)]
         findings = [*_findings(said), *self._noted]
         self._said, self._noted = {}, []
@@ -191,7 +196,7 @@ def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
     aspect = find_aspect(task.aspect)
     if not aspect.is_split:
         return samples
-    if aspect.shape is Shape.ITEMS:
+    if aspect.shape is VerdictShape.ITEMS:
         cut = split([sample.reference for sample in samples.values()], task.splitter)
         return {
             number: replace(sample, items={task.aspect: tuple(units)})
@@ -210,12 +215,13 @@ def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
 def _groups(
     tasks: Iterable[Task], chunks: Mapping[Task, tuple[str, ...]]
 ) -> list[tuple[Task, ...]]:
-    """Put tasks together that look at the same chunks; one of each aspect at a time."""
+    """Put tasks together that look at the same chunks; with one way to split for each aspect."""
     groups: list[list[Task]] = []
     for task in sorted(tasks, key=lambda task: (known_aspects().index(task.aspect), str(task))):
         for group in groups:
-            others = {each.aspect for each in group}
-            if task.aspect not in others and chunks[group[0]] == chunks[task]:
+            splitters = {each.aspect: each.splitter for each in group}
+            alike = splitters.get(task.aspect, task.splitter) == task.splitter
+            if alike and chunks[group[0]] == chunks[task]:
                 group.append(task)
                 break
         else:
@@ -238,27 +244,31 @@ def _tell(progress: Report, before: int, count: int, total: int, step: Progress)
 
 def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
     """Say which verdicts failed, and which rest on a quote that is not there."""
-    failed: list[tuple[str, str]] = []
+    failed: list[tuple[str, str, JudgeFailure]] = []
     unproven: list[str] = []
     for task, (sample, judged) in said:
         if task.aspect in judged.failures:
-            failed.append((sample.query, f"{task.aspect}: {judged.failures[task.aspect]}"))
+            failure = judged.failures[task.aspect]
+            failed.append((sample.query, f"{task.aspect}: {failure}", failure))
         for verdict in all_verdicts(judged, task.aspect):
             if verdict.failure is not None:
-                failed.append((sample.query, str(verdict.failure)))
+                failed.append((sample.query, str(verdict.failure), verdict.failure))
             elif verdict.unproven:
                 unproven.append(sample.query)
     found = []
     if failed:
-        common = Counter(reason for _, reason in failed).most_common(1)[0][0]
+        common = Counter(reason for _, reason, _ in failed).most_common(1)[0][0]
+        unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
         found.append(
             Finding(
                 "judge-failed",
                 len(failed),
-                tuple(dict.fromkeys(query for query, _ in failed))[:EXAMPLES],
+                tuple(dict.fromkeys(query for query, _, _ in failed))[:EXAMPLES],
                 f"verdict that the judge failed to give, most often: {common}; its query has no "
                 "value, and the bounds say what it could have been",
-                "run it again: what was judged is kept, only the rest is asked for",
+                "ask a language model: --judge openai:MODEL"
+                if unable
+                else "run it again: what was judged is kept, only the rest is asked for",
             )
         )
     if unproven:

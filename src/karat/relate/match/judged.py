@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.errors import OptionError, choose
-from karat.judges.aspects import ASPECTS, Aspect, Listing, Shape, add_aspect, find_aspect
+from karat.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape, add_aspect, find_aspect
 from karat.judges.aspects.aspect import YES_OR_NO
 from karat.relate.judged.bound import BoundJudged
 from karat.relate.judged.judging import Task
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged(Matcher):
+class JudgedMatcher(Matcher):
     """Base of the relations that a judge draws."""
 
     judged: ClassVar[bool] = True
@@ -53,14 +53,14 @@ class Judged(Matcher):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedUnits(Judged):
+class JudgedUnits(JudgedMatcher):
     """A relation whose items or parts are told apart by `splitter`, by default as sentences."""
 
     splitter: str = "sentencex"
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedList(Judged):
+class JudgedList(JudgedMatcher):
     """A relation of the first `depth` chunks as a whole; 0: all of them."""
 
     depth: int = 0
@@ -81,13 +81,13 @@ def judged_matchers() -> dict[str, type[Matcher]]:
 
 
 def _matcher(aspect: Aspect) -> type[Matcher]:
-    return _made(aspect.name, aspect.about, aspect.shape is Shape.LIST, aspect.is_split)
+    return _made(aspect.name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
 
 
 @functools.cache
 def _made(name: str, about: str, whole: bool, split: bool) -> type[Matcher]:
     """Make the class of a relation: a matcher is what it is by its class."""
-    base = JudgedList if whole else JudgedUnits if split else Judged
+    base = JudgedList if whole else JudgedUnits if split else JudgedMatcher
     fields = {"name": name, "about": about, "__doc__": about, "__module__": __name__}
     return type(f"Judged{name.title()}", (base,), fields)
 
@@ -95,7 +95,7 @@ def _made(name: str, about: str, whole: bool, split: bool) -> type[Matcher]:
 def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     """Return a measure and its relation with one depth, where the relation has a depth of its own.
 
-    `success@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
+    `recall@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
     told from what was said about ten.
     """
     if not isinstance(matcher, JudgedList):
@@ -103,6 +103,12 @@ def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     if measure.k is not None:
         return measure, replace(matcher, depth=measure.k)
     return replace(measure, k=matcher.depth or None) if measure.at == "k" else measure, matcher
+
+
+def has_own_depth(measure: Measure) -> bool:
+    """Tell whether every cutoff of a measure needs a relation, and so verdicts, of its own."""
+    relation = measure.relation and measure.relation.partition("(")[0]
+    return relation in ASPECTS and ASPECTS[relation].shape is VerdictShape.LIST
 
 
 def register_aspect(
@@ -137,19 +143,23 @@ def register_aspect(
     """
     if not prompt.strip():
         raise OptionError(f"the aspect {name} has no prompt", fix="ask the question in it")
-    if list_prompt is not None and shape != Shape.ITEMS:
+    if list_prompt is not None and shape != VerdictShape.ITEMS:
         raise OptionError(f"{shape} are not listed", fix='use list_prompt with shape="items"')
     if name in MATCHERS:
         raise OptionError(f"{name} is a relation already", fix="choose another name")
-    form = Shape(choose("shape of an aspect", shape, [*Shape]))
-    units = {Shape.CHUNKS: "chunk", Shape.ITEMS: item or "item", Shape.PARTS: item or "part"}
+    form = VerdictShape(choose("shape of an aspect", shape, [*VerdictShape]))
+    units = {
+        VerdictShape.CHUNKS: "chunk",
+        VerdictShape.ITEMS: item or "item",
+        VerdictShape.PARTS: item or "part",
+    }
     unit = units.get(form, "list")
     meanings = YES_OR_NO if grades is None else dict(grades)
     aspect = Aspect(
         name=name,
         about=f"judged: {about or prompt.strip().splitlines()[0]}",
         shape=form,
-        needs="reference" if form is Shape.ITEMS else needs,
+        needs="reference" if form is VerdictShape.ITEMS else needs,
         unit=unit,
         prefix=unit,
         value="grade" if len(meanings) > len(YES_OR_NO) else "yes",

@@ -1,0 +1,223 @@
+"""How the local judge comes to its verdicts, one function per aspect, many samples at once.
+
+A claim whose words stand in a chunk is still not supported where something speaks against it: other
+facts, or a negation. Likeness is blind for both: a claim with another year, another name or a `not`
+is as like as before. Facts are found by rules, negations by the words of the claim's language.
+German writes every noun like a name, so that there only numbers, dates and names of several words
+are facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from karat.judges.local.calibration import Model, logistic
+from karat.judges.local.entities import EntityFinder, Holdings, entities_by_rules
+from karat.judges.local.pieces import cut
+from karat.judges.local.signals import Signals, compare
+from karat.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
+from karat.languages import ENGLISH, known
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats
+    from karat.embeddings import Embedder
+
+Pairs: TypeAlias = list[tuple[str, str]]
+Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked about
+
+NOT = re.compile(r"\b(?:not|never|cannot|neither)\b|n['’]t\b", re.IGNORECASE)
+COMPOUND = re.compile(r"\d|\w \w|\w[A-ZÄÖÜ]")  # numbers, several words, acronyms
+NEGATIVE = re.compile(
+    r"\b(?:not|never|cannot|neither|no|none|nor|nothing|nobody|without|unable|fail(?:s|ed)?|"
+    r"lack(?:s|ed)?|refus\w+|prevent\w*|except|unlike|hardly|barely|rarely)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def relevance(
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None
+) -> list[AspectVerdicts]:
+    """Grade the chunks of each sample by its question."""
+    pairs = [(sample.question, chunk) for sample in samples for chunk in sample.chunks]
+    found = iter(_verdicts(pairs, model, embedder))
+    return [AspectVerdicts((tuple(islice(found, len(sample.chunks))),)) for sample in samples]
+
+
+def claims(
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None, holdings: Held
+) -> list[AspectVerdicts]:
+    """Say which chunks support which claims: they share words, and nothing is against it."""
+    listed = [sample.items["claims"] for sample in samples]
+    pairs = [
+        (claim, chunk)
+        for sample, texts in zip(samples, listed, strict=True)
+        for claim in texts
+        for chunk in sample.chunks
+    ]
+    if not pairs:
+        return [AspectVerdicts(((),) * len(texts), items=texts) for texts in listed]
+    signals = compare(pairs, embedder, closest=True)
+    judged = _judged(signals, model, "the claim")
+    against = objections(pairs, signals, [bool(verdict.value) for verdict in judged], holdings)
+    found = (
+        Verdict(0, f"{reason}; {verdict.reason}", verdict.quote) if reason else verdict
+        for verdict, reason in zip(judged, against, strict=True)
+    )
+    return [
+        AspectVerdicts(tuple(tuple(islice(found, len(sample.chunks))) for _ in texts), items=texts)
+        for sample, texts in zip(samples, listed, strict=True)
+    ]
+
+
+def statements(
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None
+) -> list[AspectVerdicts]:
+    """Say which statements of the chunks are relevant to the question."""
+    parts = [sample.parts["statements"] for sample in samples]
+    pairs = [
+        (sample.question, statement)
+        for sample, chunks in zip(samples, parts, strict=True)
+        for chunk in chunks
+        for statement in chunk
+    ]
+    found = iter(_verdicts(pairs, model, embedder))
+    return [
+        AspectVerdicts(tuple(tuple(islice(found, len(chunk))) for chunk in chunks), parts=chunks)
+        for chunks in parts
+    ]
+
+
+def entities(samples: Sequence[Sample], find: EntityFinder, holdings: Held) -> list[AspectVerdicts]:
+    """Find the entities of each reference, and say which chunks hold them."""
+    listed = cache(find)
+    chunks = {
+        text: n for n, text in enumerate(dict.fromkeys(it for s in samples for it in s.chunks))
+    }
+    pieces = cut(list(chunks))
+    return [
+        AspectVerdicts(
+            tuple(
+                tuple(
+                    _held(entity, chunk, partial(pieces.of, chunks[chunk]), holdings)
+                    for chunk in sample.chunks
+                )
+                for entity in listed(sample.reference)
+            ),
+            items=tuple(listed(sample.reference)),
+        )
+        for sample in samples
+    ]
+
+
+def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -> Floats:
+    """Return the score, 0 to 1, of pairs of a text and a chunk; 0 where something is against it."""
+    if not pairs:
+        return np.zeros(0)
+    signals = compare(pairs, embedder, closest=aspect == "claims")
+    found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
+    if aspect == "claims":
+        found[
+            [
+                bool(reason)
+                for reason in objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+            ]
+        ] = 0.0
+    return found
+
+
+def _verdicts(pairs: Pairs, model: Model, embedder: Embedder | None) -> list[Verdict]:
+    return _judged(compare(pairs, embedder), model, "the question") if pairs else []
+
+
+def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
+    """Judge pairs of a text and a chunk by the weights of a model."""
+    columns = signals.columns()
+    sums = model.sums(columns)
+    likeness = columns.get("closest", columns.get("similarity"))
+    lowest = model.thresholds[0]
+    return [
+        Verdict(grade, _reason(logistic(total), lowest, cover, like), quote)
+        if words
+        else Verdict.failed(JudgeReason.NO_WORDS, what)
+        for grade, total, cover, like, words, quote in zip(
+            model.grades(sums).tolist(),
+            sums.tolist(),
+            columns["cover"].tolist(),
+            [None] * len(sums) if likeness is None else likeness.tolist(),
+            signals.overlap.words.tolist(),
+            signals.quotes(),
+            strict=True,
+        )
+    ]
+
+
+def _reason(score: float, threshold: float, cover: float, likeness: float | None) -> str:
+    like = "" if likeness is None else f", likeness {likeness:.2f}"
+    return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
+
+
+def _held(entity: str, chunk: str, pieces: Callable[[], list[str]], holdings: Held) -> Verdict:
+    if not holdings(chunk).holds(entity):
+        return Verdict(0, "not in the chunk")
+    sentence = next((piece for piece in pieces() if holdings(piece).holds(entity)), "")
+    return Verdict(1, "in the chunk", sentence)
+
+
+def objections(
+    pairs: Sequence[tuple[str, str]],
+    signals: Signals,
+    asked: Sequence[bool],
+    holdings: Callable[[str], Holdings],
+) -> list[str]:
+    """Return what speaks against each pair of a claim and a chunk, where that is asked."""
+    facts = cache(_facts)
+    found = []
+    for pair, (claim, chunk) in enumerate(pairs):
+        reason = ""
+        if asked[pair]:
+            language = signals.overlap.language[pair]
+            missing = holdings(chunk).lacks(facts(claim, language), language)
+            reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
+            reason = reason or negation(claim, signals.around(pair), language)
+        found.append(reason)
+    return found
+
+
+def _facts(claim: str, language: str) -> list[str]:
+    """Return the names, numbers and dates of a claim."""
+    found = entities_by_rules(claim)
+    if language != "de":
+        return found
+    empty = known(language).words
+    return [
+        fact
+        for fact in found
+        if COMPOUND.search(fact) and empty.isdisjoint(fact.casefold().split())
+    ]
+
+
+def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) -> str:
+    """Say whether only one side denies something; the pieces are the best and its neighbours.
+
+    >>> negation("Tea is not taxed.", ("", "Tea is taxed.", "So is coffee."))
+    'the claim denies what the chunk does not'
+    >>> negation("Tea is taxed.", ("", "Tea isn’t taxed.", ""))
+    'the chunk denies what the claim does not'
+    >>> negation("Tea is never taxed.", ("", "There is no tax on tea.", ""))
+    ''
+    >>> negation("Tee wird nicht besteuert.", ("", "Tee wird besteuert.", ""), "de")
+    'the claim denies what the chunk does not'
+    """
+    own = known(language).negations
+    denies, negative = (own, own) if own else (NOT, NEGATIVE)
+    if denies.search(claim) and not any(map(negative.search, pieces)):
+        return "the claim denies what the chunk does not"
+    if denies.search(pieces[1]) and not negative.search(claim):
+        return "the chunk denies what the claim does not"
+    return ""

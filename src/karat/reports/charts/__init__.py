@@ -1,0 +1,108 @@
+"""Charts as SVG: small, offline, readable by machines, in the colours of the page; and as images.
+
+A chart is a drawing that says what it shows, and the same as a table.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat.errors import OptionError
+from karat.reports.charts.svg import LIGHT, fixed_css
+from karat.storage.files import write_bytes, write_text
+
+if TYPE_CHECKING:
+    from karat.reports.tables import Grid
+
+SCALE = 2  # pixels of an image for each of the chart: sharp on slides
+FONT = "Arimo"  # in PNG images, so that they are the same on every machine
+SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "HEBREW")  # that the font has
+_LETTER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="40" height="20">'
+    '<text x="2" y="15">{}</text></svg>'
+)
+_UNASSIGNED = "\u0378"  # what no font has
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: what it is called, what it says in a sentence, the drawing, and the numbers."""
+
+    name: str  # for --chart
+    title: str
+    says: str  # for those who cannot see it
+    svg: str
+    table: Grid
+
+    @property
+    def slug(self) -> str:
+        """The name as an HTML id.
+
+        >>> Chart("distribution recall@5", "", "", "", None).slug
+        'distribution-recall-5'
+        """
+        return re.sub(r"[^A-Za-z0-9]+", "-", self.name).strip("-")
+
+
+def standalone(chart: Chart) -> str:
+    """Return a chart as an SVG file with its own style, on white."""
+    head, body = chart.svg.split(">", 1)
+    white = '<rect width="100%" height="100%" fill="#fff"/>'
+    return f"{head}><style>{fixed_css(LIGHT)}</style>{white}{body}\n"
+
+
+def write_image(chart: Chart, path: str) -> str:
+    """Write a chart as an image, whole or not at all; the name's ending says which kind.
+
+    Returns letters that the image shows as boxes, see `boxed`.
+    """
+    kind = Path(path).suffix.lower()
+    if kind == ".svg":
+        write_text(path, standalone(chart))
+        return ""
+    if kind != ".png":
+        raise OptionError(f"{path} is no image that karat writes", fix="name an .svg or a .png")
+    write_bytes(path, png(chart))
+    return boxed(chart)
+
+
+def png(chart: Chart) -> bytes:
+    """Return a chart as a PNG file."""
+    return _render(standalone(chart))
+
+
+def boxed(chart: Chart) -> str:
+    """Return letters that an image can only show as boxes, as no font here has them.
+
+    One letter stands for its script: the font of the images has Latin, Greek, Cyrillic and Hebrew
+    letters, all others come from the fonts of the machine.
+    """
+    letters = {
+        unicodedata.name(letter, "").partition(" ")[0]: letter
+        for letter in reversed(chart.svg)
+        if letter.isalpha() and not letter.isascii()
+    }
+    foreign = [letter for script, letter in letters.items() if script not in SCRIPTS]
+    if not foreign:
+        return ""
+    box = _render(_LETTER.format(_UNASSIGNED))
+    return "".join(letter for letter in foreign if _render(_LETTER.format(letter)) == box)
+
+
+def _render(svg: str) -> bytes:
+    try:
+        from resvg_py import svg_to_bytes  # noqa: PLC0415
+
+        font = str(files("fontpkg_arimo"))
+    except ImportError:
+        raise OptionError(
+            "PNG images need the packages resvg-py and fontpkg-arimo",
+            fix="pip install 'karat[report]', or write an .svg, which needs nothing",
+        ) from None
+    style = f".chart text {{ font-family: {FONT} !important }}"
+    return bytes(svg_to_bytes(svg_string=svg, zoom=SCALE, font_dirs=[font], style_sheet=style))

@@ -1,0 +1,162 @@
+"""Measures at many cutoffs, and precision against recall: what a longer list buys and costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from karat.errors import KaratError
+from karat.measures import parse_measure
+from karat.reports.charts import Chart
+from karat.reports.charts.svg import (
+    color,
+    drawing,
+    element,
+    label,
+    legend,
+    line,
+    linear,
+    marker,
+    ticks,
+    title,
+)
+from karat.reports.tables import Grid, number
+from karat.results.cutoffs import curve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.measures import Measure
+    from karat.reports.charts.svg import Scale
+    from karat.reports.panel import Panel
+
+CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+CURVES = 6  # charts at most
+LABELLED = 3  # systems whose cutoffs are written beside the points
+WIDTH, HIGH, LEFT, RIGHT = 340.0, 180.0, 44.0, 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A measure at many cutoffs: by system one value per cutoff."""
+
+    measure: str
+    cutoffs: list[int]
+    values: dict[str, list[float | None]]
+
+
+def curves(panel: Panel, most: int) -> list[Curve]:
+    """Return the curves of recall, precision and whatever else was measured at a cutoff."""
+    cutoffs = _cutoffs(panel)
+    found = []
+    for base in _bases(panel):
+        try:
+            by_system = {
+                system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
+                for system in panel.systems[:most]
+            }
+        except KaratError:  # the dialect or the relation does not know it
+            continue
+        values = {name: column.to_list() for name, column in by_system.items()}
+        found.append(Curve(str(base), cutoffs, values))
+    return found[:CURVES]
+
+
+def _bases(panel: Panel) -> list[Measure]:
+    """Return measures without a cutoff: recall and precision first, then what was measured."""
+    first = panel.measures[0].relation
+    usual = [replace(parse_measure(name), relation=first) for name in ("recall", "P")]
+    measured = [replace(each, k=None) for each in panel.measures if each.at == "k" and each.k]
+    return list(dict.fromkeys([*usual, *measured]))
+
+
+def _cutoffs(panel: Panel) -> list[int]:
+    """Return cutoffs down to the longest list."""
+    deepest = 1
+    for system in panel.systems:
+        relation = system.result.relation(system.run, panel.measures[0])
+        depth = relation.depth.max(initial=1)
+        if relation.chunk_offset is not None:
+            depth = (relation.chunk_offset[1:] - relation.chunk_offset[:-1]).max(initial=1)
+        deepest = max(deepest, int(depth))
+    inside = [k for k in CUTOFFS if k <= deepest]
+    more = next((k for k in CUTOFFS if k > deepest), None)
+    return inside if more is None or deepest in inside else [*inside, deepest]
+
+
+def curve_chart(found: Curve) -> Chart:
+    """Draw a measure at many cutoffs."""
+    names = list(found.values)
+    key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
+    top = 40 + tall
+    across = linear((0, max(len(found.cutoffs) - 1, 1)), (LEFT, WIDTH - RIGHT))
+    high = max([1.0, *(v for each in found.values.values() for v in each if v is not None)])
+    up = linear((0, high), (top + HIGH, top))
+    parts = [label(f"{found.measure} at K", LEFT, 16, most=36, class_="strong"), key]
+    parts += _frame(up, high)
+    for at, k in enumerate(found.cutoffs):
+        parts.append(_below(str(k), across(at), top + HIGH + 16))
+    for system, (name, values) in enumerate(found.values.items()):
+        known = [(at, value) for at, value in enumerate(values) if value is not None]
+        parts.append(line([(across(at), up(value)) for at, value in known], _plot(system)))
+        for at, value in known:
+            hint = title(f"{name}: {found.measure}@{found.cutoffs[at]} = {number(value)}")
+            parts.append(element("g", marker(system, across(at), up(value)) + hint))
+    parts.append(_below("K, documents looked at", (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
+    says = f"{found.measure} at cutoffs {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
+        f"{name} from {number(values[0])} to {number(values[-1])}"
+        for name, values in found.values.items()
+    )
+    rows = [[name, *map(number, values)] for name, values in found.values.items()]
+    table = Grid("", ["system", *(f"@{k}" for k in found.cutoffs)], rows)
+    svg = drawing(WIDTH, top + HIGH + 42, says, parts)
+    return Chart(f"curve {found.measure}", f"{found.measure} at K", says, svg, table)
+
+
+def tradeoff(recall: Curve, precision: Curve) -> Chart:
+    """Draw precision against recall, one point per cutoff."""
+    names = list(recall.values)
+    key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
+    top = 40 + tall
+    across, up = linear((0, 1), (LEFT, WIDTH - RIGHT)), linear((0, 1), (top + HIGH, top))
+    parts = [label("precision against recall", LEFT, 16, class_="strong"), key, *_frame(up, 1.0)]
+    parts += (_below(f"{tick:g}", across(tick), top + HIGH + 16) for tick in ticks(0, 1))
+    rows = []
+    for system, name in enumerate(names):
+        both = zip(recall.cutoffs, recall.values[name], precision.values[name], strict=True)
+        points = [(k, r, p) for k, r, p in both if r is not None and p is not None]
+        parts.append(line([(across(r), up(p)) for _, r, p in points], _plot(system)))
+        for k, r, p in points:
+            hint = title(f"{name}, K = {k}: recall {number(r)}, precision {number(p)}")
+            parts.append(element("g", marker(system, across(r), up(p), 3.5) + hint))
+            rows.append([name, str(k), number(r), number(p)])
+        for k, r, p in (points[0], points[-1]) if points and len(names) <= LABELLED else ():
+            side = {"text_anchor": "end", "x": across(r) - 7} if r > 0.85 else {"x": across(r) + 7}
+            parts.append(label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(_below("recall (precision upwards)", middle, top + HIGH + 34))
+    says = "Precision against recall at growing cutoffs: " + "; ".join(
+        f"{name} from recall {number(recall.values[name][0])} and precision "
+        f"{number(precision.values[name][0])} at K = {recall.cutoffs[0]} to "
+        f"{number(recall.values[name][-1])} and {number(precision.values[name][-1])} "
+        f"at K = {recall.cutoffs[-1]}"
+        for name in names
+    )
+    table = Grid("", ["system", "K", "recall", "precision"], rows)
+    svg = drawing(WIDTH, top + HIGH + 42, says, parts)
+    return Chart("tradeoff", "Precision against recall", says, svg, table)
+
+
+def _frame(up: Scale, high: float) -> Iterator[str]:
+    for tick in ticks(0, high):
+        y = up(tick)
+        yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
+        yield label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end")
+
+
+def _below(content: str, x: float, y: float) -> str:
+    return label(content, x, y, class_="muted", text_anchor="middle")
+
+
+def _plot(system: int) -> str:
+    return f"plot {color(system)}"

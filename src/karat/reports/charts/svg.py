@@ -1,0 +1,216 @@
+"""The parts of charts: SVG elements, labels, scales, a legend, and the colours.
+
+Colours can be given apart by colour-blind readers, in a light and a dark version.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from typing import TypeAlias
+
+from karat.reports.escape import xml
+
+Scale: TypeAlias = Callable[[float], float]
+
+LETTER = 6.4  # pixels of a letter, about
+# after Okabe and Ito; yellow is darkened so that it stands out on white
+LIGHT = {
+    "c0": "#0072b2",
+    "c1": "#d55e00",
+    "c2": "#009e73",
+    "c3": "#b4578a",
+    "c4": "#b58a00",
+    "c5": "#3a94cc",
+    "c6": "#6b5b95",
+    "c7": "#4d4d4d",
+    "surface": "#ffffff",
+    "text": "#1c2127",
+    "muted": "#5a6472",
+    "grid": "#e3e7ec",
+    "axis": "#8b95a3",
+    "h0": "#f3f8fc",
+    "h1": "#dfecf6",
+    "h2": "#c8def0",
+    "h3": "#aacde7",
+    "h4": "#86b8db",
+    "h5": "#5e9fcc",
+    "h6": "#2c77ac",
+    "h7": "#1c6499",
+    "h8": "#0e5283",
+    "h9": "#07406b",
+    "heat-dark": "#ffffff",  # text on the upper half of the scale
+    "heat-light": "#1c2127",
+}
+DARK = {
+    "c0": "#56b4e9",
+    "c1": "#f0883e",
+    "c2": "#2fc79b",
+    "c3": "#e08bbd",
+    "c4": "#e6c229",
+    "c5": "#8ecbf0",
+    "c6": "#a99bd6",
+    "c7": "#c3c9d1",
+    "surface": "#161b22",
+    "text": "#e6eaf0",
+    "muted": "#a0aab8",
+    "grid": "#2b333e",
+    "axis": "#6d7886",
+    "h0": "#18222d",
+    "h1": "#1a2d3d",
+    "h2": "#1b394f",
+    "h3": "#1c4662",
+    "h4": "#1d5579",
+    "h5": "#226893",
+    "h6": "#4b94c0",
+    "h7": "#6fb0d8",
+    "h8": "#97cbe9",
+    "h9": "#c3e3f6",
+    "heat-dark": "#0d1117",
+    "heat-light": "#e6eaf0",
+}
+SYSTEMS = 8  # colours for systems
+HEAT = 10  # steps of the heat map
+_VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
+
+
+def element(name: str, content: str = "", /, **attributes: object) -> str:
+    """Return an element; `class_` and `stroke_width` are spelled class and stroke-width."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_number(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{given}>{content}</{name}>" if content else f"<{name}{given}/>"
+
+
+def _number(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
+    return xml(str(value))
+
+
+def short(content: str, most: int) -> str:
+    """Return a text of at most this many letters; what tells names apart is often at their end.
+
+    >>> short("embedding-large/chunk-512/rerank-3", 20)
+    'embeddi…512/rerank-3'
+    """
+    if len(content) <= most:
+        return content
+    head = (most - 1) * 2 // 5
+    return f"{content[:head]}…{content[len(content) - (most - 1 - head) :]}"
+
+
+def label(content: str, x: float, y: float, *, most: int = 0, **attributes: object) -> str:
+    """Return a label; one longer than `most` letters is shortened, with the whole as a tooltip."""
+    if most and len(content) > most:
+        both = xml(short(content, most)) + title(content)
+        return element("text", both, x=x, y=y, **attributes)
+    return element("text", xml(content), x=x, y=y, **attributes)
+
+
+def title(content: str) -> str:
+    """Return a tooltip."""
+    return element("title", xml(content))
+
+
+def drawing(width: float, height: float, says: str, parts: Iterable[str]) -> str:
+    """Return the whole drawing, which says in words what it shows."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{xml(says)}">{"".join(parts)}</svg>'
+    )
+
+
+def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:
+    """Return the function from numbers to places.
+
+    >>> linear((0, 1), (10, 20))(0.5)
+    15.0
+    """
+    (low, high), (start, end) = domain, reach
+    size = (high - low) or 1.0
+    return lambda value: start + (value - low) / size * (end - start)
+
+
+def color(system: int) -> str:
+    """Return the class of a system's colour; beyond the palette it begins anew."""
+    return f"c{system % SYSTEMS}"
+
+
+def marker(system: int, x: float, y: float, size: float = 4.0, **attributes: object) -> str:
+    """Return the mark of a system: its shape tells it apart where colour does not."""
+    shape, paint = system % 4, attributes.pop("class_", color(system))
+    if shape == 0:
+        return element("circle", cx=x, cy=y, r=size, class_=paint, **attributes)
+    corners = {
+        1: ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        2: ((0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
+        3: ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    }[shape]
+    points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in corners)
+    return element("polygon", points=points, class_=paint, **attributes)
+
+
+def line(points: Sequence[tuple[float, float]], class_: str) -> str:
+    """Return a line through points."""
+    if len(points) < 2:
+        return ""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return element("polyline", points=path, class_=class_)
+
+
+def legend(systems: Sequence[str], x: float, y: float, width: float) -> tuple[str, float]:
+    """Return a legend, wrapped to a width, and its height."""
+    parts, at, row = [], x, 0
+    for number, name in enumerate(systems):
+        shown = short(name, 30)
+        size = 30 + LETTER * len(shown)
+        if at > x and at + size > x + width:
+            at, row = x, row + 1
+        parts += [
+            marker(number, at + 5, y + 18 * row - 4),
+            label(shown, at + 14, y + 18 * row),
+        ]
+        at += size
+    return "".join(parts), 18.0 * (row + 1)
+
+
+def ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Return about this many steps of round numbers between two numbers.
+
+    >>> ticks(0, 1)
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> ticks(-0.03, 0.21)
+    [0.0, 0.1, 0.2]
+    """
+    size = (high - low) / about
+    if not size > 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(size))
+    step = next(nice * power for nice in (1, 2, 2.5, 5, 10) if nice * power >= size * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(number * step, 10) for number in range(first, last + 1)]
+
+
+def variables(theme: dict[str, str]) -> str:
+    """Return the colours as declarations of CSS variables."""
+    return "".join(f"--{name}:{value};" for name, value in theme.items())
+
+
+def chart_css() -> str:
+    """Return the style of charts, which names colours by variables."""
+    return (files("karat.reports") / "assets" / "chart.css").read_text(encoding="utf-8")
+
+
+def fixed_css(theme: dict[str, str]) -> str:
+    """Return the style of charts with the colours written out, for images.
+
+    >>> ".c0" in fixed_css(LIGHT), "var(" in fixed_css(LIGHT)
+    (True, False)
+    """
+    return _VARIABLE.sub(lambda found: theme[found[1]], chart_css())

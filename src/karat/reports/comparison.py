@@ -1,0 +1,289 @@
+"""Comparisons as text: tables for the terminal, Markdown and papers, rows for programs."""
+
+from __future__ import annotations
+
+import json
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
+
+from karat.findings import shorten
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.result import with_relation
+from karat.reports.tables import (
+    Grid,
+    chance,
+    count,
+    latex_table,
+    limits,
+    number,
+    render_grids,
+    signed,
+)
+from karat.spelling import name_relations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import polars as pl
+
+    from karat.comparison.compare import Comparison
+
+CORRECTIONS = {"holm": "p (Holm)", "tukey": "p (Tukey)", "bh": "p (BH)"}
+TESTS = {
+    "exact": "all sign flips",
+    "permutation": "random sign flips",
+    "t": "Student's t test",
+    "mcnemar": "McNemar's test",
+}
+READ = (
+    "Read it: difference is system − baseline, p how often chance alone makes as much, effect the\n"
+    "difference in standard deviations; won, tied and lost count queries."
+)
+DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
+
+
+def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = False) -> str:
+    """Return a comparison in one of FORMATS, with a line break at the end.
+
+    Formats with one row per line hold one table: the slices if there are any, else the comparisons.
+    """
+    if how == "json":
+        return json.dumps(comparison.as_dict(), indent=1, ensure_ascii=False) + "\n"
+    if how == "latex":
+        return latex(comparison)
+    if how in ("table", "markdown"):
+        return _tables(comparison, how, moved=moved, color=color)
+    rows = comparison.slices if comparison.slices.height else comparison.comparisons
+    rows = with_relation(rows, comparison.matched_by)
+    if how == "jsonl":
+        return "".join(
+            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
+        )
+    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def unmeasured(comparison: Comparison) -> list[str]:
+    """Say which measures no query has for both systems of a pair, and why."""
+    rows = comparison.comparisons.filter(comparison.comparisons["n"] == 0)
+    return [
+        f"{row['measure']} ({row['system']} against {row['baseline']}): {row['reason']}"
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
+    first, *more = grids(comparison, moved=moved)
+    head, rest = render_grids([first], how, color=color), render_grids(more, how, color=color)
+    if how == "markdown":
+        said = "".join(f"- {escape.markdown(note)}\n" for note in notes(comparison))
+        return "\n".join([head, f"{READ}\n", said, *([rest] if rest else [])])
+    said = "".join(f"{printable(note)}\n" for note in notes(comparison))
+    return f"{head}{READ}\n{said}" + (f"\n{rest}" if rest else "")
+
+
+def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
+    """Lay out the comparisons, then the slices, then the queries that moved."""
+    title = f"against {comparison.baseline}"
+    if _several_baselines(comparison.comparisons):
+        title = f"all pairs of {len(comparison.systems)} systems"
+    title += f" · {count(comparison.queries)} · dialect {comparison.dialect}"
+    title += name_relations(comparison.matched_by.values())
+    title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
+    yield _grid(comparison, comparison.comparisons, title, [])
+    for (column,), rows in comparison.slices.partition_by(
+        "column", as_dict=True, maintain_order=True
+    ).items():
+        yield _grid(comparison, rows, f"by {column}", ["slice"])
+    if moved and comparison.moved.height:
+        yield _moved(comparison, moved)
+
+
+def _grid(comparison: Comparison, rows: pl.DataFrame, title: str, first: list[str]) -> Grid:
+    pairs = _several_baselines(rows)
+    corrected = [name for name in rows["correction"].unique() if name != "none"]
+    texts = [*first, "measure", *(["baseline"] if pairs else []), "system"]
+    cells = [
+        [_text(row[name]) for name in texts]
+        + [verdict(comparison, row)]
+        + [number(row["baseline_value"]), number(row["system_value"])]
+        + [signed(row["difference"]), limits(row), chance(row["p"])]
+        + ([chance(row["p_adjusted"])] if corrected else [])
+        + [signed(row["effect"], 2), _counts(row), str(row["n"])]
+        for row in _by_measure(comparison, rows)
+    ]
+    header = [*texts, "verdict", "before", "after", "difference"]
+    header += [f"{100 * comparison.level:g}% interval", "p"]
+    header += [CORRECTIONS[corrected[0]]] if corrected else []
+    header += ["effect", "won/tied/lost", "n"]
+    return Grid(title, header, cells, left=len(texts) + 1)
+
+
+def _by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows measure by measure; within one they keep their order."""
+    place = {str(measure): at for at, measure in enumerate(comparison.measures)}
+    return sorted(rows.to_dicts(), key=lambda row: place[row["measure"]])
+
+
+def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
+    """Say in a word what the corrected test shows: better, worse, same, or not shown."""
+    if row["difference"] is None or row["p_adjusted"] is None:
+        return "unknown"
+    if not row["wins"] and not row["losses"]:
+        return "same"
+    if row["p_adjusted"] >= 1 - comparison.level:
+        return "not shown"
+    (measure,) = (each for each in comparison.measures if str(each) == row["measure"])
+    return "better" if (row["difference"] > 0) == measure.higher_is_better else "worse"
+
+
+def _moved(comparison: Comparison, count: int) -> Grid:
+    """One row per query that moved, by the first measure; those that gained come first."""
+    name = str(comparison.measures[0])
+    mine = [row for row in comparison.moved.to_dicts() if row["measure"] == name]
+    several = len(comparison.systems) > 2
+    questions = any((row["question"] or row["query"]) != row["query"] for row in mine)
+    cells = []
+    seen: dict[tuple[str, bool], int] = {}
+    for row in mine:
+        key = (row["system"], row["difference"] > 0)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= count:
+            cells.append(
+                ([row["system"]] if several else [])
+                + [shorten(row["query"])]
+                + ([shorten(row["question"] or "")] if questions else [])
+                + [number(row["before"]), number(row["after"]), signed(row["difference"])]
+            )
+    texts = [*(["system"] if several else []), "query", *(["question"] if questions else [])]
+    header = [*texts, "before", "after", "difference"]
+    return Grid(f"queries that moved most in {name}", header, cells, left=len(texts))
+
+
+def _several_baselines(rows: pl.DataFrame) -> bool:
+    return rows["baseline"].n_unique() > 1
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Say how was tested, and the problems in rows: what cannot be tested, or never shown."""
+    rows = [("", row) for row in comparison.comparisons.to_dicts()]
+    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
+    return [_how_tested(comparison), *_reasons(rows)]
+
+
+def _how_tested(comparison: Comparison) -> str:
+    tests: dict[str, dict[str, None]] = {}
+    for test, measure in comparison.comparisons.select("test", "measure").rows():
+        tests.setdefault(TESTS.get(test, test), {})[measure] = None
+    if len(tests) == 1:
+        return f"p by {next(iter(tests))}"
+    return "p by " + "; by ".join(f"{test}: {', '.join(names)}" for test, names in tests.items())
+
+
+def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
+    """Say each reason once, with the rows that have it."""
+    rows_by_reason: dict[str, list[str]] = {}
+    for part, row in rows:
+        if row["reason"]:
+            rows_by_reason.setdefault(row["reason"], []).append(
+                f"{part}{row['system']} {row['measure']}"
+            )
+    for reason, where in rows_by_reason.items():
+        more = f" and {len(where) - 3} more" if len(where) > 3 else ""
+        yield f"{', '.join(where[:3])}{more}: {reason}"
+
+
+def _counts(row: dict[str, Any]) -> str:
+    return f"{row['wins']}/{row['ties']}/{row['losses']}"
+
+
+def _text(value: object) -> str:
+    return "(none)" if value is None else str(value)
+
+
+def latex(comparison: Comparison) -> str:
+    r"""Return a table with one row per system and one column per measure, the best value bold.
+
+    Against a baseline, † marks p < 0.05 and ‡ p < 0.01 after correction. With all pairs, a letter
+    names each system, and a value carries the letters of the systems it is better than.
+    """
+    pairs = bool((comparison.comparisons["correction"] == "tukey").any())
+    letters = _letters(len(comparison.systems)) if pairs else [""] * len(comparison.systems)
+    names = [str(measure) for measure in comparison.measures]
+    values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
+    marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
+    best = _best(comparison, values)
+    lines = []
+    for system, letter in zip(comparison.systems, letters, strict=True):
+        cells = [escape.latex(system) + (f" ({letter})" if letter else "")]
+        for name in names:
+            shown = number(values[system, name]).replace("–", "--")
+            shown = rf"\textbf{{{shown}}}" if (system, name) in best else shown
+            mark = marks.get((system, name), "")
+            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
+        lines.append(" & ".join(cells) + r" \\")
+    header = " & ".join(["", *map(escape.latex, names)]) + r" \\"
+    caption = _caption(comparison, pairs=pairs)
+    return latex_table(caption, "l" + "r" * len(names), header, lines)
+
+
+def _caption(comparison: Comparison, *, pairs: bool) -> str:
+    by = name_relations(comparison.matched_by.values(), ", by ")
+    queries = count(comparison.queries) + escape.latex(by)
+    if pairs:
+        return (
+            f"{queries}. A letter marks the systems that a value is better than, $p < 0.05$"
+            " (randomised Tukey HSD)."
+        )
+    several = len(comparison.systems) > 2
+    return (
+        rf"{queries}. Against {escape.latex(comparison.baseline)}: $\dagger$ $p < 0.05$,"
+        rf" $\ddagger$ $p < 0.01${' (Holm)' if several else ''}."
+    )
+
+
+def _daggers(comparison: Comparison) -> dict[tuple[str, str], str]:
+    found = {}
+    for row in comparison.comparisons.to_dicts():
+        for below, mark in DAGGERS:
+            if row["p_adjusted"] is not None and row["p_adjusted"] < below:
+                found[row["system"], row["measure"]] = mark
+                break
+    return found
+
+
+def _letter_marks(comparison: Comparison, letters: list[str]) -> dict[tuple[str, str], str]:
+    letter = dict(zip(comparison.systems, letters, strict=True))
+    better: dict[tuple[str, str], list[str]] = {}
+    higher = {str(measure): measure.higher_is_better for measure in comparison.measures}
+    for row in comparison.comparisons.to_dicts():
+        if row["p_adjusted"] is None or row["p_adjusted"] >= 0.05:
+            continue
+        won = (row["difference"] > 0) == higher[row["measure"]]
+        winner, loser = ("system", "baseline") if won else ("baseline", "system")
+        better.setdefault((row[winner], row["measure"]), []).append(letter[row[loser]])
+    return {key: r"\mathrm{" + ",".join(sorted(who)) + "}" for key, who in better.items()}
+
+
+def _letters(count: int) -> list[str]:
+    """Return a, b, …, z, aa, ab, …"""
+    found: list[str] = []
+    while len(found) < count:
+        before = found[len(found) // 26 - 1] if found and len(found) >= 26 else ""
+        found.append(before + ascii_lowercase[len(found) % 26])
+    return found
+
+
+def _best(comparison: Comparison, values: dict[tuple[str, str], Any]) -> set[tuple[str, str]]:
+    best: set[tuple[str, str]] = set()
+    for measure in comparison.measures:
+        name = str(measure)
+        known = {
+            system: values[system, name]
+            for system in comparison.systems
+            if values[system, name] is not None
+        }
+        if len(set(known.values())) > 1:
+            top = (max if measure.higher_is_better else min)(known.values())
+            best |= {(system, name) for system, value in known.items() if value == top}
+    return best

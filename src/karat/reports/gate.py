@@ -1,0 +1,127 @@
+"""Gates as text: a sentence per verdict, a table, a summary for pull requests, JUnit XML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.reports.escape import printable, xml
+from karat.reports.tables import Grid, count, markdown, number, render_grids, signed
+from karat.spelling import name_relations
+
+if TYPE_CHECKING:
+    from karat.comparison.gates import GateReport, RequirementVerdict
+
+SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
+ADVICE = (
+    "it takes more queries (`karat power`) or a line farther away; "
+    "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
+)
+
+
+def sentence(verdict: RequirementVerdict) -> str:
+    """Say what was decided, and by what.
+
+    >>> from karat import evaluate, gate
+    >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
+    >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
+    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
+    """
+    head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
+    by = name_relations([verdict.relation], " by ") if verdict.relation else ""
+    found = f"{verdict.measure}{by} is {value(verdict)}"
+    if verdict.baseline is not None:
+        found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
+    if verdict.low is not None:
+        found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
+    found += f", on {count(verdict.n)}"
+    return head + found + (f"; {verdict.reason}" if verdict.reason else "")
+
+
+def value(verdict: RequirementVerdict) -> str:
+    """Write what was measured: queries that were counted are whole, or a share of all."""
+    if verdict.measure in ("failed", "undefined") and verdict.value is not None:
+        share = verdict.requirement.endswith("%")
+        return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
+    return number(verdict.value)
+
+
+def interval(verdict: RequirementVerdict) -> str:
+    """Write the interval of what was held against the line."""
+    if verdict.low is None or verdict.high is None:
+        return "–"
+    write = number if verdict.difference is None else signed
+    return f"{write(verdict.low)} … {write(verdict.high)}"
+
+
+def gate_grid(gate: GateReport) -> Grid:
+    """One row per requirement and run."""
+    several = len({verdict.run for verdict in gate.verdicts}) > 1
+    compared = any(verdict.baseline is not None for verdict in gate.verdicts)
+    rows = [
+        [SIGNS[verdict.outcome], verdict.requirement]
+        + ([verdict.run] if several else [])
+        + [value(verdict)]
+        + ([number(verdict.baseline), signed(verdict.difference)] if compared else [])
+        + [interval(verdict), str(verdict.n)]
+        for verdict in gate.verdicts
+    ]
+    texts = ["verdict", "requirement", *(["run"] if several else [])]
+    header = [*texts, "value", *(["baseline", "difference"] if compared else [])]
+    level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
+    header += [f"{level:g}% interval", "n"]
+    by = name_relations(verdict.relation for verdict in gate.verdicts if verdict.relation)
+    return Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
+
+
+def render(gate: GateReport, how: str) -> str:
+    """Return the gate as `table` for the terminal or as `markdown`."""
+    return render_grids([gate_grid(gate)], how)
+
+
+def summary(gate: GateReport | None, tables: str) -> str:
+    """Return Markdown for a pull request: the verdicts, then the tables behind them."""
+    parts = ["### Retrieval\n"]
+    if gate is not None and gate.verdicts:
+        parts.append(markdown(gate_grid(gate)))
+        if gate.outcome == "undecided":
+            parts.append(f"To decide what is undecided, {ADVICE}.\n")
+    return "\n".join([*parts, tables]) + "\n"
+
+
+def lines(gate: GateReport) -> list[str]:
+    """Return a sentence per verdict, safe to print."""
+    return [printable(sentence(verdict)) for verdict in gate.verdicts]
+
+
+def junit(gate: GateReport) -> str:
+    """Return the gate as a JUnit test suite, which every CI server shows: a case per requirement.
+
+    What is undecided counts as error, failure or pass.
+    """
+    outcomes = [_outcome(verdict, gate.undecided) for verdict in gate.verdicts]
+    cases = "".join(
+        _case(verdict, outcome) for verdict, outcome in zip(gate.verdicts, outcomes, strict=True)
+    )
+    counts = f'tests="{len(outcomes)}" failures="{outcomes.count("failure")}"'
+    counts += f' errors="{outcomes.count("error")}" skipped="0"'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="karat" {counts}>\n'
+        f'<testsuite name="karat" {counts}>\n{cases}</testsuite>\n</testsuites>\n'
+    )
+
+
+def _outcome(verdict: RequirementVerdict, undecided: str) -> str:
+    if verdict.outcome == "undecided":
+        return {"error": "error", "fail": "failure"}.get(undecided, "pass")
+    return "failure" if verdict.outcome == "fail" else "pass"
+
+
+def _case(verdict: RequirementVerdict, outcome: str) -> str:
+    said = xml(sentence(verdict))
+    name = f'classname="{xml(f"karat.{verdict.run}")}" name="{xml(verdict.requirement)}"'
+    if outcome == "pass":
+        inside = f"<system-out>{said}</system-out>"
+    else:
+        inside = f'<{outcome} message="{said}" type="{verdict.outcome}">{said}</{outcome}>'
+    return f'<testcase {name} time="0">{inside}</testcase>\n'

@@ -1,0 +1,155 @@
+"""HTML from templates, in one environment where every text of others is only text."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from karat import __version__
+from karat.reports import comparison, escape, explanation, result
+from karat.reports.charts.svg import DARK, LIGHT, chart_css, variables
+from karat.reports.tables import interval, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jinja2 import Environment
+
+    from karat.comparison.compare import Comparison
+    from karat.explanation.explain import Explanation
+    from karat.findings import Finding
+    from karat.reports.tables import Grid
+    from karat.results.result import Result
+
+ROWS = 100  # of a table in a notebook, which is no place for more
+
+
+def render(template: str, **context: object) -> str:
+    """Return a template of the folder `templates`, filled in."""
+    return _environment().get_template(template).render(context)
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - help is light
+
+    environment = Environment(
+        loader=PackageLoader("karat.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        count="{:,}".format,
+        exact=lambda value: "" if value is None else f"{value:.12g}",
+        interval=lambda row: interval(row["low"], row["high"]),
+        number=number,
+    )
+    return environment
+
+
+def _visible(value: Any) -> Any:  # noqa: ANN401
+    """Write out control characters of every text but markup, before it is escaped."""
+    plain = isinstance(value, str) and not hasattr(value, "__html__")
+    return escape.visible(value) if plain else value
+
+
+def document(
+    template: str,
+    title: str,
+    *,
+    sections: Mapping[str, str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    live: Mapping[str, Any] | None = None,
+    **context: object,
+) -> str:
+    """Return a whole page; `data` is what its script reads, `live` where a server answers it."""
+    style, script = stylesheet(), asset("report.js")
+    known = dict(data or {}) | ({} if live is None else {"live": live})
+    return render(
+        template,
+        title=title,
+        sections=sections or {},
+        data=escape.script_json(known),
+        live=live is not None,
+        policy=content_policy(style, script, live=live is not None),
+        style=style,
+        script=script,
+        version=__version__,
+        **context,
+    )
+
+
+def content_policy(style: str, script: str, *, live: bool) -> str:
+    """Return a content security policy under which only this style and this script count."""
+    allowed = {
+        "default-src": "'none'",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'self'" if live else "'none'",
+    }
+    if live:
+        allowed["connect-src"] = "'self'"
+    return "; ".join(f"{what} {whom}" for what, whom in allowed.items())
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+@functools.cache
+def asset(name: str) -> str:
+    """Return a file that comes with the package."""
+    return (files("karat.reports") / "assets" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def stylesheet() -> str:
+    """Return the style of the page and its charts, light and dark."""
+    dark = variables(DARK)
+    return (
+        f":root{{{variables(LIGHT)}}}\n"
+        f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
+        f':root[data-theme="dark"]{{{dark}}}\n'
+        f"@media print{{:root:root:root{{{variables(LIGHT)}}}}}\n"
+        + chart_css()
+        + asset("report.css")
+    )
+
+
+def result_html(shown: Result) -> str:
+    """Return a result for notebooks: the summary, and problems in the input."""
+    return notebook_html(result.grids(shown), map(_describe, shown.findings))
+
+
+def comparison_html(shown: Comparison) -> str:
+    """Return a comparison for notebooks: tables, slices, queries that moved, notes, findings."""
+    notes = [*comparison.notes(shown), *map(_describe, shown.findings)]
+    return notebook_html(comparison.grids(shown), notes)
+
+
+def explanation_html(shown: Explanation) -> str:
+    """Return an explanation for notebooks: lists, gold, how each number comes about."""
+    said = [*map(explanation.sentence, shown.calculations), *shown.differences]
+    return notebook_html(explanation.grids(shown), said, heading=explanation.heading(shown))
+
+
+def notebook_html(grids: Iterable[Grid], sentences: Iterable[str], *, heading: str = "") -> str:
+    """Return tables and sentences for notebooks; the best of a column is bold."""
+    return render(
+        "notebook.html.j2", heading=heading, grids=[*grids], sentences=[*sentences], most=ROWS
+    )
+
+
+def _describe(finding: Finding) -> str:
+    run = f"{finding.run}: " if finding.run else ""
+    return f"{run}{finding.count} × {finding.message} ({', '.join(finding.examples)})"

@@ -1,0 +1,276 @@
+"""The report as one HTML file that needs nothing else: what it says, from headline to inputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat import __version__
+from karat.errors import KaratError
+from karat.reports.comparison import notes, verdict
+from karat.reports.html import document
+from karat.reports.tables import chance, limits, signed
+from karat.spelling import name_relations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from karat.comparison.systems import System
+    from karat.reports.panel import Panel
+    from karat.reports.prepare import ReportContent
+
+SECTIONS = {
+    "overview": "Overview",
+    "comparison": "Comparison",
+    "queries": "Queries",
+    "distributions": "Distributions",
+    "cutoffs": "Cutoffs",
+    "slices": "Slices",
+    "findings": "Findings",
+    "provenance": "What made the numbers",
+}
+LONGEST = 70  # letters of a title
+JUDGED_AT = 10
+ENOUGH = 5  # queries of a slice that is worth a sentence
+APART = 0.1  # by how much a slice is below the rest
+MOST = 3  # systems that have a sentence
+VERDICTS = {
+    "better": "is better than",
+    "worse": "is worse than",
+    "same": "scores the same as",
+    "not shown": "is not shown to differ from",
+    "unknown": "cannot be compared with",
+}
+
+
+def page(
+    content: ReportContent,
+    *,
+    live: Mapping[str, Any] | None = None,
+    tools: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a report as HTML.
+
+    `live` tells its script where a server answers, `tools` fill the form that picks a slice and a
+    baseline.
+    """
+    panel = content.panel
+    result = panel.systems[0].result
+    return document(
+        "report.html.j2",
+        _title(panel),
+        sections={
+            id_: name
+            for id_, name in SECTIONS.items()
+            if id_ != "comparison" or panel.comparison is not None
+        },
+        data=content.data,
+        live=live,
+        tools=tools,
+        lede=list(_lede(panel)),
+        lead=str(panel.measures[panel.lead]),
+        insights=list(insights(panel)),
+        measures=[str(measure) for measure in panel.measures],
+        interval_level="" if result.level is None else f"{result.level:.0%}",
+        cluster=result.options.cluster,
+        headline=[_headline(panel, system) for system in panel.systems],
+        any_failed=any(row["failed"] for row in panel.summary.values()),
+        judged_at=JUDGED_AT,
+        comparison=_comparison(panel),
+        forest=content.forest,
+        notes=content.notes,
+        distributions=content.distributions,
+        cutoffs=content.cutoffs,
+        slices=content.slices,
+        findings=panel.findings,
+        provenance=[(system.name, provenance(system)) for system in panel.systems],
+    )
+
+
+def _title(panel: Panel) -> str:
+    title = " · ".join(panel.names)
+    several = len(panel.names) > 1
+    return f"{len(panel.names)} systems" if several and len(title) > LONGEST else title
+
+
+def _lede(panel: Panel) -> Iterator[str]:
+    """Say in a line what was measured how."""
+    result = panel.systems[0].result
+    yield f"{panel.queries.height:,} queries"
+    yield f"dialect {result.dialect}{name_relations(result.matched_by.values())}"
+    if judges := {each.result.judge["name"]: None for each in panel.systems if each.result.judge}:
+        yield f"judge {', '.join(judges)}"
+    if panel.only is not None:
+        yield f"only where {panel.only[0]} is {panel.only[1]}"
+    if len(panel.names) > 1:
+        yield f"baseline {panel.names[0]}"
+
+
+def _headline(panel: Panel, system: System) -> dict[str, Any]:
+    """Return the values of a system, how many queries count, and how much was ever judged."""
+    rows = [
+        panel.summary[system.name, str(measure)] | {"best": _leads(panel, system.name, at)}
+        for at, measure in enumerate(panel.measures)
+    ]
+    counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
+    return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}
+
+
+def _judged(panel: Panel, system: System) -> str:
+    relation = panel.measures[0].relation
+    name = f"judged@{JUDGED_AT}" + (f"/{relation}" if relation else "")
+    try:
+        judged = system.result.score([name])[system.run, name]
+    except KaratError:
+        judged = None
+    return "–" if judged is None else f"{judged:.0%}"
+
+
+def _leads(panel: Panel, name: str, at: int) -> bool:
+    measure = panel.measures[at]
+    values = {
+        system: panel.summary[system, str(measure)]["value"]
+        for system in panel.names
+        if panel.summary[system, str(measure)]["value"] is not None
+    }
+    if len(set(values.values())) < 2 or name not in values or not measure.unit_interval:
+        return False
+    top = (max if measure.higher_is_better else min)(values.values())
+    return bool(values[name] == top)
+
+
+def _comparison(panel: Panel) -> dict[str, Any] | None:
+    found = panel.comparison
+    if found is None:
+        return None
+    corrected = len(found.systems) > 2
+    return {"level": f"{found.level:.0%}", "corrected": corrected, "notes": notes(found)}
+
+
+def insights(panel: Panel) -> Iterator[dict[str, Any]]:
+    """Return what stands out, the first thing that a reader of a report reads; one per sentence."""
+    yield from _compared(panel)
+    yield from _nothing_found(panel)
+    yield from _weakest(panel)
+    values = panel.pairing.values[:, :, panel.lead]
+    without = int(np.isnan(values).any(axis=1).sum())
+    if without:
+        yield {"kind": "no value", "queries": without}
+    if panel.findings:
+        yield {"kind": "findings", "count": len(panel.findings)}
+
+
+def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
+    found, lead = panel.comparison, panel.measures[panel.lead]
+    if found is None:
+        row = panel.summary[panel.names[0], str(lead)]
+        if row["value"] is not None:
+            yield {"kind": "alone", "row": row}
+        return
+    rows = [row for row in found.comparisons.to_dicts() if row["measure"] == str(lead)]
+    sign = 1 if lead.higher_is_better else -1
+    rows.sort(key=lambda row: -sign * (row["difference"] or 0.0))
+    for row in rows[:MOST]:
+        p = chance(row["p_adjusted"])
+        yield {
+            **row,
+            "kind": "compared",
+            "verdict": VERDICTS[verdict(found, row)],
+            "difference": signed(row["difference"]),
+            "interval": limits(row),
+            "p": p if p.startswith("<") else f"= {p}",
+        }
+    if len(rows) > MOST:
+        rest = Counter(verdict(found, row) for row in rows[MOST:])
+        said = ", ".join(f"{count} {word}" for word, count in rest.items())
+        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": said}
+
+
+def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
+    parts: list[str] = []
+    for at, name in enumerate(panel.names):
+        values = panel.pairing.values[:, at, panel.lead]
+        known = int((~np.isnan(values)).sum())
+        if known and panel.zero(at):
+            word = "" if parts else " queries"
+            parts.append(f"{panel.zero(at):,} of {known:,}{word} with {name}")
+    more = f" and {len(parts) - MOST} more systems" if len(parts) > MOST else ""
+    if parts:
+        yield {"kind": "nothing found", "systems": ", ".join(parts[:MOST]) + more}
+
+
+def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
+    """Name for the first systems the slice that is furthest below the rest."""
+    if not panel.measures[panel.lead].higher_is_better:
+        return
+    for at, name in enumerate(panel.names[:MOST]):
+        values = panel.pairing.values[:, at, panel.lead]
+        known = ~np.isnan(values)
+        found: list[dict[str, Any]] = []
+        for column, labels in panel.facets.items():
+            mine = panel.queries[column].cast(pl.String).fill_null("(none)")
+            for label in labels:
+                inside = (mine == label).to_numpy() & known
+                rest = ~inside & known
+                if inside.sum() >= ENOUGH and rest.sum() >= ENOUGH:
+                    means = (float(values[inside].mean()), float(values[rest].mean()))
+                    said = {"column": column, "label": label, "queries": int(inside.sum())}
+                    found.append(said | {"inside": means[0], "outside": means[1]})
+        worst = min(found, key=lambda each: each["inside"] - each["outside"], default=None)
+        if worst is not None and worst["inside"] - worst["outside"] < -APART:
+            yield {"kind": "weakest", "system": name, **worst}
+
+
+def provenance(system: System) -> list[tuple[str, str]]:
+    """Return what made the numbers of a system: names and values."""
+    result = system.result
+    policies = result.provenance.policy.as_dict()
+    versions = result.provenance.saved.get("versions", {"karat": __version__})
+    pairs = [
+        ("folder", system.given),
+        ("made", str(result.provenance.saved.get("created", ""))),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("run", system.run),
+        ("dialect", result.dialect),
+        ("matched by", "; ".join(_relations(result.provenance.settings))),
+        ("ids", result.provenance.ids),
+        ("policies", ", ".join(f"{name} {each}" for name, each in policies.items())),
+        ("intervals", _methods(result.interval)),
+    ]
+    pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
+    for each in result.provenance.inputs:
+        sha256 = each.as_dict()["sha256"]
+        known = f" · sha256 {sha256[:16]}…" if sha256 else ""
+        pairs.append((each.role, f"{each.path or each.kind}{known}"))
+    timing = result.timing.get(system.run)
+    if timing is not None and timing.p50 is not None:
+        times = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
+        pairs.append(("latency", times))
+    return [(name, each) for name, each in pairs if each]
+
+
+def _relations(settings: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    for name, each in settings.items():
+        known = ", ".join(f"{key} {value}" for key, value in each.items())
+        yield f"{name} ({known})" if known else name
+
+
+def _methods(about: dict[str, Any]) -> str:
+    if about["level"] is None:
+        return "none"
+    methods = dict.fromkeys(
+        method for each in about["methods"].values() for method in each.values() if method
+    )
+    return f"{about['level']:.0%}, {', '.join(methods) or 'no method'}"
+
+
+def _flat(about: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
+    """Return what is known about a judge as lines."""
+    for name, value in about.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name} ")
+        elif value not in (None, "", [], ()):
+            yield f"{before}{name}", str(value)[:500]

@@ -1,0 +1,117 @@
+"""What reports show: systems side by side on the same queries, and what came of comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.comparison.compare import Comparison, compare
+from karat.comparison.pairing import Pairing, pair
+from karat.comparison.systems import System, gather
+from karat.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from karat.findings import Finding
+    from karat.measures import Measure
+
+FACETS = 40  # values of a column that are still slices
+NOT_SLICES = ("query", "question", "reference", "answer")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Systems side by side; the first is the baseline."""
+
+    systems: tuple[System, ...]
+    pairing: Pairing
+    comparison: Comparison | None  # None for one system
+    only: tuple[str, str] | None = None  # the slice that the queries were picked by
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems."""
+        return [system.name for system in self.systems]
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What was measured."""
+        return self.pairing.measures
+
+    @property
+    def queries(self) -> pl.DataFrame:
+        """The queries, in the order of the baseline, with the columns about them."""
+        return self.pairing.queries
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Problems in the inputs."""
+        return self.pairing.findings
+
+    @cached_property
+    def lead(self) -> int:
+        """The measure that failures are found by: the first recall, or else the first measure."""
+        recalls = [at for at, each in enumerate(self.measures) if each.name == "recall"]
+        return recalls[0] if recalls else 0
+
+    @cached_property
+    def summary(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The aggregated values by system and measure."""
+        return {
+            (system.name, row["measure"]): row
+            for system in self.systems
+            for row in system.result.summary.iter_rows(named=True)
+            if row["run"] == system.run
+        }
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """The columns that slice the queries, and their values."""
+        found = {}
+        for name in self.queries.columns:
+            column = self.queries[name]
+            if name in NOT_SLICES or column.dtype.is_nested() or column.dtype.is_float():
+                continue
+            values = column.cast(pl.String).fill_null("(none)").unique().sort().to_list()
+            if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
+                found[name] = values
+        return found
+
+    def zero(self, system: int) -> int:
+        """Count the queries for which a system found nothing."""
+        return int((self.pairing.values[:, system, self.lead] == 0).sum())
+
+
+def lay_side_by_side(
+    results: Sequence[object],
+    *,
+    baseline: str | None = None,
+    only: tuple[str, str] | None = None,
+    **evaluation: Any,  # noqa: ANN401
+) -> Panel:
+    """Lay systems side by side; `only` picks a slice of the queries.
+
+    A system is a result, the folder of one, or what is evaluated first, as `gather` does.
+    """
+    systems = [
+        replace(system, result=system.result.only(system.run))
+        for system in gather(results, **evaluation)
+    ]
+    if not systems:
+        raise InputError("there is no result to report", fix="name the folder of a result")
+    if baseline is not None:
+        choose("baseline", baseline, [system.name for system in systems])
+        systems.sort(key=lambda system: system.name != baseline)
+    if only is not None:
+        systems = [replace(system, result=system.result.where(*only)) for system in systems]
+    return Panel(tuple(systems), pair(systems), _compared(systems), only)
+
+
+def _compared(systems: Sequence[System]) -> Comparison | None:
+    if len(systems) < 2:
+        return None
+    level = systems[0].result.level or 0.95
+    return compare({system.name: system.result for system in systems}, level=level)

@@ -1,0 +1,77 @@
+"""Plans as text: how many queries, what they show, and the curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.tables import Grid, number, render_grids
+from karat.spelling import name_relations
+
+if TYPE_CHECKING:
+    from karat.comparison.power import PowerPlan
+    from karat.statistics.values import Quantity
+
+
+def render(plans: tuple[PowerPlan, ...], how: str) -> str:
+    """Return plans as `table` for the terminal or as `markdown`."""
+    clean = escape.markdown if how == "markdown" else printable
+    bullet = "- " if how == "markdown" else "  "
+    parts = []
+    for plan in plans:
+        head = clean(_heading(plan))
+        said = "".join(f"{bullet}{clean(line)}\n" for line in sentences(plan))
+        drawn = "\n" + render_grids([_curve(plan)], how) if plan.curve else ""
+        parts.append(f"{head}\n\n{said}{drawn}")
+    return "\n".join(parts)
+
+
+def sentences(plan: PowerPlan) -> list[str]:
+    """Say what this many queries can show."""
+    if plan.reason:
+        return [f"nothing can be said: {plan.reason}"]
+    odds = f"with a power of {plan.power:.0%} at the level {plan.alpha:g}"
+    said = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
+    if plan.changed is not None:
+        said[0] += f"; {plan.changed:.0%} of the queries change"
+    if plan.needed is not None:
+        wanted = f"to see a difference of {plan.difference:g} {odds}: "
+        said.append(wanted + _told(plan.needed, "{:,.0f} queries"))
+    if plan.detectable is not None:
+        hand = f"{plan.queries:,} queries at hand"
+        said.append(f"the {hand} show a difference of {_told(plan.detectable)} {odds}")
+        if plan.seen is not None:
+            said.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
+    if plan.width is not None:
+        said.append(f"their {1 - plan.alpha:.0%} interval will be {_told(plan.width)} wide")
+    return said
+
+
+def _heading(plan: PowerPlan) -> str:
+    if not plan.measure:
+        return "from assumed numbers"
+    return f"{plan.measure}{name_relations([plan.relation], ' by ')}: from {plan.basis}"
+
+
+def _told(found: Quantity, form: str = "{:.4f}") -> str:
+    if found.value is None:
+        return f"unknown, {found.reason}"
+    return form.format(found.value) + (f" ({found.reason})" if found.reason else "")
+
+
+def _share(found: Quantity) -> str:
+    return _told(found) if found.value is None else f"{found.value:.0%} of cases"
+
+
+def _curve(plan: PowerPlan) -> Grid:
+    asked = plan.difference is not None
+    header = ["queries", *([f"power for {plan.difference:g}"] if asked else [])]
+    header += ["detectable difference", "interval width"]
+    rows = [
+        [f"{point.queries:,}"]
+        + (["–" if point.power is None else f"{point.power:.0%}"] if asked else [])
+        + [number(point.detectable), number(point.width)]
+        for point in plan.curve
+    ]
+    return Grid("what more queries bring", header, rows, left=0)

@@ -1,0 +1,208 @@
+"""What a report holds: charts, notes, and the queries as data for the page's table.
+
+Queries in full are held as far as they fit, the failures first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.progress import Progress, Report
+from karat.reports.charts.curves import curve_chart, curves, tradeoff
+from karat.reports.charts.distribution import distribution
+from karat.reports.charts.forest import forest
+from karat.reports.charts.heat import heat
+from karat.reports.charts.svg import SYSTEMS
+from karat.reports.details import QueryDetails, gold_texts, query_details, shorten
+from karat.reports.escape import multiline
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats, Ints
+    from karat.reports.charts import Chart
+    from karat.reports.panel import Panel
+
+MEASURES = 12  # whose distribution is drawn
+SLICINGS = 6  # columns with a heat map
+QUESTION = 300  # letters of a question in the table
+ROWS = 50_000  # queries of the table
+BUDGET = 9_000_000  # letters of JSON for single queries
+IN_FULL = 6  # systems of which single queries are held
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedQueries:
+    """Queries in full, by their place in the table, and the texts that they share."""
+
+    cases: dict[int, dict[str, Any]]
+    texts: list[str]
+
+
+class _Texts:
+    """Keeps each text once."""
+
+    def __init__(self) -> None:
+        self.place: dict[str, int] = {}
+        self.size = 0
+
+    def keep(self, text: str) -> int:
+        if text not in self.place:
+            self.place[text] = len(self.place)
+            self.size += len(text)
+        return self.place[text]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContent:
+    """All that a page shows."""
+
+    panel: Panel
+    distributions: list[Chart]
+    cutoffs: list[Chart]
+    forest: Chart | None
+    slices: list[Chart]
+    kept: Ints  # the queries of the table
+    data: dict[str, Any]  # for the page's script
+    notes: list[str]  # what was left out, and where it is
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """Every chart by name."""
+        first = [] if self.forest is None else [self.forest]
+        every = [*first, *self.distributions, *self.cutoffs, *self.slices]
+        return {chart.name: chart for chart in every}
+
+
+def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
+    """Prepare a report; `cases` says whether single queries are part of it."""
+    drawn = curves(panel, SYSTEMS)
+    charts = [curve_chart(each) for each in drawn]
+    by_name = {each.measure.partition("/")[0]: each for each in drawn}
+    if "recall" in by_name and "P" in by_name:
+        charts.append(tradeoff(by_name["recall"], by_name["P"]))
+    order = order_of_interest(panel)
+    kept = np.sort(order[:ROWS])
+    embedded = embed(panel, order, kept, progress) if cases else EmbeddedQueries({}, [])
+    return ReportContent(
+        panel=panel,
+        distributions=[
+            distribution(panel, at, SYSTEMS) for at in range(min(len(panel.measures), MEASURES))
+        ],
+        cutoffs=charts,
+        forest=None if panel.comparison is None else forest(panel.comparison, SYSTEMS),
+        slices=[heat(panel, column, SYSTEMS) for column in list(panel.facets)[:SLICINGS]],
+        kept=kept,
+        data=_data(panel, kept, embedded),
+        notes=_notes(panel, kept, embedded if cases else None),
+    )
+
+
+def order_of_interest(panel: Panel) -> Ints:
+    """Return the queries in the order in which somebody should look at them.
+
+    First those with nothing found, then those that lost most against the baseline, then those
+    without a value, then the rest, the lowest values first.
+    """
+    values = panel.pairing.values[:, :, panel.lead]
+    sign = 1 if panel.measures[panel.lead].higher_is_better else -1
+    lowest = np.where(np.isnan(values), np.inf, sign * values).min(axis=1)
+    lost = np.nan_to_num(sign * (values - values[:, :1])).min(axis=1)
+    group = np.full(len(values), 3)
+    group[np.isnan(values).any(axis=1)] = 2
+    group[lost < 0] = 1
+    group[(values == 0).any(axis=1)] = 0
+    order: Ints = np.lexsort((lowest, lost, group))
+    return order
+
+
+def embed(
+    panel: Panel,
+    order: Ints,
+    kept: Ints,
+    progress: Report | None = None,
+) -> EmbeddedQueries:
+    """Detail queries in this order until the budget is spent; `kept` are those of the table."""
+    place = {int(query): at for at, query in enumerate(kept)}
+    known = gold_texts(panel)
+    details = [QueryDetails(system, known) for system in panel.systems[:IN_FULL]]
+    texts, size = _Texts(), 0
+    cases: dict[int, dict[str, Any]] = {}
+    for query in order.tolist():
+        if query not in place:
+            continue
+        case = query_details(panel, details, query, texts.keep)
+        size += len(json.dumps(case, ensure_ascii=False))
+        if size + texts.size > BUDGET and cases:
+            break
+        cases[place[query]] = case
+        if progress is not None:
+            progress(Progress(len(cases), len(kept)))
+    return EmbeddedQueries(cases, list(texts.place))
+
+
+def _data(panel: Panel, kept: Ints, embedded: EmbeddedQueries) -> Any:  # noqa: ANN401
+    queries = panel.queries[kept]
+    questions = queries.get_column("question", default=None)
+    values = panel.pairing.values[kept]
+    return {
+        "systems": [multiline(name) for name in panel.names],
+        "measures": [
+            {"name": str(each), "higher": each.higher_is_better, "unit": each.unit_interval}
+            for each in panel.measures
+        ],
+        "lead": panel.lead,
+        "all": panel.queries.height,
+        "query": [multiline(query) for query in queries["query"]],
+        "question": None
+        if questions is None
+        else [shorten(each or "", QUESTION) for each in questions.cast(pl.String)],
+        "facets": [_facet(queries, name, labels) for name, labels in panel.facets.items()],
+        "values": [
+            [_column(values[:, system, measure]) for measure in range(len(panel.measures))]
+            for system in range(len(panel.systems))
+        ],
+        "texts": embedded.texts,
+        "cases": embedded.cases,
+    }
+
+
+def _facet(queries: pl.DataFrame, name: str, labels: list[str]) -> dict[str, Any]:
+    place = {label: at for at, label in enumerate(labels)}
+    column = queries[name].cast(pl.String).fill_null("(none)")
+    return {
+        "name": multiline(name),
+        "labels": [multiline(label) for label in labels],
+        "codes": [place[label] for label in column],
+    }
+
+
+def _column(values: Floats) -> list[float | None]:
+    rounded = np.round(values, 4)
+    return [None if np.isnan(value) else value for value in rounded.tolist()]
+
+
+def _notes(panel: Panel, kept: Ints, embedded: EmbeddedQueries | None) -> list[str]:
+    notes = []
+    every = panel.queries.height
+    if len(kept) < every:
+        notes.append(
+            f"The table below holds {len(kept):,} of {every:,} queries, failures first; the "
+            "numbers and charts above are about all of them."
+        )
+    if embedded is not None and len(embedded.cases) < len(kept):
+        notes.append(
+            f"{len(embedded.cases):,} of {every:,} queries can be opened here, failures first, so "
+            "that this file stays small; `karat view` on the folder of the result opens every one."
+        )
+    if len(panel.names) > SYSTEMS:
+        notes.append(f"Charts show the first {SYSTEMS} of {len(panel.names)} systems.")
+    if not any(system.result.kept.listed for system in panel.systems):
+        notes.append(
+            "The results do not remember the retrieved documents; `karat score --save DIR` "
+            "keeps them, and the lists then appear here."
+        )
+    return notes

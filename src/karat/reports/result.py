@@ -1,0 +1,363 @@
+"""Results as text: JSON, JSON lines, CSV, TSV, Markdown, LaTeX, and tables for the terminal.
+
+Also curves over cutoffs, and the files of a LiveRAG pipeline's evaluator.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from karat.reports import escape
+from karat.reports.escape import printable
+from karat.reports.tables import BARS, Grid, interval, number, render_grids, terminal
+from karat.spelling import name_relations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import polars as pl
+
+    from karat.core.data import Floats
+    from karat.core.timing import Timing
+    from karat.results.result import Result
+
+BOUNDS = ("lower", "upper")
+SPREAD = 10  # bars of a distribution
+LIVERAG_EVALUATOR = "ContextRecall"
+LIVERAG_ROWS = {
+    "context_recall": "recall",
+    "context_precision": "P",
+    "context_f1": "F",
+    "retrieved_docs_count": "retrieved",
+    "gold_docs_count": "relevant",
+    "correct_docs_count": "relevant_retrieved",
+    "ndcg_10": "nDCG@10",
+}
+LIVERAG_COUNTS = ("retrieved_docs_count", "gold_docs_count", "correct_docs_count")
+
+
+def render(
+    result: Result,
+    how: str,
+    *,
+    per_query: bool = False,
+    by: Iterable[str] = (),
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """Return the result in one of FORMATS, with a line break at the end.
+
+    `width` is that of the terminal; where it allows, a table shows how the queries are spread.
+
+    Formats with one row per line hold one table: the queries if asked for, else the slices if asked
+    for, else the summary.
+    """
+    by = list(by)
+    if how == "json":
+        shown = result.as_dict(per_query=per_query, by=by)
+        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+    if how in ("markdown", "table", "latex"):
+        spread = how == "table" and width is not None and _fits(result, width)
+        tables = grids(result, per_query=per_query, by=by, spread=spread)
+        drawn = render_grids(tables, how, color=color)
+        judge = judge_line(result.judge)
+        if judge and how == "markdown":
+            return f"{drawn}\n{escape.markdown(judge)}\n"
+        return drawn + (f"{printable(judge)}\n\n" if judge and how == "table" else "")
+    rows = _rows(result, per_query=per_query, by=by)
+    if how == "jsonl":
+        return "".join(
+            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
+        )
+    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def _fits(result: Result, width: int) -> bool:
+    """Tell whether the summary with a column about the spread fits a terminal."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    lines = terminal(next(grids(result, spread=True))).splitlines()
+    return max(map(cell_len, lines)) <= width
+
+
+def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415
+
+    rows = result.summary
+    if per_query:
+        rows = result.per_query
+    elif by:
+        rows = pl.concat(
+            [result.by(column).insert_column(1, pl.lit(column).alias("column")) for column in by]
+        )
+    return with_relation(rows, result.matched_by)
+
+
+def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataFrame:
+    """Add to rows with a measure the relation that it reads."""
+    import polars as pl  # noqa: PLC0415
+
+    read = pl.col("measure").replace_strict(matched_by, return_dtype=pl.String)
+    return rows.with_columns(relation=read)
+
+
+def grids(
+    result: Result, *, per_query: bool = False, by: Iterable[str] = (), spread: bool = False
+) -> Iterator[Grid]:
+    """Lay out the summary, then each slicing, then the queries.
+
+    `spread` adds to the summary how the queries are spread from the lowest value to the highest.
+    """
+    yield _summary(result, spread=spread)
+    for column in by:
+        yield _slices(result, column)
+    if per_query:
+        yield _queries(result)
+    for run, found in result.timing.items():
+        yield _timing(run, found)
+
+
+def _summary(result: Result, *, spread: bool = False) -> Grid:
+    rows = result.summary.to_dicts()
+    title = f"{result.queries.height} queries · dialect {result.dialect}{_matching(result)}"
+    if len(result.runs) > 1 and not result.bound_arrays:
+        return _leaderboard(result, title, spread=spread)
+    bars = _spread(result) if spread else {}
+    header = ["measure", "value", *_interval_header(result), *(["spread"] if bars else []), "n"]
+    extra = [name for name in BOUNDS if result.bound_arrays]
+    extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
+    several = len(result.runs) > 1
+    return Grid(
+        title if several else f"{result.runs[0]} · {title}",
+        (["run"] if several else []) + header + extra,
+        [
+            ([row["run"]] if several else [])
+            + [row["measure"], number(row["value"]), *_interval_cell(result, row)]
+            + ([bars[row["run"], row["measure"]]] if spread else [])
+            + [str(row["n"])]
+            + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
+            for row in rows
+        ],
+        left=2 if several else 1,
+    )
+
+
+def _interval_header(result: Result) -> list[str]:
+    return [] if result.level is None else [f"{result.level:.0%} interval"]
+
+
+def _interval_cell(result: Result, row: dict[str, Any]) -> list[str]:
+    if result.level is None:
+        return []
+    return [interval(row["low"], row["high"])]
+
+
+def _matching(result: Result) -> str:
+    """Say what matched, with its parameters, unless it was plain ids, and who judged."""
+    by = name_relations(result.matched_by.values())
+    return by + (f" · judge {result.judge['name']}" if result.judge else "")
+
+
+def judge_line(judge: Mapping[str, Any]) -> str:
+    """Say in a line what a judge took, and how far it agrees with people where that is known.
+
+    >>> took = {"calls": 1200, "prompt_tokens": 9000, "completion_tokens": 1500, "cost": 0.25}
+    >>> took |= {"stored": 8, "failed": {}, "seconds": {"p50": 1.5}}
+    >>> judge_line({"name": "openai:m", **took})
+    'judge openai:m: 1,200 calls, 10,500 tokens, cost 0.25, 8 answers from the cache, 1.5 s a call'
+    """
+    facts: list[str] = []
+    if "prompt_tokens" in judge:
+        tokens = judge["prompt_tokens"] + judge["completion_tokens"]
+        facts += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
+        facts += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
+        facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
+        failed = sum(judge["failed"].values())
+        facts += [f"{failed:,} failed"] if failed else []
+        facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
+        votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
+        facts += [f"votes agree ({', '.join(votes)})"] if votes else []
+    facts += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
+    return f"judge {judge['name']}: {', '.join(facts)}" if facts else ""
+
+
+def _spread(result: Result) -> dict[tuple[str, str], str]:
+    """Draw for each run and measure how many queries have which value."""
+    return {
+        (run, str(measure)): spread_line(values, unit=measure.unit_interval)
+        for (run, measure), values in result.arrays.items()
+    }
+
+
+def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str:
+    """Draw a histogram in one line: from 0 to 1, or from the lowest value to the highest.
+
+    >>> import numpy as np
+    >>> spread_line(np.array([0, 0, 0.5, 1, 1, 1]), bins=4)
+    '▆ ▃█'
+    """
+    import numpy as np  # noqa: PLC0415 - the command line's help need not wait for it
+
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return ""
+    reach = (0.0, 1.0) if unit else (float(known.min()), float(known.max()))
+    counts, _ = np.histogram(known, bins, reach)
+    steps = np.ceil(counts / counts.max() * len(BARS)).astype(int)
+    return "".join(" " if step == 0 else BARS[step - 1] for step in steps.tolist())
+
+
+def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
+    """One row per run, one column per measure, the best of each column marked."""
+    names = [str(measure) for measure in result.measures]
+    table = result.summary
+    undefined = bool(table["undefined"].sum())
+    bars = _spread(result) if spread else {}
+    rows = []
+    for run in result.runs:
+        mine = table.filter(table["run"] == run)
+        rows.append(
+            [run, *(number(value) for value in mine["value"])]
+            + ([str(max(mine["undefined"].to_list()))] if undefined else [])
+        )
+        if result.level is not None:
+            limits = [_interval_cell(result, row)[0] for row in mine.iter_rows(named=True)]
+            rows.append([f"({result.level:.0%})", *limits, *([""] if undefined else [])])
+        if spread:
+            drawn = [bars[run, name] for name in names]
+            rows.append(["spread", *drawn, *([""] if undefined else [])])
+    return Grid(
+        title,
+        ["run", *names, *(["undefined"] if undefined else [])],
+        rows,
+        best=_best(result, table, lines=1 + (result.level is not None) + spread),
+    )
+
+
+def _best(result: Result, table: pl.DataFrame, lines: int) -> set[tuple[int, int]]:
+    """Return the cells that lead their column; each run has this many lines."""
+    best = set()
+    for number_, measure in enumerate(result.measures):
+        if not measure.unit_interval or not measure.higher_is_better:
+            continue
+        values = table.filter(table["measure"] == str(measure))["value"].to_list()
+        known = [value for value in values if value is not None]
+        if len(set(known)) > 1:
+            top = max(known)
+            rows = range(len(result.runs))
+            best |= {(lines * row, number_ + 1) for row in rows if values[row] == top}
+    return best
+
+
+def _slices(result: Result, column: str) -> Grid:
+    """One row per slice and run."""
+    table = result.by(column)
+    names = [str(measure) for measure in result.measures]
+    keys = (
+        table.select("slice", "run")
+        .unique(maintain_order=True)
+        .sort("slice", nulls_last=True, maintain_order=True)
+    )
+    rows = []
+    for value, run in keys.rows():
+        mine = table.filter(table["slice"].eq_missing(value), table["run"] == run)
+        queries = max(n + undefined for n, undefined in mine.select("n", "undefined").rows())
+        label = "(none)" if value is None else value
+        rows.append([label, run, str(queries), *(number(cell) for cell in mine["value"])])
+    return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
+
+
+def _timing(run: str, found: Timing) -> Grid:
+    """One row per figure about how long retrieval took."""
+    rows = [
+        *([f"latency p{p}", _ms(getattr(found, f"p{p}"))] for p in (50, 90, 99)),
+        ["throughput", "–" if found.throughput is None else f"{found.throughput:.2f} queries/s"],
+        ["errors", "–" if found.error_rate is None else f"{found.error_rate:.1%}"],
+    ]
+    title = f"timing of {run} ({found.n} queries, from {found.source})"
+    return Grid(title, ["figure", "value"], rows)
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} ms"
+
+
+def _queries(result: Result) -> Grid:
+    """One row per run and query."""
+    names = [str(measure) for measure in result.measures]
+    rows = []
+    for run in result.runs:
+        columns = [result.arrays[run, measure].tolist() for measure in result.measures]
+        for query, *values in zip(result.relation(run).queries, *columns, strict=True):
+            cells = [number(None if value != value else value) for value in values]  # noqa: PLR0124
+            rows.append([run, query, *cells])
+    return Grid("per query", ["run", "query", *names], rows, left=2)
+
+
+def render_curve(
+    table: pl.DataFrame, enough: list[dict[str, Any]], how: str, matched_by: Mapping[str, str]
+) -> str:
+    """Return the curves as `table` or `markdown`, with what is enough below."""
+    cutoffs = table["k"].unique(maintain_order=True).to_list()
+    rows = []
+    for (run, measure), part in table.group_by(["run", "measure"], maintain_order=True):
+        values = part["value"].to_list()
+        rows.append([str(run), str(measure), sparkline(values), *map(number, values)])
+    header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
+    title = f"at each cutoff{name_relations(matched_by.values())}"
+    grid = Grid(title, header, rows, left=3)
+    return render_grids([grid], how) + "".join(map(_target_line, enough))
+
+
+def sparkline(values: list[float | None]) -> str:
+    """Draw values between 0 and 1 as bars; what has no value is a blank.
+
+    >>> sparkline([0.0, 0.5, None, 1.0])
+    '▁▅ █'
+    """
+    return "".join(
+        " " if value is None else BARS[min(int(max(value, 0) * len(BARS)), len(BARS) - 1)]
+        for value in values
+    )
+
+
+def _target_line(entry: dict[str, Any]) -> str:
+    goal = f"{entry['run']}: {entry['measure']} >= {entry['target']:g}"
+    if entry["k"] is None:
+        return f"{goal} is not reached at any cutoff\n"
+    return f"{goal} is reached at K = {entry['k']}\n"
+
+
+def liverag_tables(result: Result) -> dict[str, pl.DataFrame]:
+    """Return what a LiveRAG pipeline's evaluator writes about the first run: means, and rows."""
+    import polars as pl  # noqa: PLC0415
+
+    scored = result.score([*LIVERAG_ROWS.values(), "success", "all_found"])
+    run = scored.runs[0]
+    arrays = {
+        str(measure): values for (name, measure), values in scored.arrays.items() if name == run
+    }
+    rows = pl.DataFrame(
+        {
+            "qid": scored.relation(run).queries,
+            **{column: arrays[measure] for column, measure in LIVERAG_ROWS.items()},
+        }
+    ).with_columns(pl.col(LIVERAG_COUNTS).cast(pl.Int64), pl.col("ndcg_10").fill_nan(None))
+    # one repeated chunk anywhere makes the original's mean nDCG 0, as does a run of empty lists
+    repeated = bool((scored.relation(run).repeats(exact=True) > 0).any())
+    ndcg = scored[run, "nDCG@10"]
+    aggregated = pl.DataFrame(
+        {
+            "avg_context_recall": [scored[run, "recall"]],
+            "avg_context_precision": [scored[run, "P"]],
+            "avg_context_f1": [scored[run, "F"]],
+            "pct_records_with_at_least_one_ref": [100 * (scored[run, "success"] or 0.0)],
+            "pct_records_with_all_refs": [100 * (scored[run, "all_found"] or 0.0)],
+            "ndcg_10": [0.0 if repeated or ndcg is None else ndcg],
+            "sample_count": [rows.height],
+            "evaluator_name": [LIVERAG_EVALUATOR],
+            "system_name": [run],
+        }
+    )
+    return {"aggregated": aggregated, "rows": rows}

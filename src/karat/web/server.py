@@ -1,0 +1,140 @@
+"""The server: on this machine's own address, for requests that carry the token of this start."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from karat.errors import OptionError
+from karat.reports.html import asset, content_policy, stylesheet
+from karat.web.app import make_app
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from karat.web.folders import ResultFolders
+
+HOST = "127.0.0.1"  # never another: what is shown is for this machine
+METHODS = ("GET", "HEAD")
+
+
+def serve(folders: ResultFolders, port: int, *, browse: bool = False) -> None:
+    """Serve until interrupted."""
+    listener = _listen(port)
+    port = listener.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    url = f"http://{HOST}:{port}/?token={token}"
+    click.echo(url)
+    click.echo("press Ctrl-C to stop", err=True)
+    if browse:
+        webbrowser.open(url)
+    config = uvicorn.Config(
+        guarded_app(folders, token, port),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def guarded_app(folders: ResultFolders, token: str, port: int) -> ASGIApp:
+    """Return the application, which only requests with the token reach."""
+    return TokenGuard(make_app(folders), token, port)
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen()  # from here on who follows the link waits instead of being refused
+    except OSError as error:
+        listener.close()
+        raise OptionError(
+            f"port {port} cannot be used: {error.strerror}", fix="leave --port out for a free one"
+        ) from None
+    return listener
+
+
+class TokenGuard:
+    """Lets only requests through that carry the token and come from the page itself."""
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._cookie = f"karat-{port}"  # cookies do not tell ports apart
+        self._headers = _headers()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let the application answer."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        refused = self._refusal(request)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message["headers"], *self._headers]
+                if refused is None and "token" in request.query_params:
+                    cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                    headers.append((b"set-cookie", cookie.encode()))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await (refused or self._app)(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if request.headers.get("host", "") not in self._hosts:
+            return _refuse(421, "this server answers only under the address it printed")
+        if request.method not in METHODS:
+            return _refuse(405, "this server only shows")
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc not in self._hosts:
+            return _refuse(403, "another page may not read this one")
+        site = request.headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and not _navigates(request):
+            return _refuse(403, "another page may not read this one")
+        if not self._known(request):
+            return _refuse(403, "open the address that `karat view` printed: it holds the token")
+        return None
+
+    def _known(self, request: Request) -> bool:
+        given = request.query_params.get("token") or request.cookies.get(self._cookie, "")
+        return secrets.compare_digest(given.encode(), self._token.encode())
+
+
+def _navigates(request: Request) -> bool:
+    return request.headers.get("sec-fetch-mode") == "navigate"
+
+
+def _refuse(status: int, why: str) -> Response:
+    return PlainTextResponse(f"refused: {why}\n", status_code=status)
+
+
+def _headers() -> list[tuple[bytes, bytes]]:
+    rules = content_policy(stylesheet(), asset("report.js"), live=True) + "; frame-ancestors 'none'"
+    headers = {
+        "content-security-policy": rules,
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "cross-origin-resource-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+        "cache-control": "no-store",
+    }
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

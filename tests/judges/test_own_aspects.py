@@ -1,0 +1,231 @@
+"""Aspects of a user's own: registered by name, shape and prompt, judged as karat's own are."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import karat
+from karat.errors import KaratError, OptionError
+from karat.judges.aspects import ASPECTS
+from karat.judges.find import find_judge
+from karat.judges.llm.contract import example_entry, schema
+from karat.judges.replay import ReplayJudge, record
+from karat.judges.verdicts import JudgeReason, Sample
+from tests.client.server import Call, Reaction, chat, serve
+from tests.judges.judging import check_totals, judge_of
+from tests.judges.model import read_prompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Karat, Save
+
+ROWS = [
+    {
+        "query_id": "tea",
+        "question": "How hot is tea?",
+        "contexts": ["Tea is hot. In 2024 it was hotter.", "Coffee is cold.", "Tea grows in 2023."],
+        "reference": "Tea is hot. It grows.",
+    }
+]
+SHAPES = {
+    "recent": {"shape": "chunks", "prompt": "Does the chunk name a year? It costs $5."},
+    "fresh": {
+        "shape": "chunks",
+        "prompt": "How new is the chunk?",
+        "grades": {0: "it names no year", 1: "it names an old year", 2: "it names 2024"},
+    },
+    "topics": {"shape": "items", "prompt": "Which chunks are about each topic?", "item": "topic"},
+    "dated": {"shape": "parts", "prompt": "Does each sentence name a year?", "item": "sentence"},
+    "agrees": {"shape": "list", "prompt": "Do the chunks agree with each other?"},
+}
+# what each is measured by, and the value that comes of the verdicts below
+MEASURED = {
+    "P@3/recent": 2 / 3,
+    "RR/recent": 1.0,
+    "P(rel=2)@3/fresh": 1 / 3,
+    "recall/topics": 0.5,
+    "nDCG@1/topics": 1.0,
+    "P@1/dated": 0.5,
+    "success/agrees": 1.0,
+    "success@1/agrees": 0.0,
+}
+
+
+@pytest.fixture(autouse=True)
+def _aspects() -> None:
+    for name, given in SHAPES.items():
+        karat.register_aspect(name, **given)  # type: ignore[arg-type]
+
+
+def year(text: str) -> int:
+    """Return 2 for this year, 1 for another, 0 for none."""
+    found = re.findall(r"20\d\d", text)
+    return max((2 if each == "2024" else 1 for each in found), default=0)
+
+
+def judge(sample: Sample) -> dict[str, Any]:
+    return {
+        "recent": [bool(year(chunk)) for chunk in sample.chunks],
+        "fresh": [year(chunk) for chunk in sample.chunks],
+        "topics": [[topic in chunk for chunk in sample.chunks] for topic in sample.items["topics"]],
+        "dated": [[bool(year(part)) for part in parts] for parts in sample.parts["dated"]],
+        "agrees": len(sample.chunks) > 1,
+    }
+
+
+def answer(call: Call) -> Reaction:
+    """Answer as a model that read the task: every field is asked for by a line of its own."""
+    read = read_prompt(call.prompt)
+    said: dict[str, Any] = {}
+    for name in re.findall(r'^"(\w+)":', read.task, re.MULTILINE):
+        ids = read.ids(name)
+        if name in ("recent", "fresh"):
+            grade = {each: year(read.chunks[each]) for each in ids}
+            value = grade if name == "fresh" else {each: bool(grade[each]) for each in ids}
+            key = "grade" if name == "fresh" else "yes"
+            said[name] = [
+                {"chunk": each, "quote": "20" if grade[each] else "", key: value[each]}
+                for each in ids
+            ]
+        elif name == "topics":
+            units = {line.partition(" ")[0]: line for line in read.data["topics"].split("\n")}
+            said[name] = [
+                {
+                    "topic": each,
+                    "found": [
+                        {"chunk": chunk, "quote": text}
+                        for chunk, text in read.chunks.items()
+                        if units[each].partition(" ")[2] in text
+                    ],
+                }
+                for each in units
+            ]
+        elif name == "dated":
+            lines = [line for text in read.data.values() for line in text.split("\n")]
+            parts = dict(line.partition(" ")[::2] for line in lines if ".sentence" in line)
+            said[name] = [{"sentence": each, "yes": bool(year(parts[each]))} for each in parts]
+        else:
+            entry = {"list": "all", "found": [{"chunk": "c1", "quote": "Tea"}], "reason": "so"}
+            said[name] = [{**entry, "yes": len(read.chunks) > 1}]
+    return chat(json.dumps(said))
+
+
+def test_a_function_judges_them() -> None:
+    result = karat.evaluate(ROWS, measures=MEASURED, judge=judge)
+    assert result.values == pytest.approx(MEASURED)
+
+
+def test_a_model_judges_them() -> None:
+    with serve(answer) as server:
+        asked = judge_of(server)
+        result = karat.evaluate(ROWS, measures=MEASURED, judge=asked)
+        texts = [call.prompt for call in server.calls]
+    assert result.values == pytest.approx(MEASURED)
+    assert not [each for each in result.findings if each.kind != "text-as-id"]
+    (recent,) = [text for text in texts if '"recent":' in text]
+    assert "Does the chunk name a year? It costs $5. One entry for each of c1 to c3:" in recent
+    assert '{"chunk": "c1", "quote": "…", "yes": true}' in recent
+    assert "2: it names 2024" in recent
+    assert asked.about()["prompts"]["recent"]["own"] is True
+    assert len(texts) == 4  # chunks and items together, parts, the list twice
+
+
+def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
+    ASPECTS.pop("recent")
+    with serve(answer) as server:
+        asked = judge_of(server)
+        karat.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
+        judged = asked.judge([Sample("q", "?", ("In 2024.",))], frozenset({"recent"}))
+    assert judged[0]["recent"].row[0].value == 1
+    check_totals(asked, judged)
+
+
+def test_panels_and_recordings_hold_them(tmp_path: Path) -> None:
+    parts = {"dated": (("Tea is hot.", "In 2024."), ("No.",))}
+    items = {"topics": ("Tea", "Milk")}
+    one = Sample("q", "?", ("Tea is hot. In 2024.", "No."), "Tea. Milk.", items, parts)
+    panel = find_judge([judge, judge, lambda _: {}])
+    judged = panel.judge([one], frozenset(SHAPES))
+    assert [verdict.value for verdict in judged[0]["fresh"].row] == [2, 0]
+    record([one], judged, tmp_path / "v", judge=panel)
+    assert ReplayJudge(tmp_path / "v").judge([one], frozenset(SHAPES)) == judged
+
+
+def test_the_local_judge_cannot() -> None:
+    (judged,) = find_judge("local:text").judge([Sample("q", "?", ("a",))], frozenset({"recent"}))
+    assert judged.failures["recent"].reason is JudgeReason.NEEDS_MODEL
+
+
+def test_a_model_lists_items_of_its_own() -> None:
+    karat.register_aspect(
+        "topics",
+        shape="items",
+        prompt="Which chunks are about each topic?",
+        list_prompt="what the reference is about, in one word each.",
+        item="topic",
+    )
+
+    def script(call: Call) -> Reaction:
+        if "<reference" in call.prompt:
+            assert "what the reference is about, in one word each. The entries" in call.prompt
+            return chat('{"topics": ["Tea", "tea", "Milk"]}')
+        return answer(call)
+
+    with serve(script) as server:
+        asked = judge_of(server)
+        result = karat.evaluate(ROWS, measures=["recall/topics"], judge=asked, keep=3)
+        assert len(server.calls) == 2
+    assert result["recall/topics"] == 0.5
+    with pytest.raises(KaratError, match="has no parameter 'splitter'"):
+        karat.evaluate(ROWS, measures=["recall/topics(splitter=lines)"], judge=judge)
+
+
+def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
+    (tmp_path / "recent.md").write_text('version: 7\n\n"recent": ask $ids\n', encoding="utf-8")
+    with serve(answer) as server:
+        asked = judge_of(server, prompts=tmp_path)
+    assert asked.about()["prompts"]["recent"]["version"] == "7"
+
+
+def test_they_are_listed_and_explained(cli: Karat, save: Save) -> None:
+    listed = cli("measures", "--relations").out
+    assert "judged: Which chunks are about each topic?" in listed
+    path = save("s.jsonl", "\n".join(map(json.dumps, ROWS)))
+    with serve(answer) as server:
+        model = ("--judge", "openai:m", "--base-url", server.url, "--no-cache")
+        done = cli("explain", path, "-m", "P@1/dated", *model)
+    assert done.code == 0
+    assert "In 2024 it was hotter." in done.out
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "relevance", "claims", "entities", "sufficiency"])
+def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
+    form = schema([name])["properties"][name]["items"]  # type: ignore[index, call-overload]
+    assert list(example_entry(ASPECTS[name])) == form["required"]  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "claims"}, "the aspect claims is karat's own"),
+        ({"name": "rouge"}, "rouge is a relation already"),
+        ({"name": "Not a name"}, "is no name of an aspect"),
+        ({"shape": "chunk"}, "did you mean chunks"),
+        ({"prompt": "  "}, "has no prompt"),
+        ({"needs": "answer"}, "unknown need of an aspect"),
+        ({"grades": {1: "yes"}}, "the grades 1 of mine"),
+        ({"grades": {0: "a", 1: "b", 2: "c"}, "shape": "parts"}, "only chunks are graded"),
+        ({"item": "Topic 1", "shape": "items"}, "is no name of an item"),
+        ({"list_prompt": "x"}, "chunks are not listed"),
+    ],
+)
+def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
+    usual: dict[str, Any] = {"name": "mine", "shape": "chunks", "prompt": "Is it?"}
+    with pytest.raises(OptionError, match=message):
+        karat.register_aspect(**usual | given)
+    assert "mine" not in ASPECTS

@@ -1,0 +1,192 @@
+"""Charts: well-formed, readable without eyes, the same numbers as the tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import resvg_py
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import OptionError
+from karat.reports.charts import Chart, png, standalone, write_image
+from karat.reports.charts.svg import DARK, HEAT, LIGHT, chart_css, ticks
+from karat.reports.escape import xml
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from karat.reports.tables import Grid
+from tests import hostile
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat
+
+SVG = "http://www.w3.org/2000/svg"
+SVG_TO_BYTES = resvg_py.svg_to_bytes
+
+
+@pytest.fixture(scope="module")
+def figures(demo_folder: Path) -> dict[str, Chart]:
+    return prepare(lay_side_by_side([demo_folder]), cases=False).charts
+
+
+def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Chart]) -> None:
+    assert {"forest", "tradeoff", "curve recall", "distribution recall@5", "heat topic"} <= {
+        *figures
+    }
+    for figure in figures.values():
+        root = ET.fromstring(standalone(figure))
+        assert root.tag == f"{{{SVG}}}svg"
+        assert root.get("role") == "img"
+        assert root.get("aria-label") == figure.says
+        assert "var(" not in standalone(figure)
+        assert figure.table.rows
+
+
+def test_charts_of_hostile_names_are_xml_with_the_names_as_text() -> None:
+    prepared = prepare(lay_side_by_side([hostile.result()]), cases=False)
+    for figure in prepared.charts.values():
+        root = ET.fromstring(figure.svg)
+        assert not [each for each in root.iter() if each.tag.endswith("script")]
+        assert not [key for each in root.iter() for key in each.attrib if key.startswith("on")]
+
+
+def test_the_curve_shows_what_karat_curve_says(
+    demo_folder: Path, figures: dict[str, Chart]
+) -> None:
+    table = figures["curve recall"].table
+    curve = karat.curve(karat.load(demo_folder), "recall", [int(k[1:]) for k in table.header[1:]])
+    for name, *cells in table.rows:
+        mine = curve.filter(curve["run"] == name)["value"]
+        assert cells == [f"{value:.4f}" for value in mine]
+
+
+def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Chart]) -> None:
+    by = karat.load(demo_folder).by("wording")
+    rows = {row[0]: row for row in figures["heat wording"].table.rows}
+    value = by.filter(
+        (by["slice"] == "paraphrase") & (by["run"] == "bm25") & (by["measure"] == "recall@5")
+    )["value"][0]
+    assert rows["paraphrase"][2] == f"{value:.4f}"
+
+
+def test_the_forest_marks_what_is_shown(figures: dict[str, Chart]) -> None:
+    assert "better" in figures["forest"].says
+    assert figures["forest"].svg.count('class="c0"') == 6  # six measures, all better
+    assert "hollow" not in figures["forest"].svg
+
+
+def test_a_difference_that_is_not_shown_is_hollow() -> None:
+    gold = {f"q{number}": ["a"] for number in range(4)}
+    runs = {
+        "old": {query: ["a", "b"] for query in gold},
+        "new": {query: [] if query == "q0" else ["a"] for query in gold},
+    }
+    figure = prepare(lay_side_by_side([karat.evaluate(runs, gold, "RR")]), cases=False).forest
+    assert figure is not None
+    assert "hollow" in figure.svg
+    assert "not shown" in figure.says
+
+
+@pytest.mark.parametrize("name", ["forest", "tradeoff", "heat kind", "distribution RR"])
+def test_images(name: str, figures: dict[str, Chart], tmp_path: Path) -> None:
+    image = png(figures[name])
+    assert image.startswith(b"\x89PNG\r\n")
+    write_image(figures[name], str(tmp_path / "x.png"))
+    assert (tmp_path / "x.png").read_bytes() == image
+    write_image(figures[name], str(tmp_path / "x.svg"))
+    assert ET.parse(tmp_path / "x.svg").getroot().get("aria-label")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
+    with pytest.raises(OptionError, match="no image"):
+        write_image(figures[name], str(tmp_path / "x.gif"))
+
+
+@pytest.fixture
+def _no_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as on a machine that has no fonts."""
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", partial(SVG_TO_BYTES, skip_system_fonts=True))
+
+
+@pytest.mark.usefixtures("_no_fonts")
+def test_images_need_no_fonts_of_the_machine(figures: dict[str, Chart]) -> None:
+    image = png(figures["forest"])
+    mute = replace(figures["forest"], svg=re.sub("<text.*?</text>", "", figures["forest"].svg))
+    assert png(mute) != image
+    printed = {letter for figure in figures.values() for letter in figure.svg} - {*" \n"}
+    assert {*"–…·←→"} <= printed
+    drawn = {letter: letter_image(letter) for letter in {*printed, *"−×÷±≥≤αβκΣéßЖ"}}
+    assert not {letter for letter in drawn if drawn[letter] in map(letter_image, "\u0378 ")}
+
+
+def letter_image(letter: str) -> bytes:
+    svg = f'<svg xmlns="{SVG}" class="chart" width="40" height="20"><text y="15">{xml(letter)}'
+    return png(Chart("", "", "", f"{svg}</text></svg>", Grid("", [], [])))
+
+
+@pytest.mark.usefixtures("_no_fonts")
+def test_letters_that_no_font_has_are_named(cli: Karat, tmp_path: Path) -> None:
+    gold = {"q": ["a"], "r": ["b"]}
+    runs = {"検索 α": {"q": ["a"]}, "поиск": {"r": ["b"]}}
+    folder = karat.evaluate(runs, gold, "RR").save(tmp_path / "saved")
+    for name, noted in (("x.png", True), ("x.svg", False)):
+        done = cli("report", folder, "--plot", tmp_path / name)
+        assert (done.code, "no font here has letters such as 検," in done.err) == (0, noted)
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_colours_can_be_told_from_what_is_behind_them(theme: dict[str, str]) -> None:
+    for step in range(HEAT):
+        writing = theme["heat-dark" if step >= 6 else "heat-light"]
+        assert contrast(theme[f"h{step}"], writing) >= 4.5
+    for system in range(8):
+        assert contrast(theme[f"c{system}"], theme["surface"]) >= 3
+    assert contrast(theme["muted"], theme["surface"]) >= 4.5
+    named = set(re.findall(r"var\(--([a-z0-9-]+)\)", chart_css()))
+    assert named <= theme.keys()
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+@settings(deadline=None)
+def test_ticks_lie_inside_and_are_few(low: float, size: float) -> None:
+    found = ticks(low, low + size)
+    assert len(found) <= 6
+    assert found == sorted(found)
+    slack = 1e-6 * (abs(low) + size)
+    assert all(low - slack <= tick <= low + size + slack for tick in found)
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_text_is_only_text(content: str) -> None:
+    root = ET.fromstring(f'<a b="{xml(content)}">{xml(content)}</a>')
+    assert len(root) == 0
+    assert root.text in (None, root.get("b"))
+
+
+def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
+    gold = {"q1": [], "q2": ["a"]}
+    result = karat.evaluate({"q1": ["a"], "q2": ["b"]}, gold, ["recall", "retrieved", "DCG@5"])
+    panel = lay_side_by_side([result])
+    assert np.isnan(panel.pairing.values).any()
+    for figure in prepare(panel).charts.values():
+        assert ET.fromstring(figure.svg).tag.endswith("svg")

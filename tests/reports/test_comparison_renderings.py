@@ -1,0 +1,203 @@
+"""Comparisons and gates as text: complete, valid, and nothing in an id is obeyed."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.comparison.gates import gate
+from karat.reports import comparison as tables
+from karat.reports import escape, html
+from karat.reports.gate import junit, lines, summary
+from karat.reports.tables import Grid, chance
+from tests import values
+from tests.comparison.test_comparison import NEW, ODD, OLD
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</table><img src=x onerror=alert(1)>",
+    '"><b>x</b>',
+    "a|b\n| c |",
+    "[x](javascript:alert(1))",
+    r"\input{/etc/passwd}",
+    "$x^2$ & 50% #1 ~_",
+    "\x1b[31mred\x07\x00",
+    "]]>\ud800\uffff",
+    "\u202eevil\u2066",
+]
+
+
+def hostile(name: str) -> karat.Comparison:
+    """Compare systems, queries, questions and slices that are all called like this."""
+    visible = name.encode("utf-8", "replace").decode()
+    records = [
+        {"query": f"{visible}{at}", "question": visible, "retrieved": [visible], "gold": [doc]}
+        | {"topic": visible}
+        for at, doc in enumerate((visible, "other"))
+    ]
+    others = [{**record, "retrieved": ["other"]} for record in records]
+    named = {name: records, f"{name} too": others}
+    return karat.compare(named, measures=["recall", "RR"], slices="topic")
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page, and what stands in their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[tuple[str, str | None]] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= set(attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(page: str) -> Tags:
+    parser = Tags()
+    parser.feed(page)
+    parser.close()
+    return parser
+
+
+# everything that should be there
+
+
+def test_html() -> None:
+    found = karat.compare(values.result(OLD), values.result(NEW), measures=["recall", "P@5"])
+    page = parsed(found._repr_html_())
+    assert "against run · 30 queries" in page.text
+    assert f"{found['recall']['system_value']:.4f}" in page.text
+    assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li"}
+    result = values.result(OLD)
+    page = parsed(html.result_html(result))
+    assert f"{result['recall']:.4f}" in page.text
+
+
+def test_long_tables_are_cut_in_notebooks() -> None:
+    grid = Grid("t", ["a"], [[str(row)] for row in range(150)])
+    page = parsed(html.notebook_html([grid], []))
+    assert "and 50 more rows" in page.text
+    assert "149" not in page.text
+
+
+def test_latex_marks_what_is_significant() -> None:
+    better = [min(1.0, each + 0.3) for each in OLD]
+    table = karat.compare(
+        {"a": values.run(OLD), "b": values.run(better), "c": values.run(OLD)},
+        gold=values.gold(30),
+        measures=["recall", "P@1"],
+    ).to_latex()
+    lines_ = {line.split(" & ")[0]: line for line in table.splitlines() if " & " in line}
+    assert r"\textbf{" in lines_["b"]
+    assert r"$^{\ddagger}$" in lines_["b"]
+    assert "dagger" not in lines_["a"] + lines_["c"]
+    assert "(Holm)" in table
+    assert table.count(r"\begin") == table.count(r"\end") == 2
+
+
+def test_latex_letters_for_all_pairs() -> None:
+    better = [min(1.0, each + 0.3) for each in OLD]
+    table = karat.compare(
+        {"a": values.run(OLD), "b": values.run(better)},
+        gold=values.gold(30),
+        measures="recall",
+        all_pairs=True,
+    ).to_latex()
+    assert r"b (b) & \textbf{" in table
+    assert r"$^{\mathrm{a}}$" in table
+    assert tables._letters(28)[25:] == ["z", "aa", "ab"]
+
+
+def test_markdown_and_text_say_the_same() -> None:
+    found = karat.compare(
+        {"a": values.run(OLD), "b": values.run(NEW), "c": values.run(ODD)},
+        gold=values.gold(30),
+        measures=["recall", "P@5"],
+    )
+    text, marked = tables.render(found, "table"), found.to_markdown()
+    for row in found.comparisons.to_dicts():
+        assert f"{row['system_value']:.4f}" in text
+        assert f"{row['p_adjusted']:.4f}" in marked
+    assert "p (Holm)" in text
+    assert repr(found) == tables.render(found, "table", moved=0)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1e-9, "< 0.0001"), (1.0, "1.0000"), (None, "–")])
+def test_p_values(value: float | None, shown: str) -> None:
+    assert chance(value) == shown
+
+
+# nothing is obeyed
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_html_is_inert(name: str) -> None:
+    found = hostile(name)
+    page = parsed(found._repr_html_())
+    assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li"}
+    assert {key for key, _ in page.attributes} == {"style"}
+    assert "\x1b" not in page.text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_markdown_is_inert(name: str) -> None:
+    text = hostile(name).to_markdown()
+    assert not re.search(r"(?<!\\)<[a-z/]", text)
+    assert "](" not in text.replace("\\](", "")
+    columns = [len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line[:1] == "|"]
+    tables_ = {line.count("|") for line in text.splitlines() if line.startswith("| ---")}
+    assert set(columns) <= tables_
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_latex_is_inert(name: str) -> None:
+    shown = escape.latex(name)
+    words = "backslash|asciicircum|asciitilde|less|greater|bar|quotedbl"
+    known = rf"\\text(?:{words})\{{\}}|\\[{{}}$&#%_]"
+    assert not re.search(r"[\\{}$&#%_^~<>|\"]", re.sub(known, "", shown))
+    assert tables.latex(hostile(name)).count(r"\input") == 0
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_terminal_is_not_steered(name: str) -> None:
+    text = tables.render(hostile(name), "table")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+def verdicts(name: str) -> Any:
+    """Hold a run of this name against requirements; a run may not be called by half a letter."""
+    whole = name.encode("utf-8", "replace").decode()
+    other = f"not {whole}"
+    run, gold = {whole: ["a"], other: ["b"]}, {whole: ["a"], other: ["c"]}
+    return gate(karat.evaluate({whole: run}, gold, "RR"), ["RR>=0.9", "RR>=0", "queries<1"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1)).filter(lambda name: name.strip()))
+def test_junit_is_always_valid_xml(name: str) -> None:
+    page = ET.fromstring(junit(verdicts(name)).encode("utf-8"))
+    cases = list(page.iter("testcase"))
+    assert [case.get("name") for case in cases] == ["RR>=0.9", "RR>=0", "queries<1"]
+    assert {child.tag for case in cases for child in case} == {"error", "system-out", "failure"}
+    assert all(len(child) == 0 for case in cases for child in case)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_verdicts_are_inert(name: str) -> None:
+    found = verdicts(name)
+    assert not any(re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e]", line) for line in lines(found))
+    text = summary(found, "")
+    assert not re.search(r"(?<!\\)<[a-z/]", text)

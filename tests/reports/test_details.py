@@ -1,0 +1,171 @@
+"""Single queries: the same marks, items and steps as `karat explain`, and where texts match."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.reports.details import QueryDetails, excerpt, in_utf16, merged, places
+from karat.reports.escape import multiline
+from karat.reports.explanation import sentence
+from karat.reports.panel import lay_side_by_side
+from tests import hostile
+
+DEMO = Path(karat.__file__).parent / "demo"
+MARKS = {"unjudged": "unjudged", "rejected": "rejected", "hit": "hit", "again": "again"}
+
+
+def told(result: karat.Result, query: str, run: int = 0) -> dict[str, Any]:
+    return QueryDetails(lay_side_by_side([result]).systems[run]).of(query)
+
+
+def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
+    system = lay_side_by_side([demo_folder]).systems[0]
+    cases = QueryDetails(system)
+    for query in system.result.queries["query"].head(20):
+        (explained,) = karat.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", query=query)
+        case = cases.of(query)
+        assert [(each["rank"], each["doc"]) for each in case["list"]] == [
+            (step.rank, step.doc) for step in explained.ranking
+        ]
+        assert [each["mark"] for each in case["list"]] == [
+            MARKS[step.mark] for step in explained.ranking
+        ]
+        (gold,) = case["gold"]
+        assert [(each["number"], each["rank"]) for each in gold["items"]] == [
+            (item.number, item.rank) for item in explained.items if item.grade >= 1
+        ]
+        assert case["steps"] == [sentence(calculation) for calculation in explained.calculations]
+
+
+def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
+    run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
+    result = karat.evaluate(run, gold, ["P@2", "nDCG@2"], rel=2, keep=5)
+    case = told(result, "q")
+    (explained,) = karat.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
+    assert [each["mark"] for each in case["list"]] == ["rejected", "hit", "unjudged"]
+    assert [each["mark"] for each in case["list"]] == [step.mark for step in explained.ranking]
+    assert [(each["counts"], each["met"], each["relevant"]) for each in case["gold"]] == [
+        ("grade >= 2", 1, 2),
+        ("grade > 0", 2, 3),
+    ]
+    assert case["steps"] == [sentence(calculation) for calculation in explained.calculations]
+
+
+def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
+    from karat.reports.details import gold_texts
+
+    panel = lay_side_by_side([demo_folder])
+    known = gold_texts(panel)
+    case = QueryDetails(panel.systems[0], known).of("q01")
+    assert case["gold"][0]["items"][0]["texts"][0].startswith(
+        known[case["gold"][0]["items"][0]["docs"][0]][:50]
+    )
+
+
+SENTENCES = [
+    {
+        "query": "q",
+        "question": "Which pump?",
+        "retrieved": ["Old news. The pump is blue and small. Bye now.", "Nothing here at all."],
+        "gold": ["The pump is blue and small."],
+    }
+]
+
+
+@pytest.mark.parametrize("by", ["rouge", "rouge-sentence", "exact-sentence"])
+def test_the_matched_sentence_is_highlighted(by: str) -> None:
+    result = karat.evaluate(SENTENCES, None, ["recall", "P"], by=by, keep=5)
+    first, second = told(result, "q")["list"]
+    assert first["mark"] == "hit"
+    assert [first["text"][low:high] for low, high in first["matched"]] == [
+        "The pump is blue and small."
+    ]
+    assert second["mark"] == "miss" if by == "rouge" else second["mark"] in ("miss", "rejected")
+    assert "matched" not in second
+    assert first["doc"] == ""  # the text is its own id
+
+
+def test_a_judge_is_quoted() -> None:
+    result = hostile.result()
+    case = told(result, "__proto__")
+    first = case["list"][0]
+    (verdict,) = first["verdicts"]
+    assert verdict["value"] == 2
+    assert verdict["reason"].endswith("because")
+    assert first["text"][slice(*first["matched"][0])] == "__proto__ is text."
+    long = told(result, hostile.ATTACKS[0])["list"][1]
+    assert len(long["text"]) <= 1500
+    assert long["cut"] == [0, 20_000]
+    assert long["verdicts"]
+
+
+def test_repeats_and_empty_lists_and_lists_that_were_not_kept() -> None:
+    run = {"q1": ["a", "a", "b"], "q2": []}
+    gold = {"q1": ["a", "b"], "q2": ["c"], "q3": ["d"]}
+    result = karat.evaluate(run, gold, ["recall@2"], keep=5)
+    assert [each["mark"] for each in told(result, "q1")["list"]] == ["hit", "repeated", "hit"]
+    empty = told(result, "q2")
+    assert (empty["depth"], empty["list"], empty["gold"][0]["met"]) == (0, [], 0)
+    assert told(result, "q3")["steps"] == [
+        "recall@2 (karat) = (0) ÷ 1.0000 relevant items = 0.0000"
+    ]
+    forgetful = told(karat.evaluate(run, gold, ["recall@2"]), "q1")
+    assert [each["doc"] for each in forgetful["list"]] == ["(not kept)"] * 3
+
+
+def test_a_query_without_a_value_says_why() -> None:
+    result = karat.evaluate({"q": ["a"]}, {"q": {"a": 0}, "r": ["a"]}, ["recall"], keep=5)
+    assert told(result, "q")["steps"] == ["recall (karat) has no value: no relevant item"]
+    assert told(result, "q")["list"][0]["mark"] == "rejected"
+
+
+@given(st.text(), st.lists(st.text(min_size=1), max_size=3))
+@settings(deadline=None)
+def test_places_lie_in_the_text(content: str, wanted: list[str]) -> None:
+    last = 0
+    for low, high in places(content, wanted):
+        assert last <= low < high <= len(content)
+        last = high
+
+
+@given(st.text(min_size=1, alphabet=st.characters(codec="utf-16")), st.data())
+@settings(deadline=None)
+def test_excerpts_keep_what_was_marked(content: str, data: st.DataObject) -> None:
+    low = data.draw(st.integers(0, len(content) - 1))
+    high = data.draw(st.integers(low + 1, len(content)))
+    most = data.draw(st.integers(1, 40))
+    part, spans, start = excerpt(content, [(low, high)], most)
+    assert part == content[start : start + most]
+    for first, last in spans:
+        assert content[low:high].startswith(part[first:last]) or part[first:last] in content
+    for first, last in in_utf16(part, spans):
+        units = part.encode("utf-16-le")
+        assert units[2 * first : 2 * last].decode("utf-16-le") in part
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_nothing_shown_steers_anything(content: str) -> None:
+    clean = multiline(content)
+    assert not set(clean) & {*map(chr, range(9)), "\x1b", "\u202e", "\u2066", "\u2028", "\r"}
+    clean.encode("utf-8")
+
+
+def test_spans_that_touch_are_one() -> None:
+    assert merged([(3, 5), (0, 3), (9, 12), (10, 11)]) == [(0, 5), (9, 12)]
+
+
+def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
+    sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
+    result = karat.judge(
+        [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
+    )
+    case = told(result, "q")
+    assert [(each["aspect"], each["value"]) for each in case["verdicts"]] == [("sufficiency", 1)]
+    assert not any("verdicts" in each for each in case["list"])

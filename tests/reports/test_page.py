@@ -1,0 +1,286 @@
+"""The report as a file: whole, safe, small enough, for one system and for many."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import OptionError
+from karat.reports import prepare as preparing
+from karat.reports.escape import script_json
+from karat.reports.page import page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
+from tests import hostile
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat
+
+GOLD = {f"q{number}": ["a", "b"] for number in range(6)}
+RUN = {query: ["a", "x", "b"] for query in GOLD}
+
+
+class Reader(HTMLParser):
+    """Reads a page as browsers do: what is an element, and what is its script."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self._inside: list[str] | None = None
+        self.feed(content)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._inside = self.scripts if tag == "script" else self.styles
+            self._inside.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside is not None:
+            self._inside[-1] += data
+
+
+def data_of(content: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Reader(content).scripts[0])
+    return found
+
+
+def report(*results: object) -> str:
+    return page(prepare(lay_side_by_side(results)))
+
+
+def test_what_a_test_cannot_show_is_said() -> None:
+    few, more = {"q": ["a"], "r": ["x"], "s": ["c"]}, {"q": ["a"], "r": ["b"], "s": ["c"]}
+    gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
+    content = report(*(karat.evaluate({"run": run}, gold, ["recall"]) for run in (few, more)))
+    assert "1 query differs, so that p cannot fall below 1: it takes 6 for p &lt; 0.05" in content
+
+
+def test_one_file_that_needs_nothing_and_runs_only_its_own_script(demo_folder: Path) -> None:
+    content = report(demo_folder)
+    read = Reader(content)
+    for tag, attributes in read.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "img", "base")
+        assert "src" not in attributes
+        assert "style" not in attributes
+        assert not [name for name in attributes if name.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+    rules = next(
+        attributes["content"] or ""
+        for tag, attributes in read.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert rules.startswith("default-src 'none'; ")
+    assert "unsafe" not in rules
+    for kind, content_of in (("script", read.scripts[1]), ("style", read.styles[0])):
+        digest = base64.b64encode(hashlib.sha256(content_of.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in rules
+    assert len(read.scripts) == 2
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", content)
+
+
+def test_hostile_texts_stay_texts(hostile_folder: Path) -> None:
+    content = report(hostile_folder)
+    read = Reader(content)
+    assert len(read.scripts) == 2
+    assert not [tag for tag, _ in read.elements if tag in ("img", "b", "i")]
+    for _, attributes in read.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert "javascript:" not in (attributes.get("href") or "")
+    data = data_of(content)
+    assert data["systems"][0] == hostile.ATTACKS[0]
+    assert "\\u202egnp.exe\\u2066 \\u2028 \\u2029" in data["query"]
+    assert len(content) < 1_000_000  # a chunk of a million letters is shortened
+
+
+def test_notebooks_and_markdown_obey_nothing_either() -> None:
+    from karat.reports.html import comparison_html, result_html
+    from karat.reports.result import render
+
+    result = hostile.result()
+    for content in (result_html(result), comparison_html(karat.compare(result))):
+        read = Reader(content)
+        allowed = {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li", "b"}
+        assert {tag for tag, _ in read.elements} <= allowed
+        assert not [name for _, each in read.elements for name in each if name.startswith("on")]
+    for content in (
+        render(result, "markdown", per_query=True),
+        karat.compare(result).to_markdown(),
+    ):
+        assert not re.search(r"(?<!\\)<", content)
+        assert not re.search(r"(?<!\\)\[[^\]]*(?<!\\)\]\(", content)
+        assert not re.search("[\x1b\u202e\u2066\u2028]", content)
+
+
+@given(
+    st.recursive(
+        st.text() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+@settings(deadline=None)
+def test_data_cannot_leave_its_element(value: object) -> None:
+    content = script_json(value)
+    assert not set(content) & set("<>&\u2028\u2029")
+    assert json.loads(content) == value
+
+
+def test_a_report_of_one_system() -> None:
+    content = report(karat.evaluate(RUN, GOLD, ["recall@2", "nDCG@3"], keep=5))
+    data = data_of(content)
+    assert data["systems"] == ["run"]
+    assert data["values"] == [[[0.5] * 6, pytest.approx([0.9197] * 6)]]
+    assert 'id="comparison"' not in content
+    assert data["question"] is None
+
+
+def test_queries_without_a_question_slices_or_intervals() -> None:
+    content = report(karat.evaluate(RUN, GOLD, ["recall@2"], level=None))
+    assert "no columns to slice by" in content
+    assert "do not remember the retrieved documents" in content
+
+
+def test_many_systems() -> None:
+    runs = {
+        f"system {number}": {query: ["a"] * (number % 2) for query in GOLD} for number in range(12)
+    }
+    prepared = prepare(lay_side_by_side([karat.evaluate(runs, GOLD, ["recall@5"])]))
+    assert "Charts show the first 8 of 12 systems." in prepared.notes
+    assert len(data_of(page(prepared))["systems"]) == 12
+
+
+def test_results_are_named_by_their_folders_and_the_baseline_comes_first(tmp_path: Path) -> None:
+    for name in ("monday", "tuesday"):
+        karat.evaluate({"bm25": RUN}, GOLD, ["recall@2"]).save(tmp_path / name)
+    folders = [tmp_path / "monday", tmp_path / "tuesday"]
+    assert lay_side_by_side(folders).names == ["monday", "tuesday"]
+    assert lay_side_by_side(folders, baseline="tuesday").names == ["tuesday", "monday"]
+    with pytest.raises(OptionError, match="did you mean tuesday"):
+        lay_side_by_side(folders, baseline="tuesdy")
+
+
+def test_a_slice_is_a_report_of_its_own(demo_folder: Path) -> None:
+    whole = karat.load(demo_folder)
+    panel = lay_side_by_side([demo_folder], only=("wording", "paraphrase"))
+    assert panel.queries.height == 44
+    by = whole.by("wording")
+    expected = by.filter((by["slice"] == "paraphrase") & (by["measure"] == "recall@5"))["value"]
+    found = [panel.summary[name, "recall@5"]["value"] for name in panel.names]
+    assert found == pytest.approx(expected.to_list())
+    with pytest.raises(OptionError, match="paraphrase"):
+        lay_side_by_side([demo_folder], only=("wording", "paraphras"))
+
+
+def test_a_budget_keeps_the_failures(demo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "BUDGET", 60_000)
+    prepared = prepare(lay_side_by_side([demo_folder]))
+    data = prepared.data
+    assert 3 < len(data["cases"]) < 40
+    lead = [data["values"][system][data["lead"]] for system in (0, 1)]
+    assert all(0 in (lead[0][at], lead[1][at]) for at in data["cases"])
+    assert any("`karat view`" in note for note in prepared.notes)
+    assert len(script_json(data["cases"])) + len(script_json(data["texts"])) < 80_000
+
+
+def test_the_command(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
+    done = cli("report", demo_folder, "-o", tmp_path / "report.html")
+    assert (done.code, done.out) == (0, "")
+    assert "written: " in done.err
+    assert data_of((tmp_path / "report.html").read_text())["systems"] == ["bm25", "minilm"]
+    assert cli("report", demo_folder, "-o", "-").out.startswith("<!doctype html>")
+
+
+def test_the_command_draws(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
+    done = cli("report", demo_folder, "--plot", tmp_path / "x.svg", "--chart", "curve recall")
+    assert done.code == 0
+    assert "recall at K" in (tmp_path / "x.svg").read_text()
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{nowhere}"], "--save DIR"),
+        (["{demo}", "--plot", "x.gif"], "name an .svg or a .png"),
+        (["{demo}", "--plot", "x.svg", "--chart", "forrest"], "did you mean forest?"),
+        (["{demo}", "--chart", "forest"], "--plot"),
+        (["{demo}", "--only", "wording"], "COLUMN=VALUE"),
+        (["{demo}", "--only", "topic=nothing"], "unknown value of topic"),
+        (["{demo}", "-o", "{nowhere}/deep/report.html"], "could not be written"),
+    ],
+)
+def test_mistakes_are_told(
+    arguments: list[str], said: str, cli: Karat, demo_folder: Path, tmp_path: Path
+) -> None:
+    places = {"nowhere": tmp_path / "nowhere", "demo": demo_folder}
+    done = cli("report", *(argument.format(**places) for argument in arguments))
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("run", "gold", "options"),
+    [
+        ({"q": ["a"]}, {"q": ["a"]}, {"measures": ["recall"]}),
+        ({"q": []}, {"q": ["a"]}, {"measures": ["recall@3"]}),
+        (
+            {"a": {"q": ["a"]}, "b": {"q": ["b"]}},
+            {"q": ["a"]},
+            {"measures": ["RR", "success@1", "unjudged@5"]},
+        ),
+        ({"q": ["a"]}, {"q": ["a"]}, {"measures": ["P@5"], "dialect": "trec_eval"}),
+        ({"q": ["a", "a"]}, {"q": [["a", "b"]]}, {"measures": ["AP"], "dialect": "autorag"}),
+        (
+            {"q": ["a"], "r": ["b"]},
+            {"q": ["a"], "r": ["c"]},
+            {"measures": ["retrieved", "RBP", "F@2"], "bounds": True, "level": None},
+        ),
+    ],
+)
+def test_small_and_odd_results_have_a_page(
+    run: object, gold: object, options: dict[str, Any]
+) -> None:
+    result = karat.evaluate(run, gold, **options, keep=3)
+    data = data_of(report(result))
+    assert len(data["cases"]) == len(data["query"]) == result.queries.height
+
+
+def test_what_is_missing_is_named(
+    cli: Karat, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("resvg_py", "fontpkg_arimo"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
+        assert (done.code, "karat[report]" in done.err) == (2, True)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "karat.web.server", raising=False)
+    done = cli("view", demo_folder)
+    assert (done.code, "karat[web]" in done.err) == (2, True)
+
+
+def test_the_judge_is_named_at_the_top() -> None:
+    sample = {"user_input": "Why not?", "retrieved_contexts": ["Because so."], "reference": "So."}
+    systems = {
+        name: karat.judge([sample], "context_recall", judge=name, keep=3)
+        for name in ("local:text", "local:text(claims=0.9)")
+    }
+    content = page(prepare(lay_side_by_side([systems])))
+    assert "by claims · judge local:text, local:text(claims=0.9)" in content

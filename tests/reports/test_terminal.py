@@ -1,0 +1,83 @@
+"""Tables for the terminal and for papers: sparklines where they fit, colour where it is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.reports.explanation import render as render_explanation
+from karat.reports.result import render, spread_line
+from karat.reports.tables import BARS, Grid, latex
+from tests import hostile
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat
+
+DEMO = Path(karat.__file__).parent / "demo"
+
+
+@pytest.fixture(scope="module")
+def result(demo_folder: Path) -> karat.Result:
+    return karat.load(demo_folder)
+
+
+def test_sparklines_where_the_width_allows(result: karat.Result) -> None:
+    plain = render(result, "table")
+    assert render(result, "table", width=60) == plain
+    wide = render(result, "table", width=140)
+    assert "spread" not in plain
+    lines = [line for line in wide.splitlines() if line.startswith(" spread")]
+    assert len(lines) == 2
+    assert set("".join(lines)) <= {*BARS, *" spread"}
+    assert all(len(line) <= 140 for line in wide.splitlines())
+    best = render(result, "table", width=140, color=True)
+    assert "\x1b[1;32m0.8141\x1b[0m" in best
+    assert best.count("\x1b[1;32m") == 6
+
+
+def test_one_run_has_a_column_for_it() -> None:
+    one = karat.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["a"]}, ["RR"])
+    assert "█        █" in render(one, "table", width=100)
+
+
+@given(st.lists(st.floats(0, 1) | st.just(float("nan"))))
+@settings(deadline=None)
+def test_a_sparkline_has_a_bar_where_there_are_queries(values: list[float]) -> None:
+    line = spread_line(np.array(values))
+    known = [value for value in values if value == value]  # noqa: PLR0124
+    assert len(line) == (10 if known else 0)
+    assert (line.strip() != "") == bool(known)
+    assert not known or "█" in line
+
+
+def test_explanations_in_colour() -> None:
+    (told,) = karat.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", query="q42")
+    plain, bright = (render_explanation(told, "table", color=color) for color in (False, True))
+    assert "\x1b" not in plain
+    assert "\x1b[32m✓ hit\x1b[0m" in bright
+    assert "\x1b[31m✗\x1b[0m" in bright
+    assert bright.replace("\x1b[32m", "").replace("\x1b[31m", "").replace("\x1b[0m", "") == plain
+
+
+def test_latex_of_a_result(cli: Karat, result: karat.Result) -> None:
+    done = cli(
+        *("score", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl"),
+        *("-m", "recall@5", "--format", "latex"),
+    )
+    assert done.code == 0
+    assert r"recall@5 & 0.6181 & 0.52 \ldots{} 0.71 & 91 & 4 \\" in done.out
+    assert r"\textbf{0.8141}" in render(result, "latex")
+
+
+def test_latex_obeys_nothing() -> None:
+    content = render(hostile.result(), "latex")
+    assert r"\textless{}script\textgreater{}" in content
+    table = latex(Grid(r"\input{x}", ["a_b", "%"], [["$x$", "&"]]))
+    assert r"\caption{\textbackslash{}input\{x\}}" in table
+    assert r"\$x\$ & \& \\" in table
