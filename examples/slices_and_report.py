@@ -6,7 +6,6 @@ Writes the result and `report.html` to FOLDER (default: karat-example). Each blo
 is one cell of a notebook; there `result` on a line of its own shows a table.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -48,5 +47,5 @@ again = karat.load(saved).score(["success@1"])
 print(f"\nsuccess@1 of minilm, from the saved result: {again['minilm', 'success@1']:.3f}")
 
 # one HTML file with intervals, comparison, slices and every failing question
-page = FOLDER / "report.html"
-subprocess.run([sys.executable, "-m", "karat", "report", saved, "-o", page], check=True)  # noqa: S603
+karat.report(saved, output=FOLDER / "report.html")
+print(f"written: {FOLDER / 'report.html'}")
