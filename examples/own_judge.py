@@ -41,7 +41,7 @@ def lines(name: str) -> list[dict[str, Any]]:
 texts = {passage["doc"]: passage["text"] for passage in lines("passages.jsonl")}
 retrieved: dict[str, list[str]] = {}
 for line in (DEMO / "bm25.trec").read_text("utf-8").splitlines():
-    query, _, doc, *_ = line.split()
+    query, _, doc = line.split()[:3]
     retrieved.setdefault(query, []).append(texts[doc])
 samples = [
     {
