@@ -1,4 +1,4 @@
-"""What the workflows and hooks of the project call exists, and they try every Python it supports."""
+"""What workflows call exists, and they try every Python that the project supports."""
 
 import re
 import tomllib
