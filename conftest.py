@@ -2,14 +2,25 @@
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from karat.dialects import known_dialects
+from karat.dialects.dialect import DIALECTS
 from karat.judges.aspects import ASPECTS
 from karat.measures import known_measures
 from karat.measures.measure import REGISTRY
+from karat.read import known_formats
+from karat.read.format import FORMATS
+from karat.read.shapes import SHAPES
+from karat.relate.match import known_matchers
+from karat.relate.match.matcher import MATCHERS
 
-known_measures()  # the built-in ones belong to every test
+REGISTRIES: tuple[dict[str, Any], ...] = (ASPECTS, DIALECTS, FORMATS, MATCHERS, REGISTRY, SHAPES)
+# the built-in ones belong to every test
+for load in (known_dialects, known_formats, known_matchers, known_measures):
+    load()
 
 
 def pytest_collection_finish() -> None:
@@ -19,10 +30,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _same_measures_and_aspects_for_every_test() -> Iterator[None]:
-    """Forget the measures and aspects that a test or an example registers."""
-    before = [(registry, set(registry)) for registry in (REGISTRY, ASPECTS)]
+def _same_registries_for_every_test() -> Iterator[None]:
+    """Forget the measures, shapes, aspects, … that a test or an example registers."""
+    before = [dict(registry) for registry in REGISTRIES]
     yield
-    for registry, names in before:
-        for name in set(registry) - names:
-            del registry[name]
+    for registry, known in zip(REGISTRIES, before, strict=True):
+        registry.clear()
+        registry.update(known)

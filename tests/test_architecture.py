@@ -1,6 +1,8 @@
 """The shape of the code: imports point backwards, public names are pinned, start-up is light."""
 
 import ast
+import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -118,6 +120,68 @@ def test_imports_point_backwards(path: Path) -> None:
     here = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     allowed = PATH[: PATH.index(here) + 1]
     assert imports(path.read_text(encoding="utf-8")) <= set(allowed)
+
+
+def section(heading: str) -> str:
+    """Return a section of ARCHITECTURE.md."""
+    page = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    return page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def first_column(text: str) -> list[str]:
+    """Return what stands in backticks in the first cells of the rows of a table."""
+    cells = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_rooms_are_described_in_the_order_of_the_path() -> None:
+    assert first_column(section("The rooms")) == PATH
+
+
+def test_the_seams_that_are_described_exist() -> None:
+    named = first_column(section("The seams"))
+    assert "engines.Engine" in named
+    for name in named:
+        assert pkgutil.resolve_name(f"karat.{name}") is not None
+
+
+def test_a_score_passes_the_modules_that_are_described(tmp_path: Path) -> None:
+    """They are entered in this order, though not at once after each other."""
+    (tmp_path / "run").write_text("q1 Q0 d1 1 2.0 tag\nq1 Q0 d2 2 1.0 tag\n")
+    (tmp_path / "qrels").write_text("q1 0 d2 1\nq2 0 d1 1\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ENTERED, "score", "run", "--gold", "qrels", "-m", "nDCG@10"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    entered = done.stderr.splitlines()
+    described = first_column(section("From the command to the table"))
+    assert [name for name in entered if name in described] == described
+    assert len(described) <= 20
+
+
+# prints the modules whose functions are called, in order; what an import does is left out
+ENTERED = """
+import sys
+from karat.cli import main
+importing, entered = 0, {}
+def note(frame, event, _):
+    global importing
+    code = frame.f_code
+    if code.co_name == "<module>":
+        importing += {"call": 1, "return": -1}.get(event, 0)
+    elif event == "call" and not importing and "/karat/" in code.co_filename.replace("\\\\", "/"):
+        entered.setdefault(code.co_filename.replace("\\\\", "/").rpartition("/karat/")[2])
+sys.setprofile(note)
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    sys.setprofile(None)
+sys.stderr.write("\\n".join(entered))
+"""
 
 
 def test_measures_know_neither_readers_nor_matchers() -> None:

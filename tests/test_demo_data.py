@@ -44,7 +44,7 @@ def test_runs_are_clean(name: str) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make both runs anew."""
-    path = DEMO.parents[2] / "examples" / "make_demo_runs.py"
+    path = DEMO.parents[2] / "examples" / "maintenance" / "make_demo_runs.py"
     folder = tmp_path_factory.mktemp("demo")
     runpy.run_path(str(path))["main"](folder)
     return folder

@@ -15,6 +15,8 @@ from tests.conftest import Karat
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# without shell examples; those of CONTRIBUTING.md are recipes, see tests/test_contributing.py
+OTHERS = [*sorted(ROOT.glob("[!R]*.md")), ROOT / "examples" / "README.md"]
 QUIET = " > /dev/null 2>&1"
 OPERATORS = {*"|&;<>"}
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
@@ -59,7 +61,7 @@ def test_shell_examples(
 
 
 def test_links_of_the_docs_lead_somewhere() -> None:
-    for page in PAGES:
+    for page in PAGES + OTHERS:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

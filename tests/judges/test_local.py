@@ -567,7 +567,7 @@ def calibration(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
         pytest.skip("the public labels are not here")
     before = os.environ.get("KARAT_CACHE_DIR")
     os.environ["KARAT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    path = ROOT / "examples" / "calibrate_local_judge.py"
+    path = ROOT / "examples" / "maintenance" / "calibrate_local_judge.py"
     spec = importlib.util.spec_from_file_location("calibrate_local_judge", path)
     assert spec is not None
     assert spec.loader is not None

