@@ -73,10 +73,7 @@ class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
     adds: ClassVar[str] = "Add up 1 ÷ rank of the first hit of each group"
-
-    def counts_items(self) -> bool:
-        """Tell that all groups count."""
-        return True
+    counts_items: ClassVar[bool] = True  # every group
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -96,9 +93,9 @@ class GroupAveragePrecision(AveragePrecision):
         "Add up, hit by hit, the precision of its group ÷ the group's hits retrieved"
     )
 
-    def counts_items(self) -> bool:
-        """Tell that all groups count."""
-        return True
+    def depth(self, *, listed: bool) -> int | None:
+        """Return the depth; all groups count."""
+        return None if listed else self.k
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

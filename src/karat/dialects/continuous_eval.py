@@ -74,9 +74,9 @@ class Ranked(Measure):
 
     needs_relevant: ClassVar[bool] = False  # which would make it 0
 
-    def counts_items(self) -> bool:
-        """Tell that it matters whether there is gold at all."""
-        return True
+    def depth(self, *, listed: bool) -> int | None:
+        """Return the depth; it matters whether there is gold at all."""
+        return None if listed else self.k
 
     def compute(self, relation: Relation) -> Floats:
         """Return the value, none for a query without gold."""

@@ -11,9 +11,9 @@ from karat.measures.measure import (
     AT_MOST_ONE,
     Divisor,
     Ideal,
-    Limit,
     Measure,
     Terms,
+    known_as,
     register_measure,
 )
 
@@ -45,8 +45,8 @@ class AlphaNDCG(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "alpha_nDCG"
-    aliases: ClassVar = {"a_nDCG": {}}
-    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a greedy list may fall short of the optimum
+    aliases: ClassVar = known_as("a_nDCG")
+    limit: ClassVar = AT_MOST_ONE  # a greedy list may fall short of the optimum
     adds: ClassVar[str] = "Add up the novelty-biased gains, discounted by rank"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a measure is: an immutable value that turns a relation into one number a query."""
+"""What a measure is: an immutable value that turns a relation into one number per query."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ideal:
 
 @dataclass(frozen=True, slots=True)
 class Divisor:
-    """What a measure divides by: a value a query, or one for all."""
+    """What a measure divides by: one value per query, or one for all."""
 
     name: str
     value: Floats | Ints | float
@@ -64,6 +64,15 @@ class Limit:
 AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 
 
+def known_as(names: str, **implied: str) -> dict[str, Mapping[str, str]]:
+    """Return aliases, separated by spaces, with the parameters that they imply.
+
+    >>> known_as("MRR recip_rank") | known_as("context_recall", relation="claims")
+    {'MRR': {}, 'recip_rank': {}, 'context_recall': {'relation': 'claims'}}
+    """
+    return dict.fromkeys(names.split(), implied)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
@@ -85,6 +94,9 @@ class Measure:
     needs_relevant: ClassVar[bool] = True  # undefined for a query without a relevant item
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
+    # whether a value also depends on items that no unit down to k covers, such as a divisor of all
+    # relevant items or an ideal list; if in doubt, say so
+    counts_items: ClassVar[bool] = True
     why_undefined: ClassVar[str] = "no relevant item"
     adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
     limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
@@ -121,20 +133,13 @@ class Measure:
         """Between what the values of queries lie."""
         return 0.0, 1.0 if self.unit_interval else math.inf
 
-    def counts_items(self) -> bool:
-        """Tell whether a value also depends on items that no unit down to k covers.
-
-        Such as a divisor of all relevant items, or an ideal list. If in doubt, say yes.
-        """
-        return True
-
     def depth(self, *, listed: bool) -> int | None:
         """Return how many ranks of a list must be judged for a value; None: all of them.
 
         `listed` says that the items are the units of the list itself, as where a judge grades what
         was retrieved: whoever counts items then needs all of them judged, whatever the cutoff.
         """
-        return None if listed and self.counts_items() else self.k
+        return None if listed and self.counts_items else self.k
 
     @classmethod
     def is_sum(cls) -> bool:
@@ -238,6 +243,17 @@ class Measure:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PerRelevantItem(Measure):
+    """Base of the measures that divide by the relevant items."""
+
+    rel: float = 1.0
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))
+
+
 REGISTRY: dict[str, type[Measure]] = {}
 
 M = TypeVar("M", bound=type[Measure])
@@ -267,6 +283,8 @@ __all__ = [
     "Ideal",
     "Limit",
     "Measure",
+    "PerRelevantItem",
     "Terms",
+    "known_as",
     "register_measure",
 ]
