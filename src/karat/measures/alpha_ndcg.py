@@ -57,7 +57,7 @@ class AlphaNDCG(Measure):
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
         hits = relation.covers(self.rel, self.k)
-        novelty = (1 - self.alpha) ** _times_before(hits.item)
+        novelty = (1 - self.alpha) ** times_before(hits.item)
         return Terms(hits.query, hits.rank, novelty / relation.discount.take(hits.rank))
 
     def divisor(self, relation: Relation) -> Divisor:
@@ -95,15 +95,14 @@ class AlphaNDCG(Measure):
         return Ideal(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _times_before(values: Ints) -> Ints:
+def times_before(values: Ints) -> Ints:
     """Count for each value how often it occurred before.
 
-    >>> _times_before(np.array([7, 5, 7, 7])).tolist()
+    >>> times_before(np.array([7, 5, 7, 7])).tolist()
     [0, 0, 1, 2]
     """
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    start = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    _, start, size = np.unique(values[order], return_index=True, return_counts=True)
     before = np.empty(len(values), dtype=np.int64)
-    before[order] = np.arange(len(values)) - np.repeat(start, np.diff([*start, len(values)]))
+    before[order] = np.arange(len(values)) - np.repeat(start, size)
     return before

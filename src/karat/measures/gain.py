@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.core.relation import ANY_GAIN
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
-    from karat.core.relation import Relation
 
 
 def check_gain(gain: str) -> None:

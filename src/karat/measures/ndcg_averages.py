@@ -13,7 +13,7 @@ from karat.measures.gain import gains, running_sums
 from karat.measures.measure import AT_MOST_ONE, Divisor, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
-    from karat.core.data import Ints
+    from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
 
 

@@ -14,12 +14,12 @@ import polars as pl
 from karat.core.data import FACTS, Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import findings_about
 from karat.read.reading import STRICT, Reading, text_as_id, two_names
 from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from karat.core.data import NamedBy, Order
 
@@ -37,8 +37,10 @@ COLUMNS = {
     "start": "start start_index",
     "end": "end end_index",
 }
-# what stands in where there is none of these: a text serves as its id, and BEIR's grade is a score
-INSTEAD = {"query": "question user_input", "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+# what is accepted where there is none of these: a text serves as its id, BEIR's grade is a score
+QUESTION = {"query": "question user_input"}
+INSTEAD = {**QUESTION, "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+ACCEPTED = {name: f"{words} {INSTEAD.get(name, '')}" for name, words in COLUMNS.items()}
 DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
@@ -52,9 +54,10 @@ def find_columns(
     """Map karat's names to the columns that are wanted, or that stand in for them."""
     if reading.texts:
         optional = (*optional, *FACTS)
-    known = _wanted(columns, (*IDS, *optional))
-    if named_by(columns, reading) == "question":
-        known |= dict(zip(["query"], _called(INSTEAD["query"], _folded(columns)), strict=False))
+    known = {name: found[0] for name, found in _found(columns, ACCEPTED).items()}
+    known = {name: known[name] for name in (*IDS, *optional) if name in known}
+    if named_by(columns, reading) == "question" and (asked := _found(columns, QUESTION)):
+        known["query"] = asked["query"][0]
     for name in IDS:
         if name not in known:
             spellings = [name, *COLUMNS[name].split()]
@@ -64,30 +67,24 @@ def find_columns(
 
 def is_by_document(columns: list[str]) -> bool:
     """Tell whether a row can name a query and a document, or a text in its place."""
-    return _wanted(columns, IDS).keys() == set(IDS)
+    return _found(columns, ACCEPTED).keys() >= set(IDS)
 
 
 def known_columns(columns: list[str]) -> dict[str, str]:
     """Map karat's names to the columns of a table that have one of the usual names."""
-    return {name: found[0] for name, found in _all_columns(columns).items()}
+    return {name: found[0] for name, found in _found(columns, COLUMNS).items()}
 
 
-def _all_columns(columns: list[str]) -> dict[str, list[str]]:
-    """Map karat's names to all columns that could be meant, the one that counts first."""
-    folded = _folded(columns)
-    every = {name: _called(spellings, folded) for name, spellings in COLUMNS.items()}
-    return {name: found for name, found in every.items() if found}
-
-
-def _folded(columns: list[str]) -> dict[str, list[str]]:
+def _found(columns: list[str], spellings: Mapping[str, str]) -> dict[str, list[str]]:
+    """Map karat's names to all columns that these spellings name, the one that counts first."""
     folded: dict[str, list[str]] = {}
     for column in columns:
         folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
-    return folded
-
-
-def _called(spellings: str, folded: dict[str, list[str]]) -> list[str]:
-    return [column for word in spellings.split() for column in folded.get(word, ())]
+    every = {
+        name: [column for word in words.split() for column in folded.get(word, ())]
+        for name, words in spellings.items()
+    }
+    return {name: found for name, found in every.items() if found}
 
 
 def _undoubled(column: str) -> str:
@@ -95,19 +92,9 @@ def _undoubled(column: str) -> str:
     return DOUBLED.sub("", column)
 
 
-def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
-    """Map karat's names to the columns that count, or that stand in for them."""
-    folded = _folded(columns)
-    every = (
-        (name, [*_called(COLUMNS[name], folded), *_called(INSTEAD.get(name, ""), folded)])
-        for name in names
-    )
-    return {name: found[0] for name, found in every if found}
-
-
 def named_by(columns: list[str], reading: Reading) -> NamedBy:
     """Return what names the queries of a table: ids, or questions where these are wanted."""
-    if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
+    if reading.names == "question" and _found(columns, QUESTION):
         return "question"
     return "id" if "query" in known_columns(columns) else "question"
 
@@ -121,7 +108,7 @@ def carried(columns: list[str]) -> frozenset[str]:
 
 def note_columns(columns: list[str], role: str, reading: Reading) -> None:
     """Report the columns that do not count, because others mean the same."""
-    every = _all_columns(columns)
+    every = _found(columns, COLUMNS)
     number = "grade" if role == "gold" else "score" if "score" in every else "rank"
     for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
         chosen, *others = every.get(name, [""])
@@ -144,8 +131,7 @@ def run_rows(
     In `cells` of a text table, blanks around an id are no part of it.
     """
     names = find_columns(table.columns, ("score", "rank"), where, reading)
-    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
-    _note_texts(rows, names, reading)
+    rows = _typed(table, names, where, reading, cells=cells)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
         return rows.select(*kept, "score"), "scored"
@@ -160,8 +146,7 @@ def gold_of(
 ) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = find_columns(table.columns, ("grade", "group"), where, reading)
-    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
-    _note_texts(rows, names, reading)
+    rows = _typed(table, names, where, reading, cells=cells)
     note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
@@ -192,24 +177,22 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> p
         if not padded.any():
             continue
         table = table.with_columns(bare.replace("", None))
-        ids = column.filter(padded & (bare != ""))
-        if len(ids):
-            reading.note(
-                Finding(
-                    "padded-id",
-                    len(ids),
-                    tuple(map(repr, ids.unique(maintain_order=True).head(EXAMPLES))),
-                    f"row with blanks around the {name}: they are left out",
-                    "write ids without blanks around them",
-                )
+        reading.note(
+            *findings_about(
+                "padded-id",
+                list(map(repr, column.filter(padded & (bare != "")))),
+                f"row with blanks around the {name}: they are left out",
+                "write ids without blanks around them",
             )
+        )
     return table
 
 
 def _typed(
-    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading, *, cells: bool
 ) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
+    table = _unpadded(table, names, reading) if cells else table
     picked = table.select(pl.col(column).alias(name) for name, column in names.items())
     if picked["query"].null_count():  # a blank line of a text file is a row of nothing
         picked = picked.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -224,12 +207,14 @@ def _typed(
     rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
     if named_by(table.columns, reading) == "question":
         rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
-    return _checked(rows, picked, names, where, reading)
+    rows = _checked(rows, picked, names, where, reading)
+    _note_texts(rows, names, reading)
+    return rows
 
 
 def _cast(column: pl.Series) -> pl.Series:
     """Return a column with the type of its name; what does not fit is null."""
-    kind = _type(column.name)
+    kind = pl.String if column.name in TEXTS else pl.Int64 if column.name in FACTS else pl.Float64
     if column.dtype != pl.String or kind == pl.String:
         return column.cast(kind, strict=False)
     if column.name == "grade":
@@ -260,7 +245,7 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
     what = (
         f"the {name} is missing"
         if value is None or not str(value).strip()
-        else f"the {name} {str(value)[:40]!r} is not a {_kind(name)}"
+        else f"the {name} {str(value)[:40]!r} is not a {'text' if name in TEXTS else 'number'}"
     )
     fix = f"give every row a {name}"
     if name == "grade":
@@ -268,13 +253,3 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
     elif COMMA.fullmatch(str(value)):
         fix = f"write decimals with a point: {str(value).replace(',', '.')}"
     return InputError(f"{what} (column {column!r})", where=f"{where}, row {at + 1}", fix=fix)
-
-
-def _type(name: str) -> type[pl.DataType]:
-    if name in TEXTS:
-        return pl.String
-    return pl.Int64 if name in FACTS else pl.Float64
-
-
-def _kind(name: str) -> str:
-    return "text" if name in TEXTS else "number"

@@ -13,7 +13,7 @@ import polars as pl
 from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import Finding
+from karat.findings import findings_about
 from karat.read.by_query import read_frame
 from karat.read.reading import STRICT, Reading
 from karat.read.record import Entry, entries
@@ -25,6 +25,7 @@ from karat.read.values import identifier, refuse_repeated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.findings import Finding
     from karat.read.format import Samples
 
 
@@ -194,22 +195,15 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
 
 def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
     """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
-    kinds = {type(query).__name__ for query in data}
-    if len(kinds) < 2:
-        return ()
-    examples = tuple(
-        repr(next(query for query in data if type(query).__name__ == kind))
-        for kind in sorted(kinds)
+    kinds = {type(query).__name__: query for query in data}
+    names = sorted(kinds)
+    found = findings_about(
+        "id-type-mix",
+        [repr(kinds[name]) for name in names] if len(names) > 1 else [],
+        f"query ids of several types ({', '.join(names)}): all are read as text",
+        "use one type for all ids",
     )
-    return (
-        Finding(
-            "id-type-mix",
-            len(kinds),
-            examples,
-            f"query ids of several types ({', '.join(sorted(kinds))}): all are read as text",
-            "use one type for all ids",
-        ),
-    )
+    return tuple(found)
 
 
 def _not_understood(data: object, role: str, forms: str) -> InputError:

@@ -38,15 +38,13 @@ class Reading:
         self.texts = texts
         self.about = about
         self.names = names
-        self._count = 0
-        self._first: list[InputError] = []
-        self._notes: tuple[Finding, ...] = ()
+        self.begin()
 
     def begin(self) -> None:
         """Forget what was found, because the input is read from its beginning."""
         self._count = 0
-        self._first.clear()
-        self._notes = ()
+        self._first: list[InputError] = []
+        self._notes: tuple[Finding, ...] = ()
 
     def afresh(self) -> Reading:
         """Return the same choices for another pass over the input."""
@@ -60,9 +58,9 @@ class Reading:
         if len(self._first) < EXAMPLES:
             self._first.append(error)
 
-    def note(self, finding: Finding) -> None:
+    def note(self, *findings: Finding) -> None:
         """Remember something about what has been read; counts of the same are added up."""
-        self._notes = merge_findings((*self._notes, finding))
+        self._notes = merge_findings((*self._notes, *findings))
 
     def check_rest(self, rows: int) -> None:
         """Raise the first error after all if no record could be read."""
@@ -73,16 +71,14 @@ class Reading:
         """Return what was left out and what was noted so far."""
         if not self._count:
             return self._notes
-        return (
-            *self._notes,
-            Finding(
-                "skipped-record",
-                self._count,
-                tuple(f"{error.where}: {error.what}" for error in self._first),
-                "record that cannot be read: left out",
-                "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
-            ),
+        skipped = Finding(
+            "skipped-record",
+            self._count,
+            tuple(f"{error.where}: {error.what}" for error in self._first),
+            "record that cannot be read: left out",
+            "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
         )
+        return (*self._notes, skipped)
 
 
 def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:

@@ -22,7 +22,7 @@ import polars as pl
 from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
 from karat.core.timing import TIMED
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, findings_about
 from karat.read.format import Samples
 from karat.read.reading import Reading, text_as_id, two_names
 from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
@@ -172,8 +172,12 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
             state.reading.note(_repeated(parsed.twice))
         for chosen, other in parsed.rivals:
             note_rivals(state, chosen, other)
-    if replaced:
-        state.findings.append(_replaced(replaced))
+    state.findings += findings_about(
+        "replaced-gold",
+        replaced,
+        "query with more than one gold: the last one counts",
+        "keep one reference per query",
+    )
     return _part(list(understood.values()), state)
 
 
@@ -279,14 +283,4 @@ def _repeated(names: tuple[str, ...]) -> Finding:
         names[:EXAMPLES],
         "record in which a field occurs more than once: the last one counts",
         "keep one of them",
-    )
-
-
-def _replaced(queries: list[str]) -> Finding:
-    return Finding(
-        "replaced-gold",
-        len(queries),
-        tuple(dict.fromkeys(queries))[:EXAMPLES],
-        "query with more than one gold: the last one counts",
-        "keep one reference per query",
     )

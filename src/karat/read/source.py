@@ -178,6 +178,12 @@ class Source:
             yield copy
 
 
+def unreadable(what: str, error: Exception, where: str, fix: str) -> InputError:
+    """Return the error for something that polars cannot read, with the first line of its reason."""
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return InputError(f"the {what} cannot be read: {reason}", where=where, fix=fix)
+
+
 def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
     """Return the error for bytes that are no text."""
     return InputError(

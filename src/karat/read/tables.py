@@ -23,7 +23,7 @@ from karat.read.by_document import (
 from karat.read.by_query import is_by_query, read_frame
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
-from karat.read.source import HEAD
+from karat.read.source import HEAD, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,9 +157,7 @@ class Table(Format):
 
     def broken(self, error: Exception, source: Source) -> InputError:
         """Return the error for a table that polars cannot read."""
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        what = f"the table cannot be read: {first}"
-        return InputError(what, where=source.where, fix="write it again")
+        return unreadable("table", error, source.where, "write it again")
 
 
 class Delimited(Table):

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
-from karat.relate.match.ids import EqualKeys, edges_of
-from karat.relate.match.matcher import Matcher, register_matcher
-from karat.relate.match.texts import BoundPairs, BoundTexts, distinct_pairs
+from karat.relate.match.matcher import EqualKeys, Matcher, edges_to_members, register_matcher
+from karat.relate.match.texts import BoundPairs, BoundTexts
 from karat.texts.sentences import find_splitter
-from karat.texts.words import TEXTS, tidy, words
+from karat.texts.words import tidy, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,10 +32,6 @@ class Exact(Matcher):
 
     name: ClassVar[str] = "exact"
     about: ClassVar[str] = "a chunk covers the gold texts that it equals"
-
-    def __post_init__(self) -> None:
-        """Check the policy."""
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
 
     def bind(self, gold: Gold, context: MatchContext) -> EqualTexts:
         """Compare texts with those of a gold."""
@@ -65,14 +60,7 @@ class EqualTexts(BoundTexts):
         self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None = None
     ) -> None:
         super().__init__(gold, context, policy, splitter)
-        self._equal = EqualKeys(self.gold, tidy(self.gold.member_doc, policy))
-
-    def draw(self, units: Units) -> Edges:
-        """Return the edges of the units that equal an item."""
-        return self._equal.edges(units)
-
-    def scores(self, units: Units) -> None:
-        """Texts are equal or not."""
+        self.equal = EqualKeys(self.gold, tidy(self.gold.member_doc, policy))
 
 
 @register_matcher
@@ -92,7 +80,7 @@ class Containment(Matcher):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+        super().__post_init__()
         self.require(self.across in ("yes", "no"), "across", "is yes or no")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundContainment:
@@ -125,14 +113,11 @@ class BoundContainment(BoundPairs):
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of chunks that hold a gold text, or complete one."""
-        whole, member, _ = self._scored(units, 1.0)
-        unit, item = whole, self.gold.member_item[member]
+        unit, member, _ = self._scored(units, 1.0)
         if self._across:
             more_unit, more_member = self._completed(units)
-            unit = np.concatenate((unit, more_unit))
-            item = np.concatenate((item, self.gold.member_item[more_member]))
-        pairs = distinct_pairs(unit, item, len(self.gold.item_grade))
-        return edges_of(units, pairs, self.gold.item_grade >= 0)
+            unit, member = np.append(unit, more_unit), np.append(member, more_member)
+        return edges_to_members(units, unit, member, self.gold)
 
     def _completed(self, units: Units) -> tuple[Ints, Ints]:
         """Return the units that complete a gold text together with a unit above them."""

@@ -67,6 +67,7 @@ class JudgedList(JudgedMatcher):
 
     def __post_init__(self) -> None:
         """Check the depth."""
+        super().__post_init__()
         self.require(self.depth >= 0, "depth", "is a number of chunks")
 
     def task(self, measures: Sequence[Measure]) -> Task:

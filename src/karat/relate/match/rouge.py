@@ -23,7 +23,7 @@ from karat.errors import OptionError
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
 from karat.texts.sentences import find_splitter
-from karat.texts.words import TEXTS, words
+from karat.texts.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +58,7 @@ class Rouge(Matcher):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        self.require(0 < self.threshold <= 1, "threshold", "is a number above 0, at most 1")
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+        super().__post_init__()
         self.require(self.form in ("lcs", "union"), "form", "is lcs or union")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
