@@ -15,7 +15,7 @@ from karat.core.data import FACTS, Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import findings_about
-from karat.read.reading import STRICT, Reading, text_as_id, two_names
+from karat.read.reading import STRICT, ReadContext, text_as_id, two_names
 from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
 
 
 def find_columns(
-    columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
+    columns: list[str], optional: tuple[str, ...], where: str, reading: ReadContext
 ) -> dict[str, str]:
     """Map karat's names to the columns that are wanted, or that stand in for them."""
     if reading.texts:
@@ -92,7 +92,7 @@ def _undoubled(column: str) -> str:
     return DOUBLED.sub("", column)
 
 
-def named_by(columns: list[str], reading: Reading) -> NamedBy:
+def named_by(columns: list[str], reading: ReadContext) -> NamedBy:
     """Return what names the queries of a table: ids, or questions where these are wanted."""
     if reading.names == "question" and _found(columns, QUESTION):
         return "question"
@@ -106,7 +106,7 @@ def carried(columns: list[str]) -> frozenset[str]:
     return frozenset(kind for kind, names in kinds.items() if names <= known)
 
 
-def note_columns(columns: list[str], role: str, reading: Reading) -> None:
+def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:
     """Report the columns that do not count, because others mean the same."""
     every = _found(columns, COLUMNS)
     number = "grade" if role == "gold" else "score" if "score" in every else "rank"
@@ -123,7 +123,7 @@ def is_text(column: str) -> bool:
 
 
 def run_rows(
-    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
@@ -142,7 +142,7 @@ def run_rows(
 
 
 def gold_of(
-    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = find_columns(table.columns, ("grade", "group"), where, reading)
@@ -157,7 +157,7 @@ def gold_of(
     return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
 
 
-def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> None:
+def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> None:
     """Report that texts serve as ids: what contains white space is not an id."""
     if reading.texts or not is_text(names["doc"]):
         return
@@ -166,7 +166,7 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
         reading.note(text_as_id(texts, (names["doc"],), "row"))
 
 
-def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
+def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> pl.DataFrame:
     """Drop the blanks around ids, as people write them in text tables."""
     for name in IDS:
         if is_text(names[name]):
@@ -189,7 +189,7 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> p
 
 
 def _typed(
-    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading, *, cells: bool
+    table: pl.DataFrame, names: dict[str, str], where: str, reading: ReadContext, *, cells: bool
 ) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
     table = _unpadded(table, names, reading) if cells else table
@@ -223,7 +223,11 @@ def _cast(column: pl.Series) -> pl.Series:
 
 
 def _checked(
-    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+    rows: pl.DataFrame,
+    picked: pl.DataFrame,
+    names: dict[str, str],
+    where: str,
+    reading: ReadContext,
 ) -> pl.DataFrame:
     """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
     good = pl.repeat(True, rows.height, eager=True)

@@ -24,7 +24,7 @@ from karat.read.records import (
     RUN,
     TEXT,
     Collected,
-    Part,
+    RecordRows,
     State,
     find_shape,
     note_rivals,
@@ -36,7 +36,7 @@ from karat.read.shapes import ROLES, shape_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.shapes import Shape
 
 # what polars makes of a number, a truth or an object among texts
@@ -54,7 +54,7 @@ def is_by_query(columns: list[str], role: str) -> bool:
 
 
 def read_frame(
-    frame: pl.DataFrame, role: str, where: str, reading: Reading, *, cells: bool = False
+    frame: pl.DataFrame, role: str, where: str, reading: ReadContext, *, cells: bool = False
 ) -> Collected:
     """Read the rows in bulk where they are alike, otherwise one by one.
 
@@ -81,12 +81,12 @@ class _DoubtError(Exception):
     """The frame holds something that needs care."""
 
 
-def _doubt_if(condition: Any) -> None:  # noqa: ANN401 - polars returns its own kinds of truth
+def _doubt_if(condition: object) -> None:
     if condition:
         raise _DoubtError
 
 
-def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
+def columnar_part(frame: pl.DataFrame, state: State) -> RecordRows | None:
     """Return what the records of a frame make, or None if they need care."""
     shape = state.shape
     present = [name for name, kind in frame.schema.items() if kind != pl.Null]
@@ -115,7 +115,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
     state.pending.append(query)
     if "gold" in ROLES[state.role]:
         state.items += int(frame[picked["gold"]].list.len().sum())
-    return Part(run, gold, about)
+    return RecordRows(run, gold, about)
 
 
 def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Series:
@@ -123,9 +123,8 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Se
     named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
     ids, questions = state.shape.query, state.shape.question
     better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
-    _doubt_if(
-        state.reading.names == "id" and any(name in frame.columns for name in better)
-    )  # all null
+    null = any(name in frame.columns for name in better)  # all of it
+    _doubt_if(null and state.reading.names == "id")
     if named_by == "position":
         first = state.records + 1
         numbers = pl.int_range(first, first + frame.height, eager=True)

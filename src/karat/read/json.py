@@ -22,12 +22,12 @@ from karat.errors import InputError
 from karat.read import python
 from karat.read.by_query import columnar_part
 from karat.read.format import Format, Look, Samples, register_format
-from karat.read.reading import Reading
+from karat.read.reading import ReadContext
 from karat.read.record import Entry, twice
 from karat.read.records import (
     FIRST,
     Collected,
-    Part,
+    RecordRows,
     State,
     find_shape,
     first_look,
@@ -189,7 +189,7 @@ def _begin(source: Source, role: str) -> State:
 
 def _first(source: Source) -> list[Entry]:
     """Return the first records, by which others are judged."""
-    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), FIRST))
+    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST))
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
@@ -198,7 +198,7 @@ def _texts(state: State, first: list[Entry]) -> list[Finding]:
     return [replace(finding, count=state.records) for finding in found]
 
 
-def _parts(source: Source, state: State) -> Iterator[Part]:
+def _parts(source: Source, state: State) -> Iterator[RecordRows]:
     """Read block by block: in bulk if the records are alike, otherwise one by one."""
     if state.last_wins:  # which is known at the end only
         yield read_part(all_entries(source), state)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from karat.errors import InputError
 
 
-class Reading:
+class ReadContext:
     """The choices for one input, the records that it left out, and what else was found.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
@@ -20,7 +20,7 @@ class Reading:
     `names` says what names a query first; a record that lacks it goes by the next best.
 
     >>> from karat.errors import InputError
-    >>> reading = Reading(skip=True)
+    >>> reading = ReadContext(skip=True)
     >>> reading.meet(InputError("not valid JSON", where="run.jsonl, line 7"))
     >>> reading.findings()[0].examples
     ('run.jsonl, line 7: not valid JSON',)
@@ -46,9 +46,9 @@ class Reading:
         self._first: list[InputError] = []
         self._notes: tuple[Finding, ...] = ()
 
-    def afresh(self) -> Reading:
+    def afresh(self) -> ReadContext:
         """Return the same choices for another pass over the input."""
-        return Reading(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
+        return ReadContext(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""
@@ -103,4 +103,4 @@ def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Find
     )
 
 
-STRICT = Reading()
+STRICT = ReadContext()

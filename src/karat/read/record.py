@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.core.data import NamedBy
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.shapes import Shape
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
 
 
-def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
+def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
     """Read a record of a shape, with its texts if wanted; errors say where the record is."""
     try:
         return _parse(entry, shape, ROLES[role], reading)
@@ -69,7 +69,7 @@ def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
         raise InputError(error.what, where=entry.where(), fix=error.fix) from None
 
 
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: Reading) -> Parsed:
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.errors import InputError, nearest
-from karat.read.reading import STRICT, Reading
+from karat.read.reading import STRICT, ReadContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +59,10 @@ class Source:
 
     path: Path
     given: str = ""  # what the user called it, where that is not the path
-    reading: Reading = STRICT  # what becomes of a line that cannot be read
+    reading: ReadContext = STRICT  # what becomes of a line that cannot be read
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], reading: Reading = STRICT) -> Source:
+    def of(cls, path: str | os.PathLike[str], reading: ReadContext = STRICT) -> Source:
         """Check what can be checked before reading: exists, a file, readable, not empty."""
         path = Path(path)
         where = str(path)

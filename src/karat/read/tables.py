@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.source import Source
 
 ROWS = 1 << 20  # rows of a table handled at once
@@ -66,7 +66,7 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     return column.astype(object).where(column.notna(), None).tolist()
 
 
-def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> RunStream:
+def frame_run(frame: pl.DataFrame, name: str, where: str, reading: ReadContext) -> RunStream:
     """Return the run of a frame of either kind."""
     if is_by_query(frame.columns, "run"):
         return read_frame(frame, "run", where, reading).run(name)
@@ -79,7 +79,9 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
     )
 
 
-def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
+def frame_gold(
+    frame: pl.DataFrame, where: str, reading: ReadContext, *, cells: bool = False
+) -> Gold:
     """Return the gold of a frame of either kind."""
     if is_by_query(frame.columns, "gold"):
         return read_frame(frame, "gold", where, reading, cells=cells).gold()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.source import Block, Source
 
 RUN = ("query", "Q0", "doc", "rank", "score", "tag")
@@ -340,7 +340,7 @@ def _pairs(data: bytes) -> list[NDArray[np.uint16]]:
     return [np.frombuffer(data, "<u2", (len(data) - at) // 2, at) for at in (0, 1)]
 
 
-def _read_cells(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
+def _read_cells(data: bytes, names: tuple[str, ...], reading: ReadContext) -> pl.DataFrame | None:
     """Parse what stands between tabs, blanks around it dropped; None if that is not all there."""
     cells = _texts(data, names, "\t")
     if cells is None or cells["rest"].count():
@@ -355,7 +355,7 @@ def _read_cells(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.Dat
     return rows.select(_wanted(names))
 
 
-def _read_more(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
+def _read_more(data: bytes, names: tuple[str, ...], reading: ReadContext) -> pl.DataFrame | None:
     """Parse lines of a run that have something behind the tag; None if there are others, too."""
     cells = None if names is not RUN else _texts(data, RUN, " ")
     if cells is None:
@@ -430,7 +430,7 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=schema).select(_wanted(names))
 
 
-def _note(reading: Reading, blank: list[str], rest: list[str]) -> None:
+def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
     """Report ids that contain a blank and texts after tags, one entry per line."""
     reading.note(
         *findings_about(

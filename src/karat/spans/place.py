@@ -20,7 +20,7 @@ LOST = (None, None, None, None, "lost", 0)
 SHOWN = 3  # places that a note names
 
 
-def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, least: float = 0.85) -> pl.DataFrame:
+def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, min_score: float = 0.85) -> pl.DataFrame:
     """Find texts in the documents: where they say they are, else in their document, else in all.
 
     `wanted` has the columns text, doc, start and end; whatever is not known is null. A text that is
@@ -46,9 +46,9 @@ def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, least: float = 0.85) ->
             told[number] = [LOST]
     rest = [number for number in range(len(given)) if number not in told]
     home = {number: given[number][1] for number in rest if given[number][1] in texts}
-    told |= _look({number: given[number][0] for number in rest}, home, corpus, least)
+    told |= _look({number: given[number][0] for number in rest}, home, corpus, min_score)
     gone = {number: given[number][0] for number in home if told[number] == [LOST]}
-    told |= _look(gone, {}, corpus, least)
+    told |= _look(gone, {}, corpus, min_score)
     rows = [
         (number, *row, _at(texts, *row[:3]), _note(given[number], told[number], texts))
         for number in range(len(given))
@@ -64,13 +64,13 @@ def _at(texts: Mapping[str, str], doc: Any, start: Any, end: Any) -> str | None:
 
 
 def _look(
-    quotes: Mapping[int, str], home: Mapping[int, str], corpus: pl.DataFrame, least: float
+    quotes: Mapping[int, str], home: Mapping[int, str], corpus: pl.DataFrame, min_score: float
 ) -> dict[int, Told]:
     """Look for numbered texts in their documents, or in all where they have none."""
     numbers = list(quotes)
     docs = [home.get(number) for number in numbers]
     found: dict[int, Told] = {number: [] for number in numbers}
-    for quote, *row in locate(quotes.values(), docs, corpus, least=least).iter_rows():
+    for quote, *row in locate(quotes.values(), docs, corpus, min_score=min_score).iter_rows():
         found[numbers[quote]].append(tuple(row))
     return found
 

@@ -96,25 +96,12 @@ ITEM = re.compile(
 GOES_ON = re.compile(r"[,;:，；：、)\]）」』】〉》”’…]")
 QUOTING = ("と", "って")  # after a quote in Japanese: … said
 MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z])[.)]")
-LANGUAGES = {
-    "ARABIC": "ar",
-    "ARMENIAN": "hy",
-    "BENGALI": "bn",
-    "CJK": "zh",
-    "CYRILLIC": "ru",
-    "DEVANAGARI": "hi",
-    "ETHIOPIC": "am",
-    "GREEK": "el",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "HIRAGANA": "ja",
-    "KANNADA": "kn",
-    "KATAKANA": "ja",
-    "MALAYALAM": "ml",
-    "MYANMAR": "my",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-}
+SCRIPTS = (  # and the language that most texts in them have
+    "ARABIC:ar ARMENIAN:hy BENGALI:bn CJK:zh CYRILLIC:ru DEVANAGARI:hi ETHIOPIC:am GREEK:el "
+    "GUJARATI:gu GURMUKHI:pa HIRAGANA:ja KANNADA:kn KATAKANA:ja MALAYALAM:ml MYANMAR:my TAMIL:ta "
+    "TELUGU:te"
+)
+LANGUAGES = dict(word.split(":") for word in SCRIPTS.split())
 
 
 def split(texts: Sequence[str], splitter: str | Splitter = "sentencex") -> list[list[str]]:
@@ -153,10 +140,6 @@ def _checked(found: object, splitter: str | Splitter) -> list[str]:
             fix="give a function that takes a text and returns a list of strings",
         )
     return sentences
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines()
 
 
 def _sentencex(text: str, language: str = "") -> list[str]:
@@ -248,4 +231,4 @@ def _belongs(before: str, here: str) -> bool:
     return before.endswith(".") and here[:1].islower() and not here[0].isascii()
 
 
-SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": _lines, "punkt": punkt}
+SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": str.splitlines, "punkt": punkt}

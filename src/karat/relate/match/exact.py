@@ -99,9 +99,9 @@ class BoundContainment(BoundPairs):
         """Return a comparison of texts that scores the words of each pair."""
 
         def compare(
-            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], least: float
+            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], min_score: float
         ) -> Floats:
-            del least
+            del min_score
             left, right = (
                 words(pl.Series(list(texts), dtype=pl.String), self._policy).to_list()
                 for texts in (units, items)

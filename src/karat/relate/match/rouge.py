@@ -2,7 +2,7 @@
 
 Two definitions of ROUGE-L recall. `rouge_l_recall` is karat's own, the one of the paper: the
 longest common subsequence of words ÷ words of the item. `union_lcs_recall` is what the package
-`rouge` 1.0.1 computes. Both take `least`, the score from which on a pair matters: pairs that cannot
+`rouge` 1.0.1 computes. Both take `min_score`, the lowest score that matters: pairs that cannot
 reach it by a cheap upper bound are given 0 and never compared, all others get their exact score.
 """
 
@@ -70,11 +70,11 @@ class Rouge(Matcher):
         units: Sequence[str],
         items: Sequence[str],
         pairs: tuple[Ints, Ints],
-        least: float,
+        min_score: float,
     ) -> Floats:
         if self.form == "union":
-            return union_lcs_recall(units, items, pairs, least=least)
-        return rouge_l_recall(units, items, pairs, text=self.text, least=least)
+            return union_lcs_recall(units, items, pairs, min_score=min_score)
+        return rouge_l_recall(units, items, pairs, text=self.text, min_score=min_score)
 
 
 @register_matcher
@@ -100,13 +100,12 @@ def rouge_l_recall(
     pairs: tuple[Ints, Ints],
     *,
     text: str = "plain",
-    least: float = 0.0,
-    workers: int = -1,
+    min_score: float = 0.0,
 ) -> Floats:
     """Return LCS(words of unit, words of item) ÷ words of item for each pair of indices.
 
-    A unit or item without words scores 0. `text` names the policy that makes words of texts,
-    `workers` how many threads compare, -1 for all cores; neither they nor batches change a score.
+    A unit or item without words scores 0. `text` names the policy that makes words of texts.
+    Batches do not change a score.
 
     >>> chunk, gold = "The capital of Brazil is Brasília.", "Brasília is the capital of Brazil"
     >>> rouge_l_recall([chunk], [gold], (np.array([0]), np.array([0])))
@@ -118,7 +117,7 @@ def rouge_l_recall(
         some_items, item = np.unique(pairs[1][rows], return_inverse=True)
         of_units = words(pl.Series([units[u] for u in some_units], dtype=pl.String), text)
         of_items = words(pl.Series([items[i] for i in some_items], dtype=pl.String), text)
-        scores[rows] = _recall(of_units, of_items, (unit, item), least, workers)
+        scores[rows] = _recall(of_units, of_items, (unit, item), min_score)
     return scores
 
 
@@ -156,8 +155,7 @@ def _recall(
     of_units: pl.Series,
     of_items: pl.Series,
     pairs: tuple[Ints, Ints],
-    least: float,
-    workers: int,
+    min_score: float,
 ) -> Floats:
     """Score pairs of lists of words: those that length and single words do not rule out."""
     unit, item = pairs
@@ -168,13 +166,13 @@ def _recall(
     counted = of_items.explode().drop_nulls().alias("word").value_counts(sort=True)
     known = counted.select("word").with_row_index("code")
     units, items = _codes(of_units, known), _codes(of_items, known)
-    asked = np.flatnonzero((most > 0) & (most / divisor >= least))
-    if least > 0:
+    asked = np.flatnonzero((most > 0) & (most / divisor >= min_score))
+    if min_score > 0:
         long = asked[length[asked] >= LONG]
         most[long] = _shared(units, items, unit[long], item[long])
-        asked = asked[most[asked] / divisor[asked] >= least]
+        asked = asked[most[asked] / divisor[asked] >= min_score]
     scores = np.zeros(len(unit))
-    compared = _common(units, items, (unit[asked], item[asked]), len(known), workers)
+    compared = _common(units, items, (unit[asked], item[asked]), len(known))
     scores[asked] = compared / length[asked]
     return scores
 
@@ -210,9 +208,7 @@ def _ranges(offset: Ints, texts: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(size.sum()) - np.repeat(np.cumsum(size) - size - offset[texts], size)
 
 
-def _common(
-    units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int, workers: int
-) -> Ints:
+def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int) -> Ints:
     """Return the length of the longest common subsequence of each pair."""
     try:
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
@@ -227,7 +223,7 @@ def _common(
         [unit_texts[unit] for unit in pairs[0].tolist()],
         scorer=LCSseq.similarity,
         dtype=np.int64,
-        workers=workers,
+        workers=-1,  # all cores
     )
     return common
 
@@ -237,7 +233,7 @@ def union_lcs_recall(
     items: Sequence[str],
     pairs: tuple[Ints, Ints],
     *,
-    least: float = 0.0,
+    min_score: float = 0.0,
 ) -> Floats:
     """Return the recall of ROUGE-L as the package `rouge` 1.0.1 computes it for each pair.
 
@@ -265,7 +261,7 @@ def union_lcs_recall(
         for pair, _, item in group:
             gold, in_gold = cut_item(item)
             shared = len(in_gold & in_unit)
-            if shared and shared / len(in_gold) >= least:
+            if shared and shared / len(in_gold) >= min_score:
                 sentences = sentences or _cut(units[unit])[0]
                 scores[pair] = len(_union(gold, sentences)) / len(in_gold)
     return scores

@@ -254,7 +254,7 @@ class BoundPairs(BoundTexts):
         return Scores(unit, self.gold.member_item[member], score)
 
     def _scored(
-        self, units: Units, least: float, compare: Compare | None = None
+        self, units: Units, min_score: float, compare: Compare | None = None
     ) -> tuple[Ints, Ints, Floats]:
         """Return unit, member and score of the pairs that score at least this, sorted by unit."""
         compare = compare or self._compare
@@ -270,8 +270,8 @@ class BoundPairs(BoundTexts):
             key = text_of_unit[row] * max(len(self._texts), 1) + self._text_of_member[member]
             distinct, which = np.unique(key, return_inverse=True)
             pairs = np.divmod(distinct, max(len(self._texts), 1))
-            score = compare(texts, self._texts, pairs, least)[which]
-            hit = np.flatnonzero(score >= least)
+            score = compare(texts, self._texts, pairs, min_score)[which]
+            hit = np.flatnonzero(score >= min_score)
             found.append((row[hit], member[hit], score[hit]))
         if not found:
             none = np.zeros(0, dtype=np.int64)
