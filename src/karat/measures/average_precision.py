@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class AveragePrecision(PerRelevantItem):
     """The mean of the precision at the rank of each relevant item, 0 for items not found.
 
@@ -77,7 +75,6 @@ class AveragePrecision(PerRelevantItem):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class GeometricAveragePrecision(AveragePrecision):
     """Average precision, aggregated by the geometric mean: gains on the worst queries count most.
 

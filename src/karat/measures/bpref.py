@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Bpref(PerRelevantItem):
     """How seldom judged non-relevant units stand above relevant ones; unjudged ones are ignored.
 
@@ -49,7 +47,6 @@ class Bpref(PerRelevantItem):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class GeometricBpref(Bpref):
     """Bpref, aggregated by the geometric mean: gains on the worst queries count most.
 

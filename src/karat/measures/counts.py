@@ -25,7 +25,6 @@ class Count(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Queries(Count):
     """How many queries were measured.
 
@@ -44,7 +43,6 @@ class Queries(Count):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Retrieved(Count):
     """How many units were retrieved, among the first k.
 
@@ -63,7 +61,6 @@ class Retrieved(Count):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Relevant(Count):
     """How many relevant items there are.
 
@@ -84,7 +81,6 @@ class Relevant(Count):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RelevantRetrieved(Count):
     """How many relevant items were found, among the first k.
 
@@ -108,7 +104,6 @@ class RelevantRetrieved(Count):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RejectedRetrieved(Count):
     """How many units were retrieved that somebody judged not relevant, among the first k.
 

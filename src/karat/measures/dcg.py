@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.relation import ANY_GAIN
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class DCG(Measure):
     """The sum of gains, each divided by log2(rank + 1).
 

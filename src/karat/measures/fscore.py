@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class FScore(Measure):
     """The weighted harmonic mean of precision and recall.
 
@@ -65,7 +63,6 @@ class FScore(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class SetAveragePrecision(Measure):
     """Precision × recall of all that was retrieved, whatever its order.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class InterpolatedPrecision(Measure):
     """The highest precision at any rank that reaches the given recall.
 
@@ -70,7 +68,6 @@ class InterpolatedPrecision(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class ElevenPoint(Measure):
     """The mean of the interpolated precision at recall 0, .1, .2, … 1.
 

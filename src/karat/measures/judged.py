@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
@@ -44,7 +42,6 @@ class JudgedShare(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Unjudged(Measure):
     """The share of the first k units that carry no judgement.
 

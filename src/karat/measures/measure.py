@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -77,7 +77,8 @@ def known_as(names: str, **implied: str) -> dict[str, Mapping[str, str]]:
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
+    A subclass is a frozen dataclass (`register_measure` makes it one) whose fields are its
+    parameters, with its formula as `terms`
     (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
     that defines it. `k` cuts the list (None: all of it), `relation` names the relation it reads
     (None: the one the evaluation was asked for).
@@ -259,8 +260,9 @@ REGISTRY: dict[str, type[Measure]] = {}
 M = TypeVar("M", bound=type[Measure])
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def register_measure(cls: M) -> M:
-    """Class decorator: make a measure known by its name and aliases.
+    """Class decorator: make a measure a frozen dataclass, known by its name and aliases.
 
     A name that is taken by another class is refused, so that a plugin cannot change what a
     built-in name means.
@@ -271,6 +273,8 @@ def register_measure(cls: M) -> M:
             f"the measure name {cls.name!r} is taken by {taken.__module__}.{taken.__qualname__}",
             fix="give the new measure another name",
         )
+    if "__dataclass_fields__" not in vars(cls):
+        dataclass(frozen=True, kw_only=True)(cls)
     REGISTRY[cls.name] = cls
     return cls
 

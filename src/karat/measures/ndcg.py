@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.dcg import DCG
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class NDCG(DCG):
     """DCG ÷ the DCG of the ideal list, capped at 1.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class NDCGByItem(DCG):
     """The mean over the items of nDCG down to the rank where each was found.
 
@@ -69,7 +67,6 @@ class NDCGByItem(DCG):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class NDCGByLevel(DCG):
     """The mean of nDCG at the ranks where the ideal list goes from one gain to the next.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class BinaryGain(PerRelevantItem):
     """The mean over the relevant items of 1 ÷ log2(2 + units above that are not relevant).
 
@@ -53,7 +51,6 @@ class BinaryGain(PerRelevantItem):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class NormalisedGain(DCG):
     """The gain of each item found ÷ log2(2 + what the list lost so far), ÷ all gain there is.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Precision(Measure):
     """The share of retrieved units that are relevant.
 
@@ -53,7 +51,6 @@ class Precision(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RelativePrecision(Precision):
     """Relevant units among the first k ÷ the most there could be: k or R, whichever is less.
 

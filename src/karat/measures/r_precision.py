@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RPrecision(PerRelevantItem):
     """Precision at rank R, where R is the query's number of relevant items.
 
@@ -45,7 +43,6 @@ class RPrecision(PerRelevantItem):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RPrecisionMultiple(RPrecision):
     """Precision at rank ⌊m · R + 0.9⌋, where R is the query's number of relevant items.
 

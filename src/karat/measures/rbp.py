@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RankBiasedPrecision(Measure):
     """The gain of a reader who goes on to the next rank with probability p.
 
@@ -52,7 +50,6 @@ class RankBiasedPrecision(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class RankBiasedPrecisionResidual(Measure):
     """The weight of all ranks whose unit is unjudged or was never retrieved.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Recall(PerRelevantItem):
     """The share of relevant items that were found.
 
@@ -55,7 +53,6 @@ class Recall(PerRelevantItem):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class AllFound(Recall):
     """1 when the first k units cover every relevant item, else 0.
 
@@ -77,7 +74,6 @@ class AllFound(Recall):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class IntersectionOverUnion(Recall):
     """What retrieved and gold share ÷ what they hold together.
 

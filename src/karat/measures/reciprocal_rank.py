@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.measure import Measure, Terms, known_as, register_measure
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class ReciprocalRank(Measure):
     """1 ÷ the rank of the first relevant unit, 0 when none is in the list; the mean is MRR.
 

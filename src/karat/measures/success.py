@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Success(Measure):
     """1 when the first k units hold a relevant one, else 0; the mean is the hit rate.
 

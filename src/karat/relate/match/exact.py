@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Exact(Matcher):
     """Equal texts, after the text policy."""
 
@@ -39,7 +37,6 @@ class Exact(Matcher):
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class ExactSentence(Exact):
     """Equal sentences, after the text policy."""
 
@@ -64,7 +61,6 @@ class EqualTexts(BoundTexts):
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Containment(Matcher):
     """The words of the gold text stand in the chunk, one after the other.
 

@@ -5,7 +5,7 @@ Ids may be normalised first, so that a chunk meets the document it was cut from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.data import FACTS, Gold
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Ids(Matcher):
     """Equal ids, after normalising them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 import polars as pl
@@ -223,7 +223,8 @@ class BoundByRule:
 class Matcher:
     """Base of all matchers: a name, parameters, and how edges are drawn.
 
-    A subclass is a frozen dataclass whose fields are its parameters. `str()` is its spelling in
+    A subclass is a frozen dataclass (`register_matcher` makes it one) whose fields are its
+    parameters. `str()` is its spelling in
     measures and options, such as `rouge(threshold=0.8)`.
     """
 
@@ -279,7 +280,8 @@ MATCHERS: dict[str, type[Matcher]] = {}
 M = TypeVar("M", bound=type[Matcher])
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def register_matcher(cls: M) -> M:
-    """Class decorator: make a matcher known by its name."""
-    MATCHERS[cls.name] = cls
+    """Class decorator: make a matcher a frozen dataclass, known by its name."""
+    MATCHERS[cls.name] = dataclass(frozen=True, kw_only=True)(cls)
     return cls

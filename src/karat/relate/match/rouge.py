@@ -9,7 +9,6 @@ reach it by a cheap upper bound are given 0 and never compared, all others get t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
 from math import isqrt
@@ -42,7 +41,6 @@ CUT_ITEMS = 4_096  # items kept cut into words
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Rouge(Matcher):
     """ROUGE-L recall: the longest common subsequence of words ÷ the words of the gold text.
 
@@ -78,7 +76,6 @@ class Rouge(Matcher):
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class RougeSentence(Rouge):
     """ROUGE-L recall between sentences."""
 

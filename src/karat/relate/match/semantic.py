@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.embeddings import cached, cosine, find_embedder, unread_findings
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Semantic(Matcher):
     """Embeddings whose cosine is at least the threshold.
 

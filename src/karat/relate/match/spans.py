@@ -6,7 +6,6 @@ A place is given by the record itself, by the corpus, or found by looking for th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -47,7 +46,6 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Spans(Matcher):
     """The share of the gold's characters that the chunk holds is at least the threshold.
 
@@ -156,7 +154,6 @@ def _union(stretches: list[tuple[float, float]]) -> float:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class SpanWords(Matcher):
     """A word of a chunk covers the gold word at the same place of the same document.
 

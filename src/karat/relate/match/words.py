@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Words(Matcher):
     """Word by word, as multisets: the n-th "fox" retrieved covers the n-th "fox" of the gold.
 
