@@ -203,7 +203,7 @@ def _rank_scores(means: dict[str, list[float]], module: str) -> list[float]:
 
 
 def _normalised(means: dict[str, list[float]], module: str) -> list[float]:
-    """Return the means scaled to 0…1 in each column; a column of equal means says nothing."""
+    """Return the means scaled to 0…1 in each column; a column of equal means is 0."""
     scaled = []
     for column, mine in zip(zip(*means.values(), strict=True), means[module], strict=True):
         low, high = min(column), max(column)

@@ -43,7 +43,7 @@ def gains(gain: str, grade: Floats) -> Floats:
     outside = (index != grade) | (index >= len(table))
     if outside.any():
         raise MeasureError(
-            f"the gain table {gain} says nothing about grade {grade[outside][0]:g}",
+            f"the gain table {gain} has no gain for grade {grade[outside][0]:g}",
             fix=f"it covers the whole grades 0 to {len(table) - 1}; name a gain for each grade",
         )
     return table[index]

@@ -157,7 +157,7 @@ def _pattern(alias: str) -> re.Pattern[str]:
 
 
 def _fold(name: str) -> str:
-    """Write a name without case, spaces, - and _; only between digits they tell numbers apart.
+    """Write a name without case, spaces, - and _; they stay only between digits.
 
     >>> _fold("Hit-Rate"), _fold("F1_5"), _fold("utility_2,-1,0,0")
     ('hitrate', 'f1_5', 'utility2,-1,0,0')

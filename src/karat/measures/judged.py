@@ -18,7 +18,7 @@ class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other
-    measures mostly tell which system the judgements were pooled from.
+    measures mostly show which system the judgements were pooled from.
 
     Citation: Buckley, Dimmick, Soboroff, Voorhees: Bias and the limits of pooling (SIGIR 2006).
 

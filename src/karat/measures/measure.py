@@ -137,8 +137,9 @@ class Measure:
     def depth(self, *, listed: bool) -> int | None:
         """Return how many ranks of a list must be judged for a value; None: all of them.
 
-        `listed` says that the items are the units of the list itself, as where a judge grades what
-        was retrieved: whoever counts items then needs all of them judged, whatever the cutoff.
+        With `listed` the items are the units of the list itself, as where a judge grades what
+        was retrieved: a measure that counts items then needs all of them judged, whatever the
+        cutoff.
         """
         return None if listed and self.counts_items else self.k
 

@@ -137,7 +137,9 @@ def ndcg_at(relation: Relation, gain: str, query: Ints, rank: Ints) -> Floats:
     down_to = relation.unit_key(query, np.minimum(rank, relation.depth[query]))
     end = np.searchsorted(relation.unit_key(hits.query, hits.rank), down_to, side="right")
     start = (np.cumsum(found) - found)[query]
-    sums = np.concatenate((running_sums(gained, found), [0.0]))  # [0.0]: nobody gained anything
+    sums = np.concatenate(
+        (running_sums(gained, found), [0.0])
+    )  # [0.0]: where no query gained anything
     dcg = np.where(end > start, sums[end - 1], 0.0)
     _, place, item = relation.ideal()
     ideal = gains(gain, relation.item_grade.take(item)) / relation.discount.take(place)

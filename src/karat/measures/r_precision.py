@@ -47,8 +47,8 @@ class RPrecisionMultiple(RPrecision):
     """Precision at rank ⌊m · R + 0.9⌋, where R is the query's number of relevant items.
 
     The number behind @ is the multiple m, not a cutoff; at 1 it is R-precision. Several multiples
-    side by side tell systems that are good at the top from those that find more further down.
-    Where the rank is 0, the value is 0.
+    side by side distinguish systems that are good at the top from those that find more further
+    down. Where the rank is 0, the value is 0.
 
     Citation: trec_eval, measure `Rprec_mult`.
 

@@ -18,7 +18,7 @@ class RankBiasedPrecision(Measure):
     """The gain of a reader who goes on to the next rank with probability p.
 
     RBP(p) = (1 − p) · Σ p^(rank−1) over the relevant units. What unjudged and unseen units could
-    still add is `RBP_residual`. p is .8 unless said otherwise; in trec_eval it is .9, and a unit
+    still add is `RBP_residual`. p is .8 by default; in trec_eval it is .9, and a unit
     weighs as much as its grade.
 
     Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
@@ -54,8 +54,8 @@ class RankBiasedPrecisionResidual(Measure):
     """The weight of all ranks whose unit is unjudged or was never retrieved.
 
     RBP_residual(p) = 1 − (1 − p) · Σ p^(rank−1) over the judged units. The true RBP lies between
-    RBP and RBP + residual; a residual larger than the difference of two systems says that the
-    judgements cannot tell them apart.
+    RBP and RBP + residual; a residual larger than the difference of two systems means that the
+    judgements cannot distinguish them.
 
     Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
     (ACM TOIS 27(1), 2008).

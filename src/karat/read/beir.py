@@ -29,7 +29,7 @@ class BeirFolder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> BeirFolder | None:
-        """Return the dataset at a path: None if it is neither its folder nor judgements in it."""
+        """Return the dataset at a path; None if it is not the folder of one."""
         place = Path(path)
         try:
             if not place.is_dir():

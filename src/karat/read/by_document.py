@@ -41,7 +41,7 @@ COLUMNS = {
 QUESTION = {"query": "question user_input"}
 INSTEAD = {**QUESTION, "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
 ACCEPTED = {name: f"{words} {INSTEAD.get(name, '')}" for name, words in COLUMNS.items()}
-DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
+DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars renames a second column of the same name
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 TEXTS = (*IDS, "group", "text")
@@ -51,7 +51,7 @@ MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
 def find_columns(
     columns: list[str], optional: tuple[str, ...], where: str, reading: ReadContext
 ) -> dict[str, str]:
-    """Map karat's names to the columns that are wanted, or that stand in for them."""
+    """Map karat's names to the columns that are wanted, or that are used in their place."""
     if reading.texts:
         optional = (*optional, *FACTS)
     known = {name: found[0] for name, found in _found(columns, ACCEPTED).items()}
@@ -88,7 +88,7 @@ def _found(columns: list[str], spellings: Mapping[str, str]) -> dict[str, list[s
 
 
 def _undoubled(column: str) -> str:
-    """Return the name that a column had before polars made it unlike another one's."""
+    """Return the name that a column had before polars renamed it."""
     return DOUBLED.sub("", column)
 
 
@@ -136,7 +136,7 @@ def run_rows(
     if "score" in names:
         return rows.select(*kept, "score"), "scored"
     if "rank" in names:
-        # rank order is score order: the rank, negated, stands in for the score
+        # rank order is score order: the rank, negated, serves as the score
         return rows.select(*kept, score=-pl.col("rank")), "mapped"
     return rows, "listed"
 
@@ -232,7 +232,7 @@ def _checked(
     """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
     good = pl.repeat(True, rows.height, eager=True)
     for column in rows.iter_columns():
-        decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
+        decides = column.name != "rank" or "score" not in names  # otherwise the rank is not used
         bad = column.is_null() if column.null_count() and decides else None
         if column.name in IDS and blank_ids(column).any():
             bad = blank_ids(column) | column.is_null()

@@ -58,7 +58,7 @@ def read_frame(
 ) -> Collected:
     """Read the rows in bulk where they are alike, otherwise one by one.
 
-    `cells` says that every value is a text, as in a CSV file.
+    With `cells` every value is a text, as in a CSV file.
     """
     shape = find_shape(islice(_rows(frame, where), 1), role)
     state = State(shape, role, reading)

@@ -67,7 +67,7 @@ class Format:
 
     name: ClassVar[str]
     roles: ClassVar[frozenset[str]]
-    order: ClassVar[int] = 50  # formats that are easier to tell are tried first
+    order: ClassVar[int] = 50  # formats that are easier to recognise are tried first
 
     def sniff(self, look: Look, role: str) -> bool:
         """Tell whether the content looks like this format in this role; by default never."""

@@ -98,7 +98,7 @@ def _renamed(
     by: NamedBy,
     names: pl.Series,
 ) -> RunStream:
-    """Return the run with other names, and the finding that says so."""
+    """Return the run with other names, and the finding that reports it."""
 
     def about() -> pl.DataFrame | None:
         found = stream.about()

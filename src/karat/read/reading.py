@@ -15,9 +15,9 @@ class ReadContext:
     """The choices for one input, the records that it left out, and what else was found.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
-    texts and the character offsets beside the ids, which matching by text needs. `about` keeps all
-    that a run says about its queries, such as the questions, and not only what its timing needs.
-    `names` says what names a query first; a record that lacks it goes by the next best.
+    texts and the character offsets beside the ids, which matching by text needs. `about` keeps
+    everything that describes the queries of a run, such as the questions, and not only what its
+    timing needs. `names` is what names a query; a record without it is named by the next best.
 
     >>> from karat.errors import InputError
     >>> reading = ReadContext(skip=True)
@@ -82,7 +82,7 @@ class ReadContext:
 
 
 def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:
-    """Return the finding that something has two names, of which one counts."""
+    """Return the finding that something has two names and only one of them counts."""
     return Finding(
         "two-names",
         count,

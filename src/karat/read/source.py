@@ -34,7 +34,7 @@ WIDE = {  # the longer marks first, since one begins as another
     codecs.BOM_UTF16_BE: "utf-16",
 }
 GZIP = b"\x1f\x8b"
-HEAD = 64 << 10  # bytes looked at to tell the format
+HEAD = 64 << 10  # bytes by which the format is recognised
 # A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
 BOMB_RATIO, BOMB_BYTES = 200, 256 << 20
@@ -154,7 +154,7 @@ class Source:
         return line
 
     def not_utf8(self) -> InputError | None:
-        """Return the error that says where the first bytes stand that are no text, if any are."""
+        """Return the error that names the first line that is not UTF-8, if there is one."""
         for block in self.blocks():
             try:
                 block.data.decode()
@@ -268,7 +268,7 @@ class _Recoded(io.RawIOBase):
                 self._left = memoryview(self._decoder.decode(data, not data).encode())
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"the mark at its beginning says {error.encoding.upper()}, but it is not: "
+                    f"it begins with the mark of {error.encoding.upper()}, but it is not: "
                     f"{error.reason}",
                     where=self._where,
                     fix="save the file as UTF-8",

@@ -49,7 +49,7 @@ def frame(data: object) -> pl.DataFrame | None:
 
 
 def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
-    """Return a frame of pandas; equal names of columns are told apart as polars does."""
+    """Return a frame of pandas; columns of the same name are renamed as polars does."""
     seen: Counter[str] = Counter()
     names = []
     for name in map(str, data.columns):
@@ -165,7 +165,7 @@ class Table(Format):
 class Delimited(Table):
     """Text tables with a header line; every column is read as text first."""
 
-    separators: ClassVar[str]  # of which one serves, as the header tells
+    separators: ClassVar[str]  # the one that the header has most of is used
     cells: ClassVar[bool] = True
 
     def look_ahead(self, source: Source) -> None:
@@ -237,7 +237,7 @@ class Parquet(Table):
 
 
 def read_table(source: Source) -> pl.DataFrame:
-    """Read a file of a table whole: Parquet, TSV or CSV, as its first bytes tell."""
+    """Read a file of a table whole: Parquet, TSV or CSV, by its first bytes."""
     head = source.head()
     if head.startswith(b"PAR1"):
         return Parquet().whole(source)

@@ -3,9 +3,9 @@
 Any whitespace separates the columns, lines that begin with # are comments, .gz is unpacked. The tag
 may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
 
-What a line means is decided by itself, whatever stands around it, so that a file gives the same
-rows however it is cut into blocks. Blocks are parsed in bulk, which must give the same; where that
-needs care, they are parsed line by line.
+What a line means depends on that line alone, so that a file gives the same rows however it is cut
+into blocks. Blocks are parsed in bulk, with the same result; where that is not possible, they are
+parsed line by line.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
     """Return the columns of a line, or None if it has others.
 
     Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
-    that an id may hold a blank; and behind the tag of a run there may stand anything.
+    that an id may hold a blank; anything may follow the tag of a run.
 
     >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
     ['q1', '0', 'd1', '1']
@@ -199,9 +199,9 @@ def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
 
 
 def _has_more(words: list[str]) -> bool:
-    """Tell whether something stands behind the tag; a number for a tag is rather a shifted score.
+    """Tell whether something follows the tag; a number as the tag is rather a shifted score.
 
-    So it is where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
+    That is the case where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
     """
     if len(words) <= len(RUN):
         return False
@@ -286,12 +286,12 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
 
 def _separator(data: bytes) -> bytes | None:
     """Return the one separator of all lines, or None if they mix some."""
-    odd = b"\v" in data or b"\f" in data
-    if not odd and b"\r" in data:
+    mixed = b"\v" in data or b"\f" in data
+    if not mixed and b"\r" in data:
         returns = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\r"))
-        odd = returns != sum(np.count_nonzero(pair == CRLF) for pair in _pairs(data))
+        mixed = returns != sum(np.count_nonzero(pair == CRLF) for pair in _pairs(data))
     tabs, spaces = b"\t" in data, b" " in data
-    if odd or tabs == spaces:
+    if mixed or tabs == spaces:
         return None
     return b"\t" if tabs else b" "
 
@@ -326,11 +326,11 @@ def _read(data: bytes, names: tuple[str, ...], separator: bytes) -> pl.DataFrame
 def _is_regular(data: bytes, separator: bytes, lines: int, columns: int) -> bool:
     """Tell whether every line has exactly these columns, given that none has too few.
 
-    Looking at the bytes is cheaper than parsing the columns that nobody reads.
+    Looking at the bytes is cheaper than parsing the columns that are not needed.
     """
     if np.count_nonzero(np.frombuffer(data, np.uint8) == separator[0]) != lines * (columns - 1):
         return False
-    # no separator stands before another one, or before the end of the line, as it is in Windows
+    # no separator is followed by another one, or by the end of the line, as it is in Windows
     wrong = [separator[0] | mark << 8 for mark in separator + (b"\r" if b"\r" in data else b"")]
     return not any((pair == code).any() for pair in _pairs(data) for code in wrong)
 
@@ -341,7 +341,7 @@ def _pairs(data: bytes) -> list[NDArray[np.uint16]]:
 
 
 def _read_cells(data: bytes, names: tuple[str, ...], reading: ReadContext) -> pl.DataFrame | None:
-    """Parse what stands between tabs, blanks around it dropped; None if that is not all there."""
+    """Parse the cells between tabs, without blanks around them; None if a cell is missing."""
     cells = _texts(data, names, "\t")
     if cells is None or cells["rest"].count():
         return None
@@ -392,7 +392,7 @@ def _kind(name: str) -> pl.DataType:
 
 
 def _wanted(names: tuple[str, ...]) -> list[str]:
-    """Return the columns to keep: of a run, nobody reads Q0, the rank and the tag."""
+    """Return the columns to keep: of a run, Q0, the rank and the tag are not needed."""
     return list(names) if names is QRELS else ["query", "doc", "score"]
 
 

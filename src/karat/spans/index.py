@@ -27,7 +27,7 @@ VOTERS, VOTES = 64, 1 << 17  # pieces of a quote that are looked up, and places 
 TRIES = 8  # stretches that are compared with a quote
 EDGE = 512  # letters at either end of a quote by which its edges are fitted
 LONG = 1 << 16  # letters from which on a quote is compared only once
-COUNTED = 1000  # places of a quote that are counted; nobody needs more to call it ambiguous
+COUNTED = 1000  # places of a quote that are counted; more are not needed to call it ambiguous
 
 
 class Place(NamedTuple):
@@ -83,7 +83,7 @@ class Documents:
         )
 
     def _beginnings(self, sought: Codes) -> Ints:
-        """Return where the rarest piece of a folded quote says that it may begin."""
+        """Return where a folded quote may begin, judging by its rarest piece."""
         if len(sought) < PIECE:
             return np.flatnonzero(self.folded == sought[0])
         pieces = _pieces(sought).astype(np.int64)
@@ -168,7 +168,7 @@ def _rapidfuzz() -> tuple[Callable[[str, str, float], float], Callable[[str, str
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
     except ImportError:
         raise OptionError(
-            "a quote stands nowhere letter by letter, and to find similar text needs rapidfuzz",
+            "a quote was not found letter by letter, and finding similar text needs rapidfuzz",
             fix="pip install 'karat[text]'",
         ) from None
 

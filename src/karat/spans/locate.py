@@ -1,8 +1,8 @@
-"""Where a quote stands in the documents.
+"""Where a quote is in the documents.
 
 First the very characters are looked for, then the same text with other white space, case, quotation
-marks and dashes, then the most similar stretch of text. Every place counts, so that a quote which
-stands in several is known to be ambiguous; what is similar to nothing is lost.
+marks and dashes, then the most similar stretch of text. Every place counts: a quote with several
+places is ambiguous, and one without any is lost.
 """
 
 from __future__ import annotations
@@ -100,15 +100,15 @@ def _search(
     similar: dict[Quote, list[Place]] = {quote: [] for quote in wanted}
     for n in range(len(parts)):
         for quote in block(n).concern(wanted):
-            for told, places in zip((exact, equal), block(n).equal(quote), strict=True):
-                told[quote] += places
+            for found, places in zip((exact, equal), block(n).equal(quote), strict=True):
+                found[quote] += places
     rest = [quote for quote in wanted if not equal[quote]]
     for n in range(len(parts)):
         for quote in block(n).concern(rest):
             similar[quote] += block(n).similar(quote, min_score)
-    found = {quote: ("fuzzy", _best(similar[quote])) for quote in rest}
-    found |= {quote: ("normalised", places) for quote, places in equal.items() if places}
-    return found | {quote: ("exact", places) for quote, places in exact.items() if places}
+    best = {quote: ("fuzzy", _best(similar[quote])) for quote in rest}
+    best |= {quote: ("normalised", places) for quote, places in equal.items() if places}
+    return best | {quote: ("exact", places) for quote, places in exact.items() if places}
 
 
 def _best(places: list[Place]) -> list[Place]:

@@ -62,7 +62,7 @@ class EqualTexts(BoundTexts):
 
 @register_matcher
 class Containment(Matcher):
-    """The words of the gold text stand in the chunk, one after the other.
+    """The chunk contains the words of the gold text, one after the other.
 
     With `across=yes` a gold text that was cut in two is covered once both halves are retrieved:
     one chunk ends with its beginning, another begins with its end. The later of the two covers it.
@@ -72,7 +72,7 @@ class Containment(Matcher):
     across: str = "yes"
 
     name: ClassVar[str] = "containment"
-    about: ClassVar[str] = "a chunk covers the gold texts that stand in it word by word"
+    about: ClassVar[str] = "a chunk covers the gold texts that it contains word by word"
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -154,7 +154,7 @@ def _completing(ends: list[tuple[int, float, bool]]) -> list[int]:
 
 
 def _contained(unit: list[str], item: list[str]) -> float:
-    """Return 1 if the words of the item stand in the unit one after the other."""
+    """Return 1 if the unit contains the words of the item one after the other."""
     if not item or len(item) > len(unit):
         return 0.0
     return float(f" {' '.join(item)} " in f" {' '.join(unit)} ")

@@ -67,7 +67,7 @@ class BoundIds(BoundByRule):
 def id_gold(gold: Gold, how: Normaliser) -> Gold:
     """Return the gold whose items are ids, normalised; documents that are or become one count once.
 
-    Texts and places tell apart what ids do not, so they are left behind.
+    Texts and places distinguish what ids do not, so they are left out.
     """
     change = normaliser(how)
     if change is None and gold.member_facts is None:

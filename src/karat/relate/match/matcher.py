@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Gold items that come to light only while edges are drawn, such as the claims of an answer."""
+    """Gold items that are found only while edges are drawn, such as the claims of an answer."""
 
     query: Ints
     text: pl.Series
@@ -86,10 +86,10 @@ class MatchContext:
     """What matchers may need beside run and gold."""
 
     corpus: pl.DataFrame | None = None  # doc and text, perhaps source, start and end
-    embedder: object = None  # in the place of the model that the relation names
+    embedder: object = None  # used instead of the model that the relation names
     ids: Any = "identity"  # how the ids of run and gold are normalised
     run_ids: Any = "identity"  # how those of the run are, where `ids` leaves them as they are
-    base_url: str | None = None  # where an embedder `openai:MODEL` is, if not as usual
+    base_url: str | None = None  # the address of an embedder `openai:MODEL`, if not the default
     judging: Judging | None = None  # who draws the relations that need a judge
 
 
@@ -119,7 +119,7 @@ class EqualKeys:
         )
         row = pairs["row"].to_numpy().astype(np.int64)
         member = pairs["member"].to_numpy().astype(np.int64) + first
-        # equal keys are not proof: compare what they stand for
+        # different ids may have equal keys: compare the ids
         same: Bools = query[row] == self._query[member]
         same &= (doc.gather(row) == self._doc.gather(member)).to_numpy()
         return row[same], member[same]
@@ -167,7 +167,7 @@ class BoundMatcher(Protocol):
 
     @property
     def finds_items(self) -> bool:
-        """Whether items come to light only while edges are drawn: see `Items`."""
+        """Whether items are found only while edges are drawn: see `Items`."""
 
     @property
     def needed(self) -> bool:
@@ -178,7 +178,7 @@ class BoundMatcher(Protocol):
         """How many ranks of a list are looked at; None: all."""
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Return the rows of a run with what tells units apart in the column doc."""
+        """Return the rows of a run with the key of each unit in the column doc."""
 
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch, which was not cut at `depth` yet."""
@@ -202,7 +202,7 @@ class BoundByRule:
         return self.draw(self.units(aligned))
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Return the rows of a run with what tells units apart in the column doc."""
+        """Return the rows of a run with the key of each unit in the column doc."""
         raise NotImplementedError
 
     def units(self, aligned: Aligned) -> Units:

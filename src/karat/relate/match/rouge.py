@@ -52,7 +52,9 @@ class Rouge(Matcher):
     form: str = "lcs"
 
     name: ClassVar[str] = "rouge"
-    about: ClassVar[str] = "a chunk covers the gold texts of which it holds most, by ROUGE-L recall"
+    about: ClassVar[str] = (
+        "a chunk covers the gold texts whose words it mostly holds, by ROUGE-L recall"
+    )
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -83,7 +85,9 @@ class RougeSentence(Rouge):
     splitter: str = "sentencex"
 
     name: ClassVar[str] = "rouge-sentence"
-    about: ClassVar[str] = "a sentence of a chunk covers the gold sentences of which it holds most"
+    about: ClassVar[str] = (
+        "a sentence of a chunk covers the gold sentences whose words it mostly holds"
+    )
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
         """Compare sentences with those of a gold."""
@@ -241,7 +245,8 @@ def union_lcs_recall(
     sentences, a word of the unit's is dropped rather than one of the item's.
 
     Where `rouge` raises there is no score but 0: for texts that are empty or only full stops. Where
-    it dies of recursion, in sentences of about a thousand words, this is what it would have said.
+    it exceeds the recursion limit, in sentences of about a thousand words, this is what it would
+    have returned.
     Blanks between two full stops, or after the last, are a sentence of one empty word, as there.
 
     >>> chunk, gold = "He saw Rome. He went to Paris.", "He saw Paris, Texas"

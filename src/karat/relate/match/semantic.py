@@ -24,7 +24,7 @@ class Semantic(Matcher):
 
     What cosine means "the same" differs between models, between corpora and between chunk sizes.
     The default is the best compromise for MiniLM on two public sets (docs/matching.md).
-    `calibrated` names what the threshold was found with (labels, a study); as long as it says `no`,
+    `calibrated` names what the threshold was found with (labels, a study); as long as it is `no`,
     results warn.
     """
 
@@ -40,7 +40,7 @@ class Semantic(Matcher):
         return BoundSemantic(gold, context, self)
 
     def findings(self) -> list[Finding]:
-        """Warn of a threshold that nobody has calibrated."""
+        """Warn of a threshold that was never calibrated."""
         if self.calibrated != "no":
             return []
         return [

@@ -1,4 +1,4 @@
-"""The relations `spans` and `span-words`: chunks and gold texts by where they stand.
+"""The relations `spans` and `span-words`: chunks and gold texts by their places in documents.
 
 A place is given by the record itself, by the corpus, or found by looking for the text.
 """
@@ -158,7 +158,7 @@ class SpanWords(Matcher):
     """A word of a chunk covers the gold word at the same place of the same document.
 
     P, recall, F and IoU over it are the token precision, recall, F1 and IoU of chunking studies: a
-    word that stands in two chunks is noise the second time. Chunks and gold need places, as for
+    word that is in two chunks is noise the second time. Chunks and gold need places, as for
     `spans`, and their texts, beside them or in the corpus.
     """
 
@@ -221,10 +221,10 @@ def placed(
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Return rows whose doc is a place, `document[start:end]`, with the findings.
 
-    A row says its place itself (start and end in the document that doc names), or the corpus says
-    where the chunk doc was cut from (source, start and end), or its text is looked for in the
-    corpus; a document of the corpus without a text beside it is all of that document. What cannot
-    be found keeps its id and covers nothing.
+    A row has a place of its own (start and end in the document that doc names), or the corpus
+    knows where the chunk doc was cut from (source, start and end), or its text is looked for in
+    the corpus; a document of the corpus without a text beside it is all of that document. What
+    cannot be found keeps its id and covers nothing.
     """
     rows = rows.with_columns(
         pl.lit(None, kind).alias(name)
@@ -250,7 +250,7 @@ def placed(
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
     key = pl.format("{}[{}:{}]", "place", "from", "to")
-    # what stands nowhere is told apart by its text, and is never taken for a place
+    # what has no place is distinguished by its text, and is never taken for a place
     nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
     named = pl.concat([rows, found], how="horizontal").with_columns(
         raw=pl.col("doc"),
@@ -278,7 +278,7 @@ def _of_chunks(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 
 
 def _whole(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Return all of a document where a row names one and says no more."""
+    """Return all of a document where a row names one, without a text or a place."""
     documents = corpus.drop_nulls("text").select("doc", to=pl.col("text").str.len_chars())
     return (
         rows.select("doc", "text")
@@ -314,7 +314,7 @@ def require_places(findings: list[Finding], documents: int, role: str) -> None:
     mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
     if mine and sum(found.count for found in mine) >= documents:
         raise InputError(
-            f"nothing says where {mine[0].examples[0]!r} stands, nor any other document",
+            f"no document has a place, for example {mine[0].examples[0]!r}",
             where=role,
             fix="give start and end beside the documents, or name the corpus that holds the texts",
         )
@@ -323,7 +323,7 @@ def require_places(findings: list[Finding], documents: int, role: str) -> None:
 def _searched(
     rows: pl.DataFrame, lacking: pl.Series, corpus: pl.DataFrame, role: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Look for texts in the corpus; an ambiguous one is taken where it stands first."""
+    """Look for texts in the corpus; of several places the first counts."""
     wanted = rows.with_row_index("__row").filter(lacking)
     home = pl.when(pl.col("doc").is_in(corpus["doc"].implode())).then("doc")
     places = place(wanted.with_columns(doc=home), corpus.drop_nulls("text"))
@@ -360,7 +360,7 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 
 
 def span_gold(gold: Gold, corpus: pl.DataFrame | None) -> Gold:
-    """Return the gold whose items are places; `member_facts` tells them apart."""
+    """Return the gold whose items are places; `member_facts` distinguishes them."""
     rows, findings = placed(gold.rows(), corpus, "gold")
     rows = (
         rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
-BARE_TEXT = "bare-text"  # counted only to tell whether any document has a text beside its id
+BARE_TEXT = "bare-text"  # counted only to see whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
@@ -61,7 +61,7 @@ def with_texts(
     key = tidy(text, policy)
     if policy != "raw":
         key = key.set(key == "", None)
-    # texts that say nothing, and those that nobody knows, are not the same text
+    # texts in which nothing counts, and unknown ones, are not the same text
     number = pl.int_range(rows.height, eager=True)
     key = key.zip_with(key.is_not_null() | rows["doc"].is_null(), "\0" + number.cast(pl.String))
     return rows.with_columns(raw=pl.col("doc"), doc=key, text=text.fill_null("")), findings
@@ -158,8 +158,8 @@ def text_gold(
     findings += findings_about(
         "equal-gold",
         best.filter(again)["query"],
-        "gold text that says the same as another of its query: they count once",
-        "keep one of them; text=raw tells apart what differs in case or punctuation only",
+        "gold text that equals another one of its query: they count once",
+        "keep one of them; text=raw distinguishes what differs in case or punctuation only",
     )
     rows = best.filter(~again).drop("key")
     return gold_of_texts(gold, rows, findings)
@@ -188,7 +188,7 @@ def parts(
 ) -> Units:
     """Return parts of the rows of a batch as units: `pieces` lists those of each row.
 
-    What tells them apart is their text after the policy, or what `keys` lists.
+    Their keys are their texts after the policy, or those that `keys` lists.
     """
     sizes = pieces.list.len().to_numpy().astype(np.int64)
     text = pieces.filter(sizes > 0).explode()
