@@ -62,7 +62,7 @@ def _karat(function: str, least: float) -> Score:
 
     def score(units: Sequence[str], items: Sequence[str]) -> list[float]:
         pairs = np.arange(len(units)), np.arange(len(units))
-        found: list[float] = getattr(rouge, function)(units, items, pairs, least=least).tolist()
+        found: list[float] = getattr(rouge, function)(units, items, pairs, min_score=least).tolist()
         return found
 
     return score

@@ -36,6 +36,23 @@ class Depth(karat.Measure):
 
 def test_decorator() -> None:
     @karat.register_measure
+    class Times(karat.Measure):
+        factor: float = 2.0
+
+        name: ClassVar[str] = "times"
+
+        def compute(self, relation: "Relation") -> "Floats":
+            return np.full(relation.n, self.factor)
+
+    measures = ["TIMES@3", "times(factor=3)"]
+    result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures=measures)
+    assert result.values == {"times@3": 2.0, "times(factor=3)": 3.0}
+    with pytest.raises(AttributeError):
+        Times().factor = 1
+
+
+def test_decorator_of_a_dataclass() -> None:
+    @karat.register_measure
     @dataclass(frozen=True, kw_only=True)
     class Twice(karat.Measure):
         name: ClassVar[str] = "twice"

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
 
@@ -44,6 +44,25 @@ class Finding:
             "fix": self.fix,
             "run": self.run,
         }
+
+
+def findings_about(
+    kind: str, values: Sequence[str] | pl.Series, message: str, fix: str
+) -> list[Finding]:
+    """Return one finding that counts values and shows the first of them, or none without values.
+
+    >>> findings_about("blank-id", ["q2", "q1", "q2"], "blank id", "")
+    [Finding(kind='blank-id', count=3, examples=('q2', 'q1'), message='blank id', fix='', run='')]
+    >>> findings_about("blank-id", [], "blank id", "")
+    []
+    """
+    examples: list[str] = []
+    for value in values:
+        if len(examples) == EXAMPLES:
+            break
+        if shorten(value) not in examples:
+            examples.append(shorten(value))
+    return [Finding(kind, len(values), tuple(examples), message, fix)] if examples else []
 
 
 def shorten(text: str, most: int = 60) -> str:

@@ -1,9 +1,8 @@
 """Which language a text is in, by its script and its commonest words; many texts at once.
 
-This is no language identification for its own sake: it tells what to leave out of a question, and
-when a model that was trained on English is given something else. Short texts in Latin letters may
-have no telling word; they are taken for English. What is known of each language is a table,
-`languages.toml`.
+It decides what to leave out of a question, and shows when a model that was trained on English is
+given something else. Short texts in Latin letters may have no word that a language is recognised
+by; they are taken for English. What is known of each language is a table, `languages.toml`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ from typing import Any
 import polars as pl
 
 ENGLISH = "en"
-LEAST = 0.75  # evidence for another language; a word that only it has is 1, one of two 0.5, …
+MIN_EVIDENCE = (
+    0.75  # evidence for another language; a word that only it has is 1, one of two 0.5, …
+)
 READ = 300  # characters of a text that are looked at
 OTHER_LETTER = r"[\p{L}--\p{Latin}]"
 # scripts, and the language that a text in them is taken for; kana before Han, which Japanese shares
@@ -48,7 +49,7 @@ class Language:
     name: str
     words: frozenset[str] = frozenset()  # that carry no meaning of their own
     endings: tuple[tuple[str, ...], ...] = ()  # longest first
-    asking: re.Pattern[str] | None = None  # what only a question says
+    asking: re.Pattern[str] | None = None  # words that only make a question
     elided: re.Pattern[str] | None = None
     negations: re.Pattern[str] | None = None
     shortest: tuple[tuple[int, int], ...] = ()  # for each list of endings
@@ -60,11 +61,11 @@ class Language:
 
     @property
     def inflects(self) -> bool:
-        """Whether the words of a text need this language to be told apart."""
+        """Whether the words of a text are reduced by rules of this language."""
         return bool(self.words or self.endings)
 
     def bare(self, text: str) -> str:
-        """Return a question without what asks, unless nothing else is said.
+        """Return a question without its question words, unless nothing else is left.
 
         >>> known("de").bare("Wie lange dauert das Laden?"), known("ja").bare("なぜですか")
         ('  dauert das Laden?', 'なぜですか')
@@ -78,10 +79,10 @@ class Language:
         >>> [known("de").stem(word) for word in ("kosten", "kostet", "fahrkarten", "stadt")]
         ['kost', 'kost', 'fahrkar', 'stad']
         """
-        for endings, least in zip(self.endings, self.shortest, strict=True):
+        for endings, shortest in zip(self.endings, self.shortest, strict=True):
             for ending in endings:
                 left = len(word) - len(ending)
-                if word.endswith(ending) and left >= least[len(ending) > 1]:
+                if word.endswith(ending) and left >= shortest[len(ending) > 1]:
                     word = word[:left]
                     break
         if self.code == "nl":  # duurt, duren
@@ -123,7 +124,7 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 
 def languages_of(texts: Sequence[str]) -> list[str]:
-    """Return the codes of the languages that texts are in; nothing where nothing tells.
+    """Return the codes of the languages that texts are in; "" where none is recognised.
 
     >>> languages_of(["Where is it?", "Wo ist der Schlüssel?", "Rome", "東京はどこですか", "Πού"])
     ['en', 'de', '', 'ja', 'el']
@@ -137,7 +138,7 @@ def languages_of(texts: Sequence[str]) -> list[str]:
 
 
 def _by_words(texts: pl.Series) -> list[str]:
-    """Return the language that the words of each text tell, nothing where they tell none.
+    """Return the language of each text by its words, "" where none is recognised.
 
     English needs one word. Another needs two different ones, and more evidence than there is for
     English, as names bring single words of any language along.
@@ -145,14 +146,14 @@ def _by_words(texts: pl.Series) -> list[str]:
     listed = texts.str.to_lowercase().str.extract_all(r"\p{L}{2,}|[¿¡]").alias("word")
     words = listed.to_frame().with_row_index("place").explode("word", empty_as_null=True)
     sums = (
-        words.join(_telling(), on="word")
+        words.join(_evidence(), on="word")
         .group_by("place", "code")
         .agg(pl.col("evidence").sum(), pl.col("own").any(), words=pl.col("number").n_unique())
     )
     english = pl.col("code") == ENGLISH
-    enough = (pl.col("evidence") >= LEAST) & (pl.col("words") > 1)
-    told = sums.filter(pl.col("own") & (english | enough))
-    best = told.sort("evidence", english, "code", descending=[True, True, False])
+    enough = (pl.col("evidence") >= MIN_EVIDENCE) & (pl.col("words") > 1)
+    likely = sums.filter(pl.col("own") & (english | enough))
+    best = likely.sort("evidence", english, "code", descending=[True, True, False])
     best = best.unique("place", keep="first", maintain_order=True)
     codes = [""] * len(texts)
     for place, code in zip(best["place"], best["code"], strict=True):
@@ -161,8 +162,8 @@ def _by_words(texts: pl.Series) -> list[str]:
 
 
 @functools.cache
-def _telling() -> pl.DataFrame:
-    """Return the words of all languages: the fewer share a word, the more it tells."""
+def _evidence() -> pl.DataFrame:
+    """Return the words of all languages: the fewer share a word, the stronger its evidence."""
     rows = [
         (word, code, own == "words")
         for code, table in _tables().items()
@@ -176,7 +177,7 @@ def _telling() -> pl.DataFrame:
 
 
 def _by_script(texts: pl.Series) -> dict[str, str]:
-    """Return the languages of those texts of which most is not in Latin letters."""
+    """Return the languages of the texts that are mostly not in Latin letters."""
     counts = pl.DataFrame(
         {
             "text": texts,

@@ -80,19 +80,19 @@ def spell_relation(name: str, settings: Mapping[str, Any]) -> str:
     """
     plain, _, inside = name.removesuffix(")").partition("(")
     given = {part.partition("=")[0] for part in inside.split(",")}
-    told = [
+    shown = [
         f"{each}={spell(value)}"
         for each, value in settings.items()
         if each in given or each == "threshold"
     ]
-    return f"{plain}({','.join(told)})" if told else name
+    return f"{plain}({','.join(shown)})" if shown else name
 
 
 def name_relations(relations: Iterable[str], before: str = " · by ") -> str:
-    """Name what matched in a heading, each relation once; plain ids go without saying.
+    """Name what matched in a heading, each relation once; plain ids are not mentioned.
 
     >>> name_relations(["ids", "rouge(threshold=0.7)", "ids"]), name_relations(["ids"])
     (' · by ids, rouge(threshold=0.7)', '')
     """
-    told = list(dict.fromkeys(relations))
-    return "" if told in ([], ["ids"]) else before + ", ".join(told)
+    distinct = list(dict.fromkeys(relations))
+    return "" if distinct in ([], ["ids"]) else before + ", ".join(distinct)

@@ -15,7 +15,7 @@ import pytest
 import pytrec_eval
 
 import karat
-from karat.dialects import ask, resolve_measures
+from karat.dialects import expand_measures, resolve_measures
 from karat.errors import MeasureError
 from tests.strategies import by_measure, random_scored
 
@@ -257,15 +257,18 @@ LISTS = {
 
 @pytest.mark.parametrize(("name", "measures"), LISTS.items())
 def test_a_name_stands_for_what_trec_eval_prints(name: str, measures: list[str]) -> None:
-    assert [str(measure) for measure in ask(name, "trec_eval")] == measures
+    assert [str(measure) for measure in expand_measures(name, "trec_eval")] == measures
 
 
 def test_lists_are_trec_evals_own() -> None:
-    assert [str(measure) for measure in ask(["P", "success"], "karat")] == ["P", "success"]
+    assert [str(measure) for measure in expand_measures(["P", "success"], "karat")] == [
+        "P",
+        "success",
+    ]
     with pytest.raises(MeasureError, match="unknown measure 'official'"):
-        ask("official", "karat")
+        expand_measures("official", "karat")
     with pytest.raises(MeasureError, match="unknown measure 'all_prefs'"):
-        ask("all_prefs", "trec_eval")  # preferences are not measured
+        expand_measures("all_prefs", "trec_eval")  # preferences are not measured
 
 
 @pytest.mark.parametrize("nickname", ["official", "set", "all_trec"])
@@ -284,7 +287,7 @@ def test_the_lists_of_version_9(nickname: str) -> None:
 
 
 def test_the_list_of_version_10_is_longer() -> None:
-    nine, ten = (set(ask("all_trec", name)) for name in ("trec_eval-9", "trec_eval"))
+    nine, ten = (set(expand_measures("all_trec", name)) for name in ("trec_eval-9", "trec_eval"))
     names = {str(measure) for measure in ten} - {str(measure) for measure in nine}
     assert names == {"RBP", "RBP_residual", "unjudged@5", "unjudged@10", "unjudged@20"}
 

@@ -121,7 +121,7 @@ def test_places_without_number_are_counted_and_listed_so_far() -> None:
 @pytest.mark.parametrize("least", [0.0, -1, 1.5])
 def test_a_score_is_between_0_and_1(least: float) -> None:
     with pytest.raises(OptionError):
-        locate(["x"], None, corpus(d="x"), least=least)
+        locate(["x"], None, corpus(d="x"), min_score=least)
 
 
 def test_without_rapidfuzz_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +247,8 @@ def test_the_score_is_the_ratio_and_the_least_is_kept() -> None:
     found = locate([quote], None, corpus(d=text))
     # of 43 letters the b, o and w of brown go, and the g and ee of green come
     assert found["score"][0] == pytest.approx(1 - (3 + 3) / (43 + 43))
-    assert locate([quote], None, corpus(d=text), least=0.95)["status"].to_list() == ["lost"]
-    assert locate([quote], None, corpus(d=text), least=1.0)["status"].to_list() == ["lost"]
+    assert locate([quote], None, corpus(d=text), min_score=0.95)["status"].to_list() == ["lost"]
+    assert locate([quote], None, corpus(d=text), min_score=1.0)["status"].to_list() == ["lost"]
 
 
 def test_chinese_is_found_nearly() -> None:

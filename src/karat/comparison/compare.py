@@ -24,7 +24,7 @@ from karat.comparison.contrasts import (
 )
 from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
-from karat.dialects import meant
+from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest
 from karat.measures.aggregate import aggregate
 from karat.statistics.values import check_draws, check_share
@@ -95,7 +95,7 @@ class Comparison:
 
     def measure(self, name: str) -> Measure:
         """Return the measure of this name that was compared."""
-        same = meant(name, self.measures, self.dialect)
+        same = select_measures(name, self.measures, self.dialect)
         if len(same) == 1:
             return same[0]
         known = [str(each) for each in self.measures]

@@ -29,7 +29,7 @@ import numpy as np
 from karat.comparison.compare import Comparison
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.systems import System, same_dialect
-from karat.dialects import ask, meant, resolve_measures
+from karat.dialects import expand_measures, resolve_measures, select_measures
 from karat.errors import OptionError, choose
 from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
@@ -189,7 +189,7 @@ def no_regression(
     if not 0 <= margin < float("inf"):
         raise OptionError(f"the margin is {margin}", fix="give a number from 0 up")
     texts = []
-    for wanted in ask(measures, comparison.dialect):
+    for wanted in expand_measures(measures, comparison.dialect):
         measure = comparison.measure(str(wanted))  # perhaps at another relevance level
         sign, offset = (">=", -margin) if measure.higher_is_better else ("<=", margin)
         texts.append(f"{measure}{sign}baseline" + (f"{offset:+.12g}" if margin else ""))
@@ -215,7 +215,7 @@ def _runs(
 
 def _measure(result: Result, name: str) -> Measure:
     """Return the measure that a requirement means: at the relevance level of the result."""
-    known = meant(name, result.measures, result.dialect)
+    known = select_measures(name, result.measures, result.dialect)
     return [*known, *resolve_measures(name, result.dialect)][0]
 
 

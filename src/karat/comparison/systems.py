@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.dialects import ask, dialect, resolve_measures
+from karat.dialects import dialect, expand_measures, resolve_measures
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.judges.find import find_judge, on_server
@@ -112,7 +112,7 @@ def gather(
         names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
         wanted = resolve_measures(names, speaks, rel)
     else:
-        wanted = ask(measures, speaks, rel)
+        wanted = expand_measures(measures, speaks, rel)
     found, spelled = [], []
     for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:

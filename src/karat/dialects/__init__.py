@@ -55,11 +55,11 @@ def resolve_measures(
     return tuple(parsed)
 
 
-def meant(name: str, measures: Iterable[Measure], chosen: str) -> list[Measure]:
-    """Return which of these measures a name means: itself, or else at another relevance level.
+def select_measures(name: str, measures: Iterable[Measure], chosen: str) -> list[Measure]:
+    """Return those of the measures that a name stands for: itself, or at another relevance level.
 
     >>> measures = resolve_measures(["recall@5", "P@5"], "karat", 2)
-    >>> [str(each) for each in meant("recall@5", measures, "karat")]
+    >>> [str(each) for each in select_measures("recall@5", measures, "karat")]
     ['recall(rel=2)@5']
     """
     (wanted,) = resolve_measures(name, chosen)
@@ -69,18 +69,19 @@ def meant(name: str, measures: Iterable[Measure], chosen: str) -> list[Measure]:
     return [each for each in known if each == wanted.with_level(getattr(each, "rel", None))]
 
 
-def ask(
+def expand_measures(
     measures: Iterable[str | Measure] | str | Measure,
     name: str | Dialect,
     rel: float | None = None,
 ) -> tuple[Measure, ...]:
-    """Parse measures that somebody asks for, where a dialect has names for lists of them.
+    """Parse measures as `resolve_measures` does, where a dialect has names for lists of them.
 
-    In a result, and wherever one measure is meant, `resolve_measures` knows its name.
+    trec_eval's `success` stands for three measures where a user asks for it, and for one measure
+    in a result.
 
-    >>> [str(measure) for measure in ask("success", "trec_eval")]
+    >>> [str(measure) for measure in expand_measures("success", "trec_eval")]
     ['success@1', 'success@5', 'success@10']
-    >>> [str(measure) for measure in ask("success", "karat")]
+    >>> [str(measure) for measure in expand_measures("success", "karat")]
     ['success']
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
@@ -112,11 +113,11 @@ def _load() -> None:
 
 __all__ = [
     "Dialect",
-    "ask",
     "dialect",
+    "expand_measures",
     "known_dialects",
-    "meant",
     "resolve_measures",
     "select_best",
+    "select_measures",
     "token_scores",
 ]

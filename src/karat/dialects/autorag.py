@@ -35,6 +35,7 @@ from karat.core.policy import Policy
 from karat.core.relation import ANY_GAIN
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.errors import OptionError, choose
+from karat.measures.alpha_ndcg import times_before
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
 from karat.measures.measure import Divisor, Ideal, Limit, Terms
@@ -73,10 +74,7 @@ class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
     adds: ClassVar[str] = "Add up 1 ÷ rank of the first hit of each group"
-
-    def counts_items(self) -> bool:
-        """Tell that all groups count."""
-        return True
+    counts_items: ClassVar[bool] = True  # every group
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -96,15 +94,16 @@ class GroupAveragePrecision(AveragePrecision):
         "Add up, hit by hit, the precision of its group ÷ the group's hits retrieved"
     )
 
-    def counts_items(self) -> bool:
-        """Tell that all groups count."""
-        return True
+    def depth(self, *, listed: bool) -> int | None:
+        """Return the depth; all groups count."""
+        return None if listed else self.k
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
         hits = relation.covers(self.rel, self.k, repeats=True)
-        nth, size = _within_group(hits.item)
-        return Terms(hits.query, hits.rank, nth / hits.rank / size)
+        nth = times_before(hits.item) + 1
+        _, group, size = np.unique(hits.item, return_inverse=True, return_counts=True)
+        return Terms(hits.query, hits.rank, nth / hits.rank / size[group])
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the groups."""
@@ -135,17 +134,6 @@ def ones_first(count: Ints) -> Ideal:
     """Return the lists that gain 1 at each of the first `count` ranks of each query."""
     query = np.repeat(np.arange(len(count)), count)
     return Ideal(query, positions(query), np.ones(len(query)))
-
-
-def _within_group(item: Ints) -> tuple[Ints, Ints]:
-    """Number the hits of each group in rank order, and count them."""
-    order = np.argsort(item, kind="stable")
-    _, start, size = np.unique(item[order], return_index=True, return_counts=True)
-    nth = np.empty(len(item), dtype=np.int64)
-    nth[order] = np.arange(len(item)) - np.repeat(start, size) + 1
-    sizes = np.empty(len(item), dtype=np.int64)
-    sizes[order] = np.repeat(size, size)
-    return nth, sizes
 
 
 AUTORAG = register_dialect(
@@ -186,7 +174,9 @@ def select_best(
     choose("strategy", strategy, STRATEGIES)
     if not results:
         raise OptionError("there is no module to choose from")
-    fast = _fast_enough(list(results), seconds or {}, speed_threshold)
+    fast = list(results)
+    if speed_threshold is not None:
+        fast = [each for each in fast if (seconds or {}).get(each, 0.0) <= speed_threshold] or fast
     names = columns or list(next(iter(results.values())))
     means = {module: [_mean(results[module][column]) for column in names] for module in fast}
     if strategy == "rank":
@@ -196,15 +186,6 @@ def select_best(
     else:
         scores = {module: sum(means[module]) / len(names) for module in fast}
     return max(fast, key=lambda module: scores[module])
-
-
-def _fast_enough(
-    modules: list[str], seconds: Mapping[str, float], threshold: float | None
-) -> list[str]:
-    if threshold is None:
-        return modules
-    fast = [module for module in modules if seconds.get(module, 0.0) <= threshold]
-    return fast or modules
 
 
 def _mean(values: Values) -> float:
@@ -222,7 +203,7 @@ def _rank_scores(means: dict[str, list[float]], module: str) -> list[float]:
 
 
 def _normalised(means: dict[str, list[float]], module: str) -> list[float]:
-    """Return the means scaled to 0…1 in each column; a column of equal means says nothing."""
+    """Return the means scaled to 0…1 in each column; a column of equal means is 0."""
     scaled = []
     for column, mine in zip(zip(*means.values(), strict=True), means[module], strict=True):
         low, high = min(column), max(column)

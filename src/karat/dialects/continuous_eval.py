@@ -31,22 +31,23 @@ import numpy as np
 
 from karat.align.align import positions
 from karat.core.policy import Policy
+from karat.dialects.autorag import ListPrecision
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
 from karat.measures.gain import gains
 from karat.measures.measure import Divisor, Ideal, Measure, Terms
 from karat.measures.ndcg import NDCG
-from karat.measures.precision import Precision
 from karat.measures.reciprocal_rank import ReciprocalRank
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats
     from karat.core.relation import Hits, Relation
+    from karat.measures.precision import Precision
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComponentPrecision(Precision):
+class ComponentPrecision(ListPrecision):
     """Matching components, repetitions too, ÷ retrieved components."""
 
     adds: ClassVar[str] = "Count the components that match, repetitions too"
@@ -55,10 +56,6 @@ class ComponentPrecision(Precision):
         """Return what `adds` says."""
         hits = relation.units(self.rel, self.k, repeats=True)
         return Terms(hits.query, hits.rank)
-
-    def divisor(self, relation: Relation) -> Divisor:
-        """Divide by the components among the first k."""
-        return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +71,9 @@ class Ranked(Measure):
 
     needs_relevant: ClassVar[bool] = False  # which would make it 0
 
-    def counts_items(self) -> bool:
-        """Tell that it matters whether there is gold at all."""
-        return True
+    def depth(self, *, listed: bool) -> int | None:
+        """Return the depth; it matters whether there is gold at all."""
+        return None if listed else self.k
 
     def compute(self, relation: Relation) -> Floats:
         """Return the value, none for a query without gold."""

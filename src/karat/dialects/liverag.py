@@ -25,10 +25,10 @@ from karat.core.relation import ANY_GAIN
 from karat.dialects.autorag import ones_first
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.dialects.ragas import SetF, SetPrecision
-from karat.measures.all_found import AllFound
 from karat.measures.counts import Retrieved
 from karat.measures.measure import Divisor, Limit, Terms
 from karat.measures.ndcg import NDCG
+from karat.measures.recall import AllFound
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats

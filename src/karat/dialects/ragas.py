@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 class ContextPrecision(AveragePrecision):
     """Average precision over the relevant units retrieved, plus a little."""
 
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter, whatever `over` says."""
-        return False
+    counts_items: ClassVar[bool] = False  # whatever `over` says
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the relevant units retrieved + 1e-10."""

@@ -29,11 +29,9 @@ import numpy as np
 from karat.core.policy import Policy
 from karat.core.relation import ANY_GAIN
 from karat.dialects.dialect import Dialect, register_dialect
-from karat.measures.eleven_point import ElevenPoint
-from karat.measures.interpolated_precision import InterpolatedPrecision
+from karat.measures.interpolated_precision import ElevenPoint, InterpolatedPrecision
 from karat.measures.measure import Terms
-from karat.measures.rbp import RankBiasedPrecision
-from karat.measures.rbp_residual import RankBiasedPrecisionResidual
+from karat.measures.rbp import RankBiasedPrecision, RankBiasedPrecisionResidual
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -54,10 +52,6 @@ class RoundedPrecision(InterpolatedPrecision):
         items: Floats = np.floor(exact)
         return items + (exact - items >= 0.5)
 
-    def terms(self, relation: Relation) -> Terms:
-        """Return what `adds` says."""
-        return super().terms(relation)
-
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedElevenPoint(ElevenPoint):
@@ -72,6 +66,7 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
 
     p: float = 0.9
 
+    counts_items: ClassVar[bool] = True  # for the highest grade of the gold
     adds: ClassVar[str] = (
         "Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade"
     )
@@ -79,10 +74,6 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
     def level(self) -> float:
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
-
-    def counts_items(self) -> bool:
-        """Say that the highest grade is looked for in all of the gold."""
-        return True
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

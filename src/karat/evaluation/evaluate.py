@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
-from karat.dialects import Dialect, ask
+from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import NO_COLUMN, OptionError, choose
 from karat.evaluation.assessment import assess, find_matchers
@@ -91,7 +91,7 @@ def evaluate(
     (0.5, 0.5)
     """
     speaks = find_dialect(dialect)
-    wanted = ask(measures, speaks, rel)
+    wanted = expand_measures(measures, speaks, rel)
     matchers = find_matchers("ids" if by is None else by, wanted, speaks)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if matcher.judged]

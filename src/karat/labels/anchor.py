@@ -128,7 +128,7 @@ def anchor(
     documents = load_corpus(corpus)
     labels = labels_of(given)
     wanted = _wanted(labels, documents, None if chunks is None else load_corpus(chunks))
-    labels = settle(labels, wanted, place(wanted, documents, least=min_score), ambiguous)
+    labels = settle(labels, wanted, place(wanted, documents, min_score=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
     if elsewhere.height:

@@ -56,7 +56,7 @@ def drift(
     labels = labels_of(given)
     _check_quotes(labels)
     documents = load_corpus(corpus)
-    found = place(labels, documents, least=min_score)
+    found = place(labels, documents, min_score=min_score)
     if before is not None:
         found = _tell_apart(found, labels, documents, load_corpus(before))
     now = _compare(labels, settle(labels, labels, found, ambiguous))
@@ -168,7 +168,9 @@ def _place_chunks(
     """Find out where the chunks stand; one whose text stands in several places holds them all."""
     absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
     known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
-    found = place(known.select("text", "start", "end", doc="source"), documents, least=min_score)
+    found = place(
+        known.select("text", "start", "end", doc="source"), documents, min_score=min_score
+    )
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
     lost = found.filter(pl.col("status") == "lost")["chunk"]
     findings = []

@@ -1,10 +1,11 @@
-"""Measures: formulas over a relation, one file each.
+"""Measures: formulas over a relation, one file each, variants beside what they vary.
 
 A measure is a value: immutable, hashable, `str()` is its canonical name and
 `parse_measure(str(m)) == m`. It only reads the relation; it never knows who drew the edges.
 
-To add one, write a frozen dataclass under `@register_measure`: in a file here, in your own package
-under an entry point of the group `karat.measures`, or anywhere with `karat.register_measure`.
+To add one, write a subclass of `Measure` under `@register_measure`: in a file here, in your own
+package under an entry point of the group `karat.measures`, or anywhere with
+`karat.register_measure`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import importlib
 import pkgutil
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, dataclass_transform
 
 from karat.errors import MeasureError
 from karat.measures import grammar, measure
@@ -50,8 +51,9 @@ def known_measures() -> dict[str, type[Measure]]:
     return dict(sorted(REGISTRY.items(), key=lambda entry: entry[0].casefold()))
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def register_measure(cls: M) -> M:
-    """Class decorator: make a measure of yours known by its name and aliases."""
+    """Class decorator: make a measure of yours a frozen dataclass, known by name and aliases."""
     _load_built_in()
     return measure.register_measure(cls)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,9 +10,9 @@ from karat.measures.measure import (
     AT_MOST_ONE,
     Divisor,
     Ideal,
-    Limit,
     Measure,
     Terms,
+    known_as,
     register_measure,
 )
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class AlphaNDCG(Measure):
     """Novelty-biased nDCG over groups (subtopics).
 
@@ -45,8 +43,8 @@ class AlphaNDCG(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "alpha_nDCG"
-    aliases: ClassVar = {"a_nDCG": {}}
-    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a greedy list may fall short of the optimum
+    aliases: ClassVar = known_as("a_nDCG")
+    limit: ClassVar = AT_MOST_ONE  # a greedy list may fall short of the optimum
     adds: ClassVar[str] = "Add up the novelty-biased gains, discounted by rank"
 
     def __post_init__(self) -> None:
@@ -57,7 +55,7 @@ class AlphaNDCG(Measure):
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
         hits = relation.covers(self.rel, self.k)
-        novelty = (1 - self.alpha) ** _times_before(hits.item)
+        novelty = (1 - self.alpha) ** times_before(hits.item)
         return Terms(hits.query, hits.rank, novelty / relation.discount.take(hits.rank))
 
     def divisor(self, relation: Relation) -> Divisor:
@@ -95,15 +93,14 @@ class AlphaNDCG(Measure):
         return Ideal(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _times_before(values: Ints) -> Ints:
+def times_before(values: Ints) -> Ints:
     """Count for each value how often it occurred before.
 
-    >>> _times_before(np.array([7, 5, 7, 7])).tolist()
+    >>> times_before(np.array([7, 5, 7, 7])).tolist()
     [0, 0, 1, 2]
     """
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    start = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    _, start, size = np.unique(values[order], return_index=True, return_counts=True)
     before = np.empty(len(values), dtype=np.int64)
-    before[order] = np.arange(len(values)) - np.repeat(start, np.diff([*start, len(values)]))
+    before[order] = np.arange(len(values)) - np.repeat(start, size)
     return before

@@ -1,21 +1,27 @@
-"""Average precision: precision at every relevant item, averaged."""
+"""Average precision: precision at every relevant item, averaged; and its geometric mean."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Measure, Terms, register_measure
+from karat.measures.measure import (
+    AT_MOST_ONE,
+    Aggregation,
+    Divisor,
+    PerRelevantItem,
+    Terms,
+    known_as,
+    register_measure,
+)
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class AveragePrecision(Measure):
+class AveragePrecision(PerRelevantItem):
     """The mean of the precision at the rank of each relevant item, 0 for items not found.
 
     AP@k = Σ precision(rank of item) over the relevant items found in the first k ÷ a divisor:
@@ -32,19 +38,13 @@ class AveragePrecision(Measure):
     {'AP': 0.525, 'AP(over=retrieved)': 0.7}
     """
 
-    rel: float = 1.0
     over: str = "relevant"
 
     name: ClassVar[str] = "AP"
-    aliases: ClassVar = {
-        "MAP": {},
-        "map_cut_{k}": {},
-        "average_precision": {},
-        "mean_average_precision": {},
-        "context_precision": {"over": "retrieved", "relation": "relevance"},
-        "contextual_precision": {"over": "retrieved", "relation": "relevance"},
-    }
-    limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit with several items: more hits than k
+    aliases: ClassVar = known_as(
+        "MAP map_cut_{k} average_precision mean_average_precision"
+    ) | known_as("context_precision contextual_precision", over="retrieved", relation="relevance")
+    limit: ClassVar = AT_MOST_ONE  # a unit with several items: more hits than k
     adds: ClassVar[str] = "Add up the precision at the first rank of each relevant item"
 
     def __post_init__(self) -> None:
@@ -54,9 +54,9 @@ class AveragePrecision(Measure):
             self.over in ("relevant", "retrieved", "min"), "over", "is relevant, retrieved or min"
         )
 
-    def counts_items(self) -> bool:
-        """Tell whether the divisor counts items that were not retrieved."""
-        return self.over != "retrieved"
+    def depth(self, *, listed: bool) -> int | None:
+        """Return the depth; over what was retrieved, no item matters that was not retrieved."""
+        return super().depth(listed=listed and self.over != "retrieved")
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -65,10 +65,29 @@ class AveragePrecision(Measure):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by what `over` says."""
-        relevant = relation.relevant(self.rel)
         if self.over == "retrieved":
             found = relation.count(relation.credits(self.rel, self.k).query)
             return Divisor("relevant items retrieved", np.maximum(found, 1))
         if self.over == "min" and self.k is not None and relation.chunk_end is None:
-            return Divisor("relevant items, at most k", np.minimum(relevant, self.k))
-        return Divisor("relevant items", relevant)
+            most = np.minimum(relation.relevant(self.rel), self.k)
+            return Divisor("relevant items, at most k", most)
+        return super().divisor(relation)
+
+
+@register_measure
+class GeometricAveragePrecision(AveragePrecision):
+    """Average precision, aggregated by the geometric mean: gains on the worst queries count most.
+
+    GMAP = exp(mean ln max(AP, 0.00001)). A query's own value is its AP.
+
+    Citation: Robertson: On GMAP, and other transformations (CIKM 2006).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q1": ["a"], "q2": ["x", "a"]}, {"q1": ["a"], "q2": ["a"]}
+    >>> round(evaluate(run, gold, measures=["GMAP"])["GMAP"], 6)
+    0.707107
+    """
+
+    name: ClassVar[str] = "GMAP"
+    aliases: ClassVar = known_as("gm_map gm_ap geometric_map")
+    aggregation: ClassVar[Aggregation] = "geometric"

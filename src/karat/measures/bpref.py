@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+from karat.measures.measure import Aggregation, PerRelevantItem, Terms, register_measure
 from karat.measures.nonrelevant import rejected_above
 
 if TYPE_CHECKING:
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class Bpref(Measure):
+class Bpref(PerRelevantItem):
     """How seldom judged non-relevant units stand above relevant ones; unjudged ones are ignored.
 
     With R relevant and N judged non-relevant items, each relevant unit found adds
@@ -30,8 +28,6 @@ class Bpref(Measure):
     >>> evaluate(run, gold, measures=["bpref"])["bpref"]
     0.5
     """
-
-    rel: float = 1.0
 
     name: ClassVar[str] = "bpref"
     at: ClassVar[str | None] = None
@@ -49,6 +45,23 @@ class Bpref(Measure):
         preferred = 1 - np.minimum(above, limit) / most
         return Terms(hits.query, hits.rank, preferred)
 
-    def divisor(self, relation: Relation) -> Divisor:
-        """Divide by the relevant items."""
-        return Divisor("relevant items", relation.relevant(self.rel))
+
+@register_measure
+class GeometricBpref(Bpref):
+    """Bpref, aggregated by the geometric mean: gains on the worst queries count most.
+
+    gm_bpref = exp(mean ln max(bpref, 0.00001)). A query's own value is its bpref.
+
+    Citation: trec_eval, measure `gm_bpref`; Robertson: On GMAP, and other transformations (CIKM
+    2006) for the geometric mean.
+
+    >>> from karat import evaluate
+    >>> run = {"q1": ["a"], "q2": ["x", "a", "b"]}
+    >>> gold = {"q1": {"a": 1}, "q2": {"a": 1, "b": 1, "x": 0, "y": 0}}
+    >>> round(evaluate(run, gold, measures=["gm_bpref"])["gm_bpref"], 6)  # √(1 × ½)
+    0.707107
+    """
+
+    name: ClassVar[str] = "gm_bpref"
+    aliases: ClassVar = {}
+    aggregation: ClassVar[Aggregation] = "geometric"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Aggregation, Measure, Terms, register_measure
+from karat.measures.measure import Aggregation, Measure, Terms, known_as, register_measure
 from karat.measures.nonrelevant import rejected
 
 if TYPE_CHECKING:
@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@register_measure
 @dataclass(frozen=True, kw_only=True)
-class Queries(Measure):
+class Count(Measure):
+    """Base of the counts."""
+
+    aggregation: ClassVar[Aggregation] = "sum"
+    needs_relevant: ClassVar[bool] = False
+    unit_interval: ClassVar[bool] = False
+
+
+@register_measure
+class Queries(Count):
     """How many queries were measured.
 
     >>> from karat import evaluate
@@ -26,11 +34,8 @@ class Queries(Measure):
     """
 
     name: ClassVar[str] = "queries"
-    aliases: ClassVar = {"num_q": {}}
+    aliases: ClassVar = known_as("num_q")
     at: ClassVar[str | None] = None
-    aggregation: ClassVar[Aggregation] = "sum"
-    needs_relevant: ClassVar[bool] = False
-    unit_interval: ClassVar[bool] = False
 
     def compute(self, relation: Relation) -> Floats:
         """Return 1 for every query."""
@@ -38,8 +43,7 @@ class Queries(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class Retrieved(Measure):
+class Retrieved(Count):
     """How many units were retrieved, among the first k.
 
     >>> from karat import evaluate
@@ -48,14 +52,8 @@ class Retrieved(Measure):
     """
 
     name: ClassVar[str] = "retrieved"
-    aliases: ClassVar = {"num_ret": {}}
-    aggregation: ClassVar[Aggregation] = "sum"
-    needs_relevant: ClassVar[bool] = False
-    unit_interval: ClassVar[bool] = False
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    aliases: ClassVar = known_as("num_ret")
+    counts_items: ClassVar[bool] = False
 
     def compute(self, relation: Relation) -> Floats:
         """Return the depth of each list, cut at k."""
@@ -63,8 +61,7 @@ class Retrieved(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class Relevant(Measure):
+class Relevant(Count):
     """How many relevant items there are.
 
     >>> from karat import evaluate
@@ -75,11 +72,8 @@ class Relevant(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant"
-    aliases: ClassVar = {"num_rel": {}}
+    aliases: ClassVar = known_as("num_rel")
     at: ClassVar[str | None] = None
-    aggregation: ClassVar[Aggregation] = "sum"
-    needs_relevant: ClassVar[bool] = False
-    unit_interval: ClassVar[bool] = False
 
     def compute(self, relation: Relation) -> Floats:
         """Return the relevant items of each query."""
@@ -87,8 +81,7 @@ class Relevant(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class RelevantRetrieved(Measure):
+class RelevantRetrieved(Count):
     """How many relevant items were found, among the first k.
 
     >>> from karat import evaluate
@@ -100,15 +93,9 @@ class RelevantRetrieved(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant_retrieved"
-    aliases: ClassVar = {"num_rel_ret": {}, "hits": {}}
-    aggregation: ClassVar[Aggregation] = "sum"
-    needs_relevant: ClassVar[bool] = False
-    unit_interval: ClassVar[bool] = False
+    aliases: ClassVar = known_as("num_rel_ret hits")
     adds: ClassVar[str] = "Count the items that the first k units cover"
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    counts_items: ClassVar[bool] = False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -117,8 +104,7 @@ class RelevantRetrieved(Measure):
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class RejectedRetrieved(Measure):
+class RejectedRetrieved(Count):
     """How many units were retrieved that somebody judged not relevant, among the first k.
 
     >>> from karat import evaluate
@@ -130,10 +116,7 @@ class RejectedRetrieved(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "rejected_retrieved"
-    aliases: ClassVar = {"num_nonrel_judged_ret": {}}
-    aggregation: ClassVar[Aggregation] = "sum"
-    needs_relevant: ClassVar[bool] = False
-    unit_interval: ClassVar[bool] = False
+    aliases: ClassVar = known_as("num_nonrel_judged_ret")
     higher_is_better: ClassVar[bool] = False
     adds: ClassVar[str] = "Count the units that were judged and are not relevant"
 

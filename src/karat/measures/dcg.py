@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.gain import check_gain, gains
-from karat.measures.measure import Measure, Terms, register_measure
+from karat.measures.measure import Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class DCG(Measure):
     """The sum of gains, each divided by log2(rank + 1).
 
@@ -33,9 +31,10 @@ class DCG(Measure):
     gain: str = "linear"
 
     name: ClassVar[str] = "DCG"
-    aliases: ClassVar = {"dcg_burges": {"gain": "exp"}, "discounted_cumulative_gain": {}}
+    aliases: ClassVar = known_as("dcg_burges", gain="exp") | known_as("discounted_cumulative_gain")
     unit_interval: ClassVar[bool] = False
     adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"
+    counts_items: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the gain."""
@@ -53,10 +52,6 @@ class DCG(Measure):
     def level(self) -> float:
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from karat.core.relation import ANY_GAIN
-from karat.measures.measure import Measure, Terms, register_measure
+from karat.measures.measure import Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class ExpectedReciprocalRank(Measure):
     """The expected 1 ÷ rank at which a reader, who may be satisfied by every unit, stops.
 
@@ -38,7 +36,8 @@ class ExpectedReciprocalRank(Measure):
     max: float = 4.0
 
     name: ClassVar[str] = "ERR"
-    aliases: ClassVar = {"expected_reciprocal_rank": {}}
+    aliases: ClassVar = known_as("expected_reciprocal_rank")
+    counts_items: ClassVar[bool] = False
     adds: ClassVar[str] = "Add up 1 ÷ rank, weighed by the probability of stopping there"
 
     def __post_init__(self) -> None:
@@ -49,10 +48,6 @@ class ExpectedReciprocalRank(Measure):
     def level(self) -> float:
         """Return the smallest positive grade: every grade above 0 counts."""
         return ANY_GAIN
-
-    def counts_items(self) -> bool:
-        """Tell whether the highest grade is looked for among all items."""
-        return not self.max
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

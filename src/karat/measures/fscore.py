@@ -1,13 +1,12 @@
-"""F: precision and recall in one number."""
+"""Precision and recall in one number."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, register_measure
+from karat.measures.measure import Measure, known_as, register_measure
 from karat.measures.precision import Precision
 from karat.measures.recall import Recall
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class FScore(Measure):
     """The weighted harmonic mean of precision and recall.
 
@@ -36,14 +34,7 @@ class FScore(Measure):
 
     precision: ClassVar[type[Precision]] = Precision
     name: ClassVar[str] = "F"
-    aliases: ClassVar = {
-        "F{beta}": {},
-        "F{beta}_score": {},
-        "f_measure": {},
-        "f_score": {},
-        "set_F": {},
-        "set_F_{x}": {},
-    }
+    aliases: ClassVar = known_as("F{beta} F{beta}_score f_measure f_score set_F set_F_{x}")
 
     def __post_init__(self) -> None:
         """Check beta."""
@@ -69,3 +60,36 @@ class FScore(Measure):
         weight = self.beta**2
         below = weight * precision + recall
         return (1 + weight) * precision * recall / np.where(below > 0, below, 1)
+
+
+@register_measure
+class SetAveragePrecision(Measure):
+    """Precision × recall of all that was retrieved, whatever its order.
+
+    Average precision of a set: every relevant item found adds the precision of the set, every
+    item missed adds 0.
+
+    Citation: trec_eval, measure `set_map`.
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["x", "a"]}, {"q": ["a", "b"]}, measures=["set_map"])["set_map"]
+    0.25
+    """
+
+    rel: float = 1.0
+
+    name: ClassVar[str] = "set_map"
+    aliases: ClassVar = known_as("SetAP")
+    at: ClassVar[str | None] = None
+
+    def parts(self) -> tuple[Measure, ...]:
+        """Return precision and recall."""
+        return (
+            Precision(rel=self.rel, relation=self.relation),
+            Recall(rel=self.rel, relation=self.relation),
+        )
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the product."""
+        precision, recall = (part.compute(relation) for part in self.parts())
+        return precision * recall

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.core.relation import ANY_GAIN
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
-    from karat.core.relation import Relation
 
 
 def check_gain(gain: str) -> None:
@@ -45,7 +43,7 @@ def gains(gain: str, grade: Floats) -> Floats:
     outside = (index != grade) | (index >= len(table))
     if outside.any():
         raise MeasureError(
-            f"the gain table {gain} says nothing about grade {grade[outside][0]:g}",
+            f"the gain table {gain} has no gain for grade {grade[outside][0]:g}",
             fix=f"it covers the whole grades 0 to {len(table) - 1}; name a gain for each grade",
         )
     return table[index]
@@ -81,20 +79,3 @@ def running_sums(value: Floats, count: Ints) -> Floats:
         at = start[:groups] + step
         sums[at] += sums[at - 1]
     return sums
-
-
-def ndcg_at(relation: Relation, gain: str, query: Ints, rank: Ints) -> Floats:
-    """Return nDCG down to these ranks of these queries; beyond its end a list gains nothing."""
-    hits = relation.credits(ANY_GAIN)
-    found = relation.count(hits.query)
-    gained = gains(gain, relation.item_grade.take(hits.item)) / relation.discount.take(hits.rank)
-    down_to = relation.unit_key(query, np.minimum(rank, relation.depth[query]))
-    end = np.searchsorted(relation.unit_key(hits.query, hits.rank), down_to, side="right")
-    start = (np.cumsum(found) - found)[query]
-    sums = np.concatenate((running_sums(gained, found), [0.0]))  # [0.0]: nobody gained anything
-    dcg = np.where(end > start, sums[end - 1], 0.0)
-    _, place, item = relation.ideal()
-    ideal = gains(gain, relation.item_grade.take(item)) / relation.discount.take(place)
-    items = np.diff(relation.item_offset)
-    last = relation.item_offset[query] + np.minimum(rank, items[query]) - 1
-    return np.minimum(dcg / running_sums(ideal, items)[last], 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.errors import MeasureError, nearest
 from karat.measures.measure import REGISTRY, Measure
@@ -12,6 +12,9 @@ from karat.spelling import read_number, read_parameters, split_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    Found: TypeAlias = tuple[type[Measure], dict[str, str]]  # a measure, and what its name implies
+    Classes: TypeAlias = tuple[type[Measure], ...]
 
 _SPEC = re.compile(
     r"""(?P<name>[^@/()]+?)
@@ -97,7 +100,7 @@ def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -
     return cls(**cutoff, **values, relation=relation)
 
 
-def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
+def _unknown(name: str) -> Found:
     known = [*REGISTRY, *(alias for cls in REGISTRY.values() for alias in cls.aliases)]
     suggestion = nearest(name, (word for word in known if "{" not in word))
     raise MeasureError(
@@ -105,27 +108,19 @@ def _unknown(name: str) -> tuple[type[Measure], dict[str, str]]:
     )
 
 
-def _lookup(name: str | None) -> tuple[type[Measure], dict[str, str]] | None:
+def _lookup(name: str | None) -> Found | None:
     """Find a measure by a name, an alias, or one of these with its cutoff."""
     return None if name is None else _find(_fold(name), tuple(REGISTRY.values()))
 
 
 @functools.lru_cache(1024)
-def _find(
-    folded: str, classes: tuple[type[Measure], ...]
-) -> tuple[type[Measure], dict[str, str]] | None:
-    without = folded.removeprefix("retrieval")  # as AutoRAG and torchmetrics say
-    return (
-        _spelled(folded, classes)
-        or _spelled(without, classes)
-        or _cut(folded, classes)
-        or _cut(without, classes)
-    )
+def _find(folded: str, classes: Classes) -> Found | None:
+    names = (folded, folded.removeprefix("retrieval"))  # as AutoRAG and torchmetrics say
+    found = (find(name, classes) for find in (_spelled, _cut) for name in names)
+    return next(filter(None, found), None)
 
 
-def _cut(
-    folded: str, classes: tuple[type[Measure], ...]
-) -> tuple[type[Measure], dict[str, str]] | None:
+def _cut(folded: str, classes: Classes) -> Found | None:
     """Find a measure by a name that ends with its cutoff: P_5, map.10, hit_rate_at_3."""
     before = folded.rstrip("0123456789")
     found = _spelled(before.removesuffix("_").removesuffix(".").removesuffix("at"), classes)
@@ -134,9 +129,7 @@ def _cut(
     return found[0], {**found[1], "k": folded[len(before) :]}
 
 
-def _spelled(
-    folded: str, classes: tuple[type[Measure], ...]
-) -> tuple[type[Measure], dict[str, str]] | None:
+def _spelled(folded: str, classes: Classes) -> Found | None:
     for pattern, cls, implied in _spellings(classes):
         found = pattern.fullmatch(folded)
         if found:
@@ -145,9 +138,7 @@ def _spelled(
 
 
 @functools.cache
-def _spellings(
-    classes: tuple[type[Measure], ...],
-) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
+def _spellings(classes: Classes) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
     """List the patterns of every name and alias; names come first, so none can be shadowed."""
     nothing: Mapping[str, str] = {}
     names = [(cls.name, cls, nothing) for cls in classes]
@@ -166,7 +157,7 @@ def _pattern(alias: str) -> re.Pattern[str]:
 
 
 def _fold(name: str) -> str:
-    """Write a name without case, spaces, - and _; only between digits they tell numbers apart.
+    """Write a name without case, spaces, - and _; they stay only between digits.
 
     >>> _fold("Hit-Rate"), _fold("F1_5"), _fold("utility_2,-1,0,0")
     ('hitrate', 'f1_5', 'utility2,-1,0,0')

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+from karat.measures.measure import PerRelevantItem, Terms, register_measure
 from karat.measures.nonrelevant import pooled_above, rejected_above
 
 if TYPE_CHECKING:
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class InferredAveragePrecision(Measure):
+class InferredAveragePrecision(PerRelevantItem):
     """Average precision estimated when only a part of the pool was judged.
 
     At a relevant unit of rank j + 1 with r relevant, n non-relevant and u pooled but unjudged
@@ -33,8 +31,6 @@ class InferredAveragePrecision(Measure):
     0.8125
     """
 
-    rel: float = 1.0
-
     name: ClassVar[str] = "infAP"
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = "Add up the expected precision at each relevant item found"
@@ -49,7 +45,3 @@ class InferredAveragePrecision(Measure):
         expected = 1 / hits.rank + (r + n + u) / hits.rank * (r + epsilon) / (r + n + 2 * epsilon)
         precision = np.where(hits.rank == 1, 1.0, expected)
         return Terms(hits.query, hits.rank, precision)
-
-    def divisor(self, relation: Relation) -> Divisor:
-        """Divide by the relevant items."""
-        return Divisor("relevant items", relation.relevant(self.rel))

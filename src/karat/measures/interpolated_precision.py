@@ -1,13 +1,12 @@
-"""Interpolated precision: the best precision still to be had at a recall."""
+"""Interpolated precision: the best precision from a recall on; and its eleven-point average."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Measure, Terms, register_measure
+from karat.measures.measure import Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class InterpolatedPrecision(Measure):
     """The highest precision at any rank that reaches the given recall.
 
@@ -37,7 +35,7 @@ class InterpolatedPrecision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "IPrec"
-    aliases: ClassVar = {"iprec_at_recall": {}, "iprec_at_recall_{recall}": {}}
+    aliases: ClassVar = known_as("iprec_at_recall iprec_at_recall_{recall}")
     at: ClassVar[str | None] = "recall"
     adds: ClassVar[str] = (
         "Take the best precision from the item on whose number is recall · R + 0.9, cut off"
@@ -67,3 +65,33 @@ class InterpolatedPrecision(Measure):
         best_first = np.lexsort((-precision, reached.query))
         best = best_first[np.unique(reached.query[best_first], return_index=True)[1]]
         return Terms(reached.query[best], reached.rank[best], precision[best])
+
+
+@register_measure
+class ElevenPoint(Measure):
+    """The mean of the interpolated precision at recall 0, .1, .2, … 1.
+
+    How many items a level asks for is that of `IPrec`, which trec_eval 10 has changed.
+
+    Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> round(evaluate(run, gold, measures=["11pt"])["11pt"], 6)
+    0.848485
+    """
+
+    rel: float = 1.0
+
+    interpolated: ClassVar[type[InterpolatedPrecision]] = InterpolatedPrecision
+    name: ClassVar[str] = "11pt"
+    aliases: ClassVar = known_as("11pt_avg eleven_point 11_point")
+    at: ClassVar[str | None] = None
+
+    def parts(self) -> tuple[Measure, ...]:
+        """Return interpolated precision at the eleven levels."""
+        return tuple(self.interpolated(recall=tenth / 10, rel=self.rel) for tenth in range(11))
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the mean over the eleven levels."""
+        return np.asarray(sum(part.compute(relation) for part in self.parts())) / 11

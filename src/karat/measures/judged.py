@@ -1,25 +1,24 @@
-"""Judged: how much of what was retrieved anyone has looked at."""
+"""How much of what was retrieved anyone has judged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+from karat.measures.measure import Divisor, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
+    from karat.core.data import Floats
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class JudgedShare(Measure):
     """The share of the first k units that carry a judgement, relevant or not.
 
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other
-    measures mostly tell which system the judgements were pooled from.
+    measures mostly show which system the judgements were pooled from.
 
     Citation: Buckley, Dimmick, Soboroff, Voorhees: Bias and the limits of pooling (SIGIR 2006).
 
@@ -31,10 +30,7 @@ class JudgedShare(Measure):
     name: ClassVar[str] = "judged"
     needs_relevant: ClassVar[bool] = False
     adds: ClassVar[str] = "Count the judged units"
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    counts_items: ClassVar[bool] = False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -43,3 +39,32 @@ class JudgedShare(Measure):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the units there are to judge."""
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
+
+
+@register_measure
+class Unjudged(Measure):
+    """The share of the first k units that carry no judgement.
+
+    unjudged@k = unjudged units among the first k ÷ k; without a cutoff ÷ the number retrieved.
+
+    Citation: trec_eval 10, measure `unj`.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "b": 0}}
+    >>> evaluate(run, gold, measures=["unjudged@2"])["unjudged@2"]
+    0.5
+    """
+
+    name: ClassVar[str] = "unjudged"
+    aliases: ClassVar = known_as("unj")
+    needs_relevant: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = False
+    counts_items: ClassVar[bool] = False
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return unjudged units ÷ k, or ÷ the number retrieved."""
+        judged = relation.count(relation.judged(self.k)[0])
+        retrieved = relation.shown(self.k)
+        if self.k is not None and relation.chunk_end is None:
+            return (retrieved - judged) / self.k
+        return (retrieved - judged) / np.maximum(retrieved, 1)

@@ -1,10 +1,10 @@
-"""What a measure is: an immutable value that turns a relation into one number a query."""
+"""What a measure is: an immutable value that turns a relation into one number per query."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Ideal:
 
 @dataclass(frozen=True, slots=True)
 class Divisor:
-    """What a measure divides by: a value a query, or one for all."""
+    """What a measure divides by: one value per query, or one for all."""
 
     name: str
     value: Floats | Ints | float
@@ -64,11 +64,21 @@ class Limit:
 AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 
 
+def known_as(names: str, **implied: str) -> dict[str, Mapping[str, str]]:
+    """Return aliases, separated by spaces, with the parameters that they imply.
+
+    >>> known_as("MRR recip_rank") | known_as("context_recall", relation="claims")
+    {'MRR': {}, 'recip_rank': {}, 'context_recall': {'relation': 'claims'}}
+    """
+    return dict.fromkeys(names.split(), implied)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measure:
     """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
 
-    A subclass is a frozen dataclass whose fields are its parameters, with its formula as `terms`
+    A subclass is a frozen dataclass (`register_measure` makes it one) whose fields are its
+    parameters, with its formula as `terms`
     (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
     that defines it. `k` cuts the list (None: all of it), `relation` names the relation it reads
     (None: the one the evaluation was asked for).
@@ -85,6 +95,9 @@ class Measure:
     needs_relevant: ClassVar[bool] = True  # undefined for a query without a relevant item
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
+    # whether a value also depends on items that no unit down to k covers, such as a divisor of all
+    # relevant items or an ideal list; if in doubt, say so
+    counts_items: ClassVar[bool] = True
     why_undefined: ClassVar[str] = "no relevant item"
     adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
     limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
@@ -121,20 +134,14 @@ class Measure:
         """Between what the values of queries lie."""
         return 0.0, 1.0 if self.unit_interval else math.inf
 
-    def counts_items(self) -> bool:
-        """Tell whether a value also depends on items that no unit down to k covers.
-
-        Such as a divisor of all relevant items, or an ideal list. If in doubt, say yes.
-        """
-        return True
-
     def depth(self, *, listed: bool) -> int | None:
         """Return how many ranks of a list must be judged for a value; None: all of them.
 
-        `listed` says that the items are the units of the list itself, as where a judge grades what
-        was retrieved: whoever counts items then needs all of them judged, whatever the cutoff.
+        With `listed` the items are the units of the list itself, as where a judge grades what
+        was retrieved: a measure that counts items then needs all of them judged, whatever the
+        cutoff.
         """
-        return None if listed and self.counts_items() else self.k
+        return None if listed and self.counts_items else self.k
 
     @classmethod
     def is_sum(cls) -> bool:
@@ -238,13 +245,25 @@ class Measure:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PerRelevantItem(Measure):
+    """Base of the measures that divide by the relevant items."""
+
+    rel: float = 1.0
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))
+
+
 REGISTRY: dict[str, type[Measure]] = {}
 
 M = TypeVar("M", bound=type[Measure])
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def register_measure(cls: M) -> M:
-    """Class decorator: make a measure known by its name and aliases.
+    """Class decorator: make a measure a frozen dataclass, known by its name and aliases.
 
     A name that is taken by another class is refused, so that a plugin cannot change what a
     built-in name means.
@@ -255,6 +274,8 @@ def register_measure(cls: M) -> M:
             f"the measure name {cls.name!r} is taken by {taken.__module__}.{taken.__qualname__}",
             fix="give the new measure another name",
         )
+    if "__dataclass_fields__" not in vars(cls):
+        dataclass(frozen=True, kw_only=True)(cls)
     REGISTRY[cls.name] = cls
     return cls
 
@@ -267,6 +288,8 @@ __all__ = [
     "Ideal",
     "Limit",
     "Measure",
+    "PerRelevantItem",
     "Terms",
+    "known_as",
     "register_measure",
 ]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains
-from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, register_measure
+from karat.measures.measure import AT_MOST_ONE, Divisor, Ideal, Limit, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class NDCG(DCG):
     """DCG ÷ the DCG of the ideal list, capped at 1.
 
@@ -34,18 +32,12 @@ class NDCG(DCG):
     """
 
     name: ClassVar[str] = "nDCG"
-    aliases: ClassVar = {
-        "ndcg_cut_{k}": {},
-        "ndcg_burges": {"gain": "exp"},
-        "normalized_dcg": {},
-        "normalized_discounted_cumulative_gain": {},
-    }
+    aliases: ClassVar = known_as(
+        "ndcg_cut_{k} normalized_dcg normalized_discounted_cumulative_gain"
+    ) | known_as("ndcg_burges", gain="exp")
     unit_interval: ClassVar[bool] = True
+    counts_items: ClassVar[bool] = True  # in the ideal list
     limit: ClassVar[Limit | None] = AT_MOST_ONE  # a unit may be richer than one item
-
-    def counts_items(self) -> bool:
-        """Tell that the ideal list is made of all items."""
-        return True
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the DCG of the ideal list."""

@@ -1,8 +1,7 @@
-"""G: gain, discounted by how far the list has fallen behind the ideal one."""
+"""G and binG: gains, discounted by what the list has lost so far instead of by rank."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -10,14 +9,48 @@ import numpy as np
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
 from karat.measures.gain import gains, running_sums
-from karat.measures.measure import AT_MOST_ONE, Divisor, Limit, Terms, register_measure
+from karat.measures.measure import (
+    AT_MOST_ONE,
+    Divisor,
+    PerRelevantItem,
+    Terms,
+    known_as,
+    register_measure,
+)
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
+class BinaryGain(PerRelevantItem):
+    """The mean over the relevant items of 1 ÷ log2(2 + units above that are not relevant).
+
+    An item that was not found adds 0. `G` for grades that are only relevant or not: what counts is
+    the noise before a hit, not its rank, so that a long list of hits does not devalue the last.
+
+    Citation: trec_eval, measure `binG` (Buckley, 2008).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b"]}, {"q": ["a", "b"]}
+    >>> round(evaluate(run, gold, measures=["binG"])["binG"], 6)  # (1 + 1 ÷ log2 3) ÷ 2
+    0.815465
+    """
+
+    name: ClassVar[str] = "binG"
+    aliases: ClassVar = known_as("binary_gain")
+    at: ClassVar[str | None] = None
+    adds: ClassVar[str] = (
+        "Add up 1 ÷ log2(2 + units above that are not relevant) of each item found"
+    )
+
+    def terms(self, relation: Relation) -> Terms:
+        """Return what `adds` says."""
+        hits = relation.credits(self.rel)
+        return Terms(hits.query, hits.rank, 1 / np.log2(2 + hits.rank - hits.nth))
+
+
+@register_measure
 class NormalisedGain(DCG):
     """The gain of each item found ÷ log2(2 + what the list lost so far), ÷ all gain there is.
 
@@ -37,10 +70,10 @@ class NormalisedGain(DCG):
     """
 
     name: ClassVar[str] = "G"
-    aliases: ClassVar = {"normalised_gain": {}, "normalized_gain": {}}
+    aliases: ClassVar = known_as("normalised_gain normalized_gain")
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
-    limit: ClassVar[Limit | None] = AT_MOST_ONE  # rounding may lift a perfect list over it
+    limit: ClassVar = AT_MOST_ONE  # rounding may lift a perfect list over it
     adds: ClassVar[str] = "Add up the gains of the items, each ÷ log2(2 + the gain lost so far)"
 
     def terms(self, relation: Relation) -> Terms:

@@ -1,20 +1,18 @@
-"""Precision: how much of what was retrieved is relevant."""
+"""Precision: how much of what was retrieved is relevant, also relative to the best possible."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+from karat.measures.measure import AT_MOST_ONE, Divisor, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Precision(Measure):
     """The share of retrieved units that are relevant.
 
@@ -34,18 +32,11 @@ class Precision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "P"
-    aliases: ClassVar = {
-        "precision": {},
-        "set_P": {},
-        "context_relevancy": {"relation": "statements"},
-        "context_relevance": {"relation": "statements"},
-        "contextual_relevancy": {"relation": "statements"},
-    }
+    aliases: ClassVar = known_as("precision set_P") | known_as(
+        "context_relevancy context_relevance contextual_relevancy", relation="statements"
+    )
     adds: ClassVar[str] = "Count the relevant units"
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    counts_items: ClassVar[bool] = False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
@@ -57,3 +48,33 @@ class Precision(Measure):
         if self.k is not None and relation.chunk_end is None:
             return Divisor("ranks (k)", self.k)
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
+
+
+@register_measure
+class RelativePrecision(Precision):
+    """Relevant units among the first k ÷ the most there could be: k or R, whichever is less.
+
+    P@k of a query with two relevant items cannot pass 2 ÷ k; relative_P@k can reach 1 for every
+    query. It is P@k down to rank R and recall@k from there on. Without a cutoff the list is taken
+    as a set (`set_relative_P` of trec_eval). BEIR calls it capped recall (`R_cap@k`).
+
+    Citation: trec_eval, measures `relative_P` and `set_relative_P`; Thakur et al.: BEIR (NeurIPS
+    2021).
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> evaluate(run, gold, measures=["relative_P@2", "relative_P@4"]).values
+    {'relative_P@2': 0.5, 'relative_P@4': 1.0}
+    """
+
+    name: ClassVar[str] = "relative_P"
+    aliases: ClassVar = known_as(
+        "relative_precision set_relative_P SetRelP R_cap recall_cap capped_recall"
+    )
+    counts_items: ClassVar[bool] = True
+    limit: ClassVar = AT_MOST_ONE  # a group may have more documents than it needs
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the most relevant units that the first k could hold."""
+        most = np.minimum(super().divisor(relation).value, relation.relevant(self.rel))
+        return Divisor("k or relevant items, whichever is less", most)

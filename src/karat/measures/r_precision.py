@@ -1,19 +1,20 @@
-"""R-precision: precision at the number of relevant items."""
+"""R-precision: precision at the number of relevant items, or at a multiple of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+import numpy as np
+
+from karat.measures.measure import Divisor, PerRelevantItem, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
+    from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class RPrecision(Measure):
+class RPrecision(PerRelevantItem):
     """Precision at rank R, where R is the query's number of relevant items.
 
     Rprec = relevant units among the first R ÷ R: the point where precision equals recall.
@@ -25,19 +26,54 @@ class RPrecision(Measure):
     0.5
     """
 
-    rel: float = 1.0
-
     name: ClassVar[str] = "Rprec"
-    aliases: ClassVar = {"r_precision": {}}
+    aliases: ClassVar = known_as("r_precision")
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = "Count the relevant units among the first R"
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
         hits = relation.units(self.rel)
-        inside = hits.rank <= relation.relevant(self.rel)[hits.query]
+        inside = hits.rank <= self._rank(relation)[hits.query]
         return Terms(hits.query[inside], hits.rank[inside])
 
+    def _rank(self, relation: Relation) -> Ints:
+        """Return the rank of each query down to which units count."""
+        return relation.relevant(self.rel)
+
+
+@register_measure
+class RPrecisionMultiple(RPrecision):
+    """Precision at rank ⌊m · R + 0.9⌋, where R is the query's number of relevant items.
+
+    The number behind @ is the multiple m, not a cutoff; at 1 it is R-precision. Several multiples
+    side by side distinguish systems that are good at the top from those that find more further
+    down. Where the rank is 0, the value is 0.
+
+    Citation: trec_eval, measure `Rprec_mult`.
+
+    >>> from karat import evaluate
+    >>> run, gold = {"q": ["a", "x", "b", "y"]}, {"q": ["a", "b"]}
+    >>> evaluate(run, gold, measures=["Rprec_mult@0.5", "Rprec_mult_2.00"]).values
+    {'Rprec_mult@0.5': 1.0, 'Rprec_mult@2': 0.5}
+    """
+
+    multiple: float = 1.0
+
+    name: ClassVar[str] = "Rprec_mult"
+    aliases: ClassVar = known_as("Rprec_mult_{multiple}")
+    at: ClassVar[str | None] = "multiple"
+    adds: ClassVar[str] = "Count the relevant units down to the multiple of R"
+
+    def __post_init__(self) -> None:
+        """Check the multiple."""
+        super().__post_init__()
+        self.require(0 < self.multiple < float("inf"), "multiple", "is a number above 0")
+
     def divisor(self, relation: Relation) -> Divisor:
-        """Divide by R."""
-        return Divisor("relevant items", relation.relevant(self.rel))
+        """Divide by the multiple of R, rounded."""
+        return Divisor("relevant items × multiple, rounded", np.maximum(self._rank(relation), 1))
+
+    def _rank(self, relation: Relation) -> Ints:
+        rank: Floats = np.floor(self.multiple * relation.relevant(self.rel) + 0.9)
+        return np.minimum(rank, 2.0**53).astype(np.int64)  # no more than an integer can hold

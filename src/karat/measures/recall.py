@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Divisor, Measure, Terms, register_measure
+import numpy as np
+
+from karat.measures.measure import (
+    Divisor,
+    Limit,
+    PerRelevantItem,
+    Terms,
+    known_as,
+    register_measure,
+)
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
-class Recall(Measure):
+class Recall(PerRelevantItem):
     """The share of relevant items that were found.
 
     recall@k = relevant items covered by the first k units ÷ relevant items. An item is one
@@ -30,23 +37,13 @@ class Recall(Measure):
     0.5
     """
 
-    rel: float = 1.0
-
     name: ClassVar[str] = "recall"
-    aliases: ClassVar = {
-        "R": {},
-        "context_recall": {"relation": "claims"},
-        "context_entities_recall": {"relation": "entities"},
-        "context_entity_recall": {"relation": "entities"},
-        "context_sufficiency": {"relation": "sufficiency"},
-        "contextual_recall": {"relation": "claims"},
-        "set_recall": {},
-        "SetR": {},
-        "StRecall": {},
-        "strec": {},
-        "subtopic_recall": {},
-        "recall_multi_hit": {},
-    }
+    aliases: ClassVar = (
+        known_as("R set_recall SetR StRecall strec subtopic_recall recall_multi_hit")
+        | known_as("context_recall contextual_recall", relation="claims")
+        | known_as("context_entities_recall context_entity_recall", relation="entities")
+        | known_as("context_sufficiency", relation="sufficiency")
+    )
     adds: ClassVar[str] = "Count the items covered"
 
     def terms(self, relation: Relation) -> Terms:
@@ -54,6 +51,49 @@ class Recall(Measure):
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 
+
+@register_measure
+class AllFound(Recall):
+    """1 when the first k units cover every relevant item, else 0.
+
+    What a question that needs several passages at once really asks of retrieval: with one of two
+    facts missing, recall is .5 but the answer is wrong. Also known as complete recall or
+    set-level accuracy in multi-hop question answering.
+
+    Citation: Yang et al.: HotpotQA (EMNLP 2018), where both supporting passages are required.
+
+    >>> from karat import evaluate
+    >>> run = {"q": ["a", "x", "b"]}
+    >>> evaluate(run, {"q": ["a", "b"]}, measures=["all-found@2", "all-found@3"]).values
+    {'all_found@2': 0.0, 'all_found@3': 1.0}
+    """
+
+    name: ClassVar[str] = "all_found"
+    aliases: ClassVar = known_as("complete_recall")
+    limit: ClassVar = Limit("all or nothing", np.floor)
+
+
+@register_measure
+class IntersectionOverUnion(Recall):
+    """What retrieved and gold share ÷ what they hold together.
+
+    IoU@k = relevant items covered by the first k ÷ (all relevant items + units among the first k
+    that cover none). Over words it is the token IoU of chunking studies; over sets of documents
+    the Jaccard index.
+
+    Citation: Jaccard: The distribution of the flora in the alpine zone (New Phytologist 11(2),
+    1912).
+
+    >>> from karat import evaluate
+    >>> evaluate({"q": ["a", "x", "b"]}, {"q": ["a", "b", "c"]}, measures=["IoU"])["IoU"]
+    0.5
+    """
+
+    name: ClassVar[str] = "IoU"
+    aliases: ClassVar = known_as("jaccard")
+
     def divisor(self, relation: Relation) -> Divisor:
-        """Divide by the relevant items."""
-        return Divisor("relevant items", relation.relevant(self.rel))
+        """Divide by the relevant items and the units that cover none."""
+        useful = relation.count(relation.units(self.rel, self.k).query)
+        union = relation.relevant(self.rel) + relation.shown(self.k) - useful
+        return Divisor("relevant items and units without one", np.maximum(union, 1))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import Measure, Terms, register_measure
+from karat.measures.measure import Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class ReciprocalRank(Measure):
     """1 ÷ the rank of the first relevant unit, 0 when none is in the list; the mean is MRR.
 
@@ -27,17 +25,9 @@ class ReciprocalRank(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "RR"
-    aliases: ClassVar = {
-        "MRR": {},
-        "recip_rank": {},
-        "reciprocal_rank": {},
-        "mean_reciprocal_rank": {},
-    }
+    aliases: ClassVar = known_as("MRR recip_rank reciprocal_rank mean_reciprocal_rank")
     adds: ClassVar[str] = "Add up 1 ÷ rank of the first relevant unit"
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    counts_items: ClassVar[bool] = False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

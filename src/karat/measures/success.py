@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.measures.measure import AT_MOST_ONE, Limit, Measure, Terms, register_measure
+from karat.measures.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Success(Measure):
     """1 when the first k units hold a relevant one, else 0; the mean is the hit rate.
 
@@ -27,21 +25,12 @@ class Success(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "success"
-    aliases: ClassVar = {
-        "hit_rate": {},
-        "hit": {},
-        "hit_ratio": {},
-        "HR": {},
-        "accuracy": {},
-        "top_k_accuracy": {},
-        "recall_single_hit": {},
-    }
-    limit: ClassVar[Limit | None] = AT_MOST_ONE
+    aliases: ClassVar = known_as(
+        "hit_rate hit hit_ratio HR accuracy top_k_accuracy recall_single_hit"
+    )
+    limit: ClassVar = AT_MOST_ONE
     adds: ClassVar[str] = "Count the relevant units"
-
-    def counts_items(self) -> bool:
-        """Tell that only units down to k matter."""
-        return False
+    counts_items: ClassVar[bool] = False
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from karat.measures.counts import Relevant, RelevantRetrieved, Retrieved
-from karat.measures.measure import Measure, register_measure
+from karat.measures.measure import Measure, known_as, register_measure
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 
 @register_measure
-@dataclass(frozen=True, kw_only=True)
 class Utility(Measure):
     """The worth of all units retrieved and missed, each counted by its kind.
 
@@ -43,7 +41,7 @@ class Utility(Measure):
     docs: float = 0.0
 
     name: ClassVar[str] = "utility"
-    aliases: ClassVar = {"utility_{hit},{noise},{miss},{rest}": {}}
+    aliases: ClassVar = known_as("utility_{hit},{noise},{miss},{rest}")
     at: ClassVar[str | None] = None
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False

@@ -21,7 +21,7 @@ from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
 from karat.read.python import GoldLike, RunLike
-from karat.read.reading import Reading
+from karat.read.reading import ReadContext
 from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from karat.read.source import Source
 
@@ -53,7 +53,7 @@ def load_run(
         return data
     if isinstance(data, Run):
         return data.stream()
-    reading = Reading(skip=skip_bad, texts=texts, about=about, names=names)
+    reading = ReadContext(skip=skip_bad, texts=texts, about=about, names=names)
     if isinstance(data, str | os.PathLike):
         data = Source.of(data)
     if isinstance(data, Source):
@@ -79,7 +79,7 @@ def load_gold(
     """
     if isinstance(data, Gold):
         return data
-    reading = Reading(skip=skip_bad, texts=texts)
+    reading = ReadContext(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
         beir = BeirFolder.at(data)
         if beir is not None:
@@ -102,7 +102,7 @@ def load_samples(
     texts: bool = False,
 ) -> Samples:
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
-    reading = Reading(skip=skip_bad, texts=texts)
+    reading = ReadContext(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)
         samples = _format(source, "samples", format).samples(source, name or source.name)
@@ -114,7 +114,7 @@ def load_samples(
     return replace(samples, gold=gold)
 
 
-def _whole(stream: RunStream, reading: Reading) -> RunStream:
+def _whole(stream: RunStream, reading: ReadContext) -> RunStream:
     """Read a run whole, so that it is known what was left out."""
     run = stream.collect()
     reading.check_rest(run.rows.height)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import findings_about
+from karat.read.source import unreadable
 
 if TYPE_CHECKING:
     from karat.core.data import Gold
@@ -28,7 +29,7 @@ class BeirFolder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> BeirFolder | None:
-        """Return the dataset at a path: None if it is neither its folder nor judgements in it."""
+        """Return the dataset at a path; None if it is not the folder of one."""
         place = Path(path)
         try:
             if not place.is_dir():
@@ -48,17 +49,14 @@ class BeirFolder:
         return cls(place, chosen, tuple(s.name for s in splits if s != chosen))
 
     def gold(self, gold: Gold) -> Gold:
-        """Add to the gold of the judgements what the folder tells."""
-        if not self.unused:
-            return gold
-        finding = Finding(
+        """Add to the gold of the judgements that the folder has others."""
+        unused = findings_about(
             "unused-split",
-            len(self.unused),
-            self.unused[:EXAMPLES],
+            self.unused,
             f"judgements beside {self.qrels.name} that were not used",
             "to use others, name their file instead of the folder",
         )
-        return replace(gold, findings=(*gold.findings, finding))
+        return replace(gold, findings=(*gold.findings, *unused))
 
 
 def with_questions(gold: Gold, qrels: Path) -> Gold:
@@ -69,12 +67,8 @@ def with_questions(gold: Gold, qrels: Path) -> Gold:
     try:
         table = pl.read_ndjson(path, schema={"_id": pl.String, "text": pl.String})
     except pl.exceptions.PolarsError as error:
-        first = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"the questions cannot be read: {first}",
-            where=str(path),
-            fix='write lines such as {"_id": "q1", "text": "…"}',
-        ) from None
+        fix = 'write lines such as {"_id": "q1", "text": "…"}'
+        raise unreadable("questions", error, str(path), fix) from None
     questions = table.rename({"_id": "query", "text": "question"}).unique("query", keep="last")
     joined = gold.queries.join(questions, on="query", how="left", maintain_order="left")
     return replace(gold, queries=joined)

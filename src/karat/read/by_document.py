@@ -14,12 +14,12 @@ import polars as pl
 from karat.core.data import FACTS, Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
-from karat.read.reading import STRICT, Reading, text_as_id, two_names
+from karat.findings import findings_about
+from karat.read.reading import STRICT, ReadContext, text_as_id, two_names
 from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from karat.core.data import NamedBy, Order
 
@@ -37,9 +37,11 @@ COLUMNS = {
     "start": "start start_index",
     "end": "end end_index",
 }
-# what stands in where there is none of these: a text serves as its id, and BEIR's grade is a score
-INSTEAD = {"query": "question user_input", "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
-DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars tells equal names apart
+# what is accepted where there is none of these: a text serves as its id, BEIR's grade is a score
+QUESTION = {"query": "question user_input"}
+INSTEAD = {**QUESTION, "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
+ACCEPTED = {name: f"{words} {INSTEAD.get(name, '')}" for name, words in COLUMNS.items()}
+DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars renames a second column of the same name
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 TEXTS = (*IDS, "group", "text")
@@ -47,14 +49,15 @@ MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
 
 
 def find_columns(
-    columns: list[str], optional: tuple[str, ...], where: str, reading: Reading
+    columns: list[str], optional: tuple[str, ...], where: str, reading: ReadContext
 ) -> dict[str, str]:
-    """Map karat's names to the columns that are wanted, or that stand in for them."""
+    """Map karat's names to the columns that are wanted, or that are used in their place."""
     if reading.texts:
         optional = (*optional, *FACTS)
-    known = _wanted(columns, (*IDS, *optional))
-    if named_by(columns, reading) == "question":
-        known |= dict(zip(["query"], _called(INSTEAD["query"], _folded(columns)), strict=False))
+    known = {name: found[0] for name, found in _found(columns, ACCEPTED).items()}
+    known = {name: known[name] for name in (*IDS, *optional) if name in known}
+    if named_by(columns, reading) == "question" and (asked := _found(columns, QUESTION)):
+        known["query"] = asked["query"][0]
     for name in IDS:
         if name not in known:
             spellings = [name, *COLUMNS[name].split()]
@@ -64,50 +67,34 @@ def find_columns(
 
 def is_by_document(columns: list[str]) -> bool:
     """Tell whether a row can name a query and a document, or a text in its place."""
-    return _wanted(columns, IDS).keys() == set(IDS)
+    return _found(columns, ACCEPTED).keys() >= set(IDS)
 
 
 def known_columns(columns: list[str]) -> dict[str, str]:
     """Map karat's names to the columns of a table that have one of the usual names."""
-    return {name: found[0] for name, found in _all_columns(columns).items()}
+    return {name: found[0] for name, found in _found(columns, COLUMNS).items()}
 
 
-def _all_columns(columns: list[str]) -> dict[str, list[str]]:
-    """Map karat's names to all columns that could be meant, the one that counts first."""
-    folded = _folded(columns)
-    every = {name: _called(spellings, folded) for name, spellings in COLUMNS.items()}
-    return {name: found for name, found in every.items() if found}
-
-
-def _folded(columns: list[str]) -> dict[str, list[str]]:
+def _found(columns: list[str], spellings: Mapping[str, str]) -> dict[str, list[str]]:
+    """Map karat's names to all columns that these spellings name, the one that counts first."""
     folded: dict[str, list[str]] = {}
     for column in columns:
         folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
-    return folded
-
-
-def _called(spellings: str, folded: dict[str, list[str]]) -> list[str]:
-    return [column for word in spellings.split() for column in folded.get(word, ())]
+    every = {
+        name: [column for word in words.split() for column in folded.get(word, ())]
+        for name, words in spellings.items()
+    }
+    return {name: found for name, found in every.items() if found}
 
 
 def _undoubled(column: str) -> str:
-    """Return the name that a column had before polars made it unlike another one's."""
+    """Return the name that a column had before polars renamed it."""
     return DOUBLED.sub("", column)
 
 
-def _wanted(columns: list[str], names: Iterable[str]) -> dict[str, str]:
-    """Map karat's names to the columns that count, or that stand in for them."""
-    folded = _folded(columns)
-    every = (
-        (name, [*_called(COLUMNS[name], folded), *_called(INSTEAD.get(name, ""), folded)])
-        for name in names
-    )
-    return {name: found[0] for name, found in every if found}
-
-
-def named_by(columns: list[str], reading: Reading) -> NamedBy:
+def named_by(columns: list[str], reading: ReadContext) -> NamedBy:
     """Return what names the queries of a table: ids, or questions where these are wanted."""
-    if reading.names == "question" and _called(INSTEAD["query"], _folded(columns)):
+    if reading.names == "question" and _found(columns, QUESTION):
         return "question"
     return "id" if "query" in known_columns(columns) else "question"
 
@@ -119,9 +106,9 @@ def carried(columns: list[str]) -> frozenset[str]:
     return frozenset(kind for kind, names in kinds.items() if names <= known)
 
 
-def note_columns(columns: list[str], role: str, reading: Reading) -> None:
+def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:
     """Report the columns that do not count, because others mean the same."""
-    every = _all_columns(columns)
+    every = _found(columns, COLUMNS)
     number = "grade" if role == "gold" else "score" if "score" in every else "rank"
     for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
         chosen, *others = every.get(name, [""])
@@ -136,7 +123,7 @@ def is_text(column: str) -> bool:
 
 
 def run_rows(
-    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
@@ -144,24 +131,22 @@ def run_rows(
     In `cells` of a text table, blanks around an id are no part of it.
     """
     names = find_columns(table.columns, ("score", "rank"), where, reading)
-    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
-    _note_texts(rows, names, reading)
+    rows = _typed(table, names, where, reading, cells=cells)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
         return rows.select(*kept, "score"), "scored"
     if "rank" in names:
-        # rank order is score order: the rank, negated, stands in for the score
+        # rank order is score order: the rank, negated, serves as the score
         return rows.select(*kept, score=-pl.col("rank")), "mapped"
     return rows, "listed"
 
 
 def gold_of(
-    table: pl.DataFrame, where: str, reading: Reading = STRICT, *, cells: bool = False
+    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
     names = find_columns(table.columns, ("grade", "group"), where, reading)
-    rows = _typed(_unpadded(table, names, reading) if cells else table, names, where, reading)
-    _note_texts(rows, names, reading)
+    rows = _typed(table, names, where, reading, cells=cells)
     note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
@@ -172,7 +157,7 @@ def gold_of(
     return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
 
 
-def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> None:
+def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> None:
     """Report that texts serve as ids: what contains white space is not an id."""
     if reading.texts or not is_text(names["doc"]):
         return
@@ -181,7 +166,7 @@ def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: Reading) -> 
         reading.note(text_as_id(texts, (names["doc"],), "row"))
 
 
-def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> pl.DataFrame:
+def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> pl.DataFrame:
     """Drop the blanks around ids, as people write them in text tables."""
     for name in IDS:
         if is_text(names[name]):
@@ -192,24 +177,22 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: Reading) -> p
         if not padded.any():
             continue
         table = table.with_columns(bare.replace("", None))
-        ids = column.filter(padded & (bare != ""))
-        if len(ids):
-            reading.note(
-                Finding(
-                    "padded-id",
-                    len(ids),
-                    tuple(map(repr, ids.unique(maintain_order=True).head(EXAMPLES))),
-                    f"row with blanks around the {name}: they are left out",
-                    "write ids without blanks around them",
-                )
+        reading.note(
+            *findings_about(
+                "padded-id",
+                list(map(repr, column.filter(padded & (bare != "")))),
+                f"row with blanks around the {name}: they are left out",
+                "write ids without blanks around them",
             )
+        )
     return table
 
 
 def _typed(
-    table: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+    table: pl.DataFrame, names: dict[str, str], where: str, reading: ReadContext, *, cells: bool
 ) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
+    table = _unpadded(table, names, reading) if cells else table
     picked = table.select(pl.col(column).alias(name) for name, column in names.items())
     if picked["query"].null_count():  # a blank line of a text file is a row of nothing
         picked = picked.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -224,12 +207,14 @@ def _typed(
     rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
     if named_by(table.columns, reading) == "question":
         rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
-    return _checked(rows, picked, names, where, reading)
+    rows = _checked(rows, picked, names, where, reading)
+    _note_texts(rows, names, reading)
+    return rows
 
 
 def _cast(column: pl.Series) -> pl.Series:
     """Return a column with the type of its name; what does not fit is null."""
-    kind = _type(column.name)
+    kind = pl.String if column.name in TEXTS else pl.Int64 if column.name in FACTS else pl.Float64
     if column.dtype != pl.String or kind == pl.String:
         return column.cast(kind, strict=False)
     if column.name == "grade":
@@ -238,12 +223,16 @@ def _cast(column: pl.Series) -> pl.Series:
 
 
 def _checked(
-    rows: pl.DataFrame, picked: pl.DataFrame, names: dict[str, str], where: str, reading: Reading
+    rows: pl.DataFrame,
+    picked: pl.DataFrame,
+    names: dict[str, str],
+    where: str,
+    reading: ReadContext,
 ) -> pl.DataFrame:
     """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
     good = pl.repeat(True, rows.height, eager=True)
     for column in rows.iter_columns():
-        decides = column.name != "rank" or "score" not in names  # otherwise nobody reads the rank
+        decides = column.name != "rank" or "score" not in names  # otherwise the rank is not used
         bad = column.is_null() if column.null_count() and decides else None
         if column.name in IDS and blank_ids(column).any():
             bad = blank_ids(column) | column.is_null()
@@ -260,7 +249,7 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
     what = (
         f"the {name} is missing"
         if value is None or not str(value).strip()
-        else f"the {name} {str(value)[:40]!r} is not a {_kind(name)}"
+        else f"the {name} {str(value)[:40]!r} is not a {'text' if name in TEXTS else 'number'}"
     )
     fix = f"give every row a {name}"
     if name == "grade":
@@ -268,13 +257,3 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
     elif COMMA.fullmatch(str(value)):
         fix = f"write decimals with a point: {str(value).replace(',', '.')}"
     return InputError(f"{what} (column {column!r})", where=f"{where}, row {at + 1}", fix=fix)
-
-
-def _type(name: str) -> type[pl.DataType]:
-    if name in TEXTS:
-        return pl.String
-    return pl.Int64 if name in FACTS else pl.Float64
-
-
-def _kind(name: str) -> str:
-    return "text" if name in TEXTS else "number"

@@ -24,7 +24,7 @@ from karat.read.records import (
     RUN,
     TEXT,
     Collected,
-    Part,
+    RecordRows,
     State,
     find_shape,
     note_rivals,
@@ -36,7 +36,7 @@ from karat.read.shapes import ROLES, shape_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.shapes import Shape
 
 # what polars makes of a number, a truth or an object among texts
@@ -54,11 +54,11 @@ def is_by_query(columns: list[str], role: str) -> bool:
 
 
 def read_frame(
-    frame: pl.DataFrame, role: str, where: str, reading: Reading, *, cells: bool = False
+    frame: pl.DataFrame, role: str, where: str, reading: ReadContext, *, cells: bool = False
 ) -> Collected:
     """Read the rows in bulk where they are alike, otherwise one by one.
 
-    `cells` says that every value is a text, as in a CSV file.
+    With `cells` every value is a text, as in a CSV file.
     """
     shape = find_shape(islice(_rows(frame, where), 1), role)
     state = State(shape, role, reading)
@@ -74,18 +74,19 @@ def _rows(frame: pl.DataFrame, where: str, *, cells: bool = False) -> Iterator[E
     """Go through the rows as records; a row of nothing is none."""
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         if any(value is not None for value in row.values()):
-            yield Entry(row, number, functools.partial(_place, where, number), cells)
-
-
-def _place(where: str, number: int) -> str:
-    return f"{where}, row {number}"
+            yield Entry(row, number, functools.partial("{}, row {}".format, where, number), cells)
 
 
 class _DoubtError(Exception):
     """The frame holds something that needs care."""
 
 
-def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
+def _doubt_if(condition: object) -> None:
+    if condition:
+        raise _DoubtError
+
+
+def columnar_part(frame: pl.DataFrame, state: State) -> RecordRows | None:
     """Return what the records of a frame make, or None if they need care."""
     shape = state.shape
     present = [name for name, kind in frame.schema.items() if kind != pl.Null]
@@ -114,7 +115,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> Part | None:
     state.pending.append(query)
     if "gold" in ROLES[state.role]:
         state.items += int(frame[picked["gold"]].list.len().sum())
-    return Part(run, gold, about)
+    return RecordRows(run, gold, about)
 
 
 def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Series:
@@ -122,39 +123,35 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Se
     named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
     ids, questions = state.shape.query, state.shape.question
     better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
-    if state.reading.names == "id" and any(name in frame.columns for name in better):  # all null
-        raise _DoubtError
+    null = any(name in frame.columns for name in better)  # all of it
+    _doubt_if(null and state.reading.names == "id")
     if named_by == "position":
         first = state.records + 1
         numbers = pl.int_range(first, first + frame.height, eager=True)
         query = numbers.cast(pl.String)
     elif named_by == "question":
         asked = frame[picked["question"]]
-        if asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any():
-            raise _DoubtError
+        _doubt_if(asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any())
         query = pl.Series([text and one_line(text) for text in asked], dtype=pl.String)
     else:
         query = _ids(frame[picked["query"]])
-    if query.null_count() or blank_ids(query).any() or query.n_unique() < len(query):
-        raise _DoubtError
+    _doubt_if(query.null_count() or blank_ids(query).any() or query.n_unique() < len(query))
     looked_up = state.reading.skip or state.queries or named_by == "question"
-    if looked_up and not state.known().isdisjoint(query):
-        raise _DoubtError
+    _doubt_if(looked_up and not state.known().isdisjoint(query))
     return query.alias("query")
 
 
 def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     """Return a column of ids as text, if all of them are texts or all whole numbers."""
-    if column.dtype not in IDS or (text and column.dtype == pl.Int64):
-        raise _DoubtError
+    _doubt_if(column.dtype not in IDS or (text and column.dtype == pl.Int64))
     if text:
-        if column.str.contains(COERCED_WHOLE).any():
-            raise _DoubtError
+        _doubt_if(column.str.contains(COERCED_WHOLE).any())
     elif column.dtype == pl.String:
         # comparing is faster than searching, and most ids begin with a letter before t
         unusual = (column < ":") | (column >= "t") | ((column >= "[") & (column < "]"))
-        if (unusual.any() and column.str.contains(COERCED).any()) or (column == "false").any():
-            raise _DoubtError
+        _doubt_if(
+            (unusual.any() and column.str.contains(COERCED).any()) or (column == "false").any()
+        )
     return column.cast(pl.String)
 
 
@@ -177,11 +174,11 @@ def _run(
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=True)
     units = rows["unit"]
     fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
-    if isinstance(units.dtype, pl.Struct) and ("doc" not in fields.columns or "id" in fields):
-        raise _DoubtError
+    _doubt_if(
+        isinstance(units.dtype, pl.Struct) and ("doc" not in fields.columns or "id" in fields)
+    )
     doc = _ids(fields["doc"] if fields.width else units, text=texts == picked["retrieved"])
-    if doc.null_count() != (lists.list.len() == 0).sum():  # a null among the documents
-        raise _DoubtError
+    _doubt_if(doc.null_count() != (lists.list.len() == 0).sum())  # a null among the documents
     score = rows["score"] if "scores" in picked else fields.get_column("score", default=None)
     if score is None:
         score = pl.repeat(None, len(doc), dtype=pl.Float64, eager=True)
@@ -202,22 +199,19 @@ def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: State) -> pl.
         columns["text"] = _beside(frame[texts], lists)
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=False)
     item = rows["item"]
-    if item.null_count():
-        raise _DoubtError
+    _doubt_if(item.null_count())
     grade = pl.repeat(1.0, len(item), eager=True)
     fields = rows.select("text") if "text" in rows.columns else pl.DataFrame()
     if isinstance(item.dtype, pl.Struct):
         fields = item.struct.unnest()
         item, grade = _graded(item, grade)
-    if state.shape.items is not None and not isinstance(item.dtype, pl.List):
-        raise _DoubtError
+    _doubt_if(state.shape.items is not None and not isinstance(item.dtype, pl.List))
     made = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})
     if state.reading.texts:
         made = made.with_columns(_facts(fields, len(item)))
     made = _grouped(made, state.items)
     doc = _ids(made["doc"], text=texts == name)
-    if doc.null_count() or blank_ids(doc).any():
-        raise _DoubtError
+    _doubt_if(doc.null_count() or blank_ids(doc).any())
     if texts == name:
         made = made.with_columns(text=doc)
     return made.with_columns(doc=doc).select([*GOLD, *_kept(state)])
@@ -228,8 +222,7 @@ def _grouped(rows: pl.DataFrame, before: int) -> pl.DataFrame:
     if not isinstance(rows["doc"].dtype, pl.List):
         return rows.with_columns(group=pl.lit(None, pl.Int64))
     sizes = _lists(rows["doc"]).list.len()
-    if (sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct):
-        raise _DoubtError
+    _doubt_if((sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct))
     number = pl.int_range(before + 1, before + 1 + rows.height, eager=True)
     return rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
 
@@ -244,8 +237,7 @@ def _text_field(frame: pl.DataFrame, side: str, state: State) -> str | None:
 
 def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
     """Return lists that are as long as others."""
-    if (_lists(column).list.len() != lists.list.len()).any():
-        raise _DoubtError
+    _doubt_if((_lists(column).list.len() != lists.list.len()).any())
     return column
 
 
@@ -262,10 +254,8 @@ def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
             raise _DoubtError
         columns.append(given.cast(kind).alias(name))
     text, start, end = columns
-    if text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any():
-        raise _DoubtError
-    if (start > end).any() or (start < 0).any():
-        raise _DoubtError
+    _doubt_if(text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any())
+    _doubt_if((start > end).any() or (start < 0).any())
     return columns
 
 
@@ -273,24 +263,20 @@ def _graded(item: pl.Series, grade: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the documents and the grades of items that are objects."""
     names = {entry.name for entry in item.dtype.fields}  # type: ignore[attr-defined]
     docs = names & {"docs", "doc"}
-    if len(docs) != 1:
-        raise _DoubtError
+    _doubt_if(len(docs) != 1)
     if "grade" in names:
         grade = _numbers(item.struct.field("grade"))
-        if grade.null_count():
-            raise _DoubtError
+        _doubt_if(grade.null_count())
     return item.struct.field(docs.pop()), grade
 
 
 def _lists(column: pl.Series) -> pl.Series:
-    if not isinstance(column.dtype, pl.List) or column.null_count():
-        raise _DoubtError
+    _doubt_if(not isinstance(column.dtype, pl.List) or column.null_count())
     return column
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    if column.dtype not in NUMBERS:
-        raise _DoubtError
+    _doubt_if(column.dtype not in NUMBERS)
     return column.cast(pl.Float64)
 
 
@@ -307,22 +293,18 @@ def _only(column: pl.Series) -> pl.Series:
     """Take answers out of lists of one, as `Shape.native` does."""
     if not isinstance(column.dtype, pl.List):
         return column
-    if (column.list.len() != 1).any():
-        raise _DoubtError
+    _doubt_if((column.list.len() != 1).any())
     return column.list.first()
 
 
 def _described(column: pl.Series) -> pl.Series:
     kind = column.dtype
-    if kind == pl.String and column.str.contains(r"^[\[{]").any():  # or is it an object?
-        raise _DoubtError
+    _doubt_if(kind == pl.String and column.str.contains(r"^[\[{]").any())  # or is it an object?
     if kind in PLAIN:
         return column
-    if kind not in (pl.List(pl.String), pl.List(pl.Null)):
-        raise _DoubtError
+    _doubt_if(kind not in (pl.List(pl.String), pl.List(pl.Null)))
     texts = column.list.explode(empty_as_null=False, keep_nulls=False).cast(pl.String)
-    if texts.str.contains(r"^[-\d\[{tf]").any():  # or is it a number?
-        raise _DoubtError
+    _doubt_if(texts.str.contains(r"^[-\d\[{tf]").any())  # or is it a number?
     rows = column.to_list()
     listed = [None if row is None else json.dumps(row, ensure_ascii=False) for row in rows]
     return pl.Series(column.name, listed, dtype=pl.String)

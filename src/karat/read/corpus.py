@@ -25,7 +25,7 @@ from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
 from karat.read.record import Entry, entries
 from karat.read.source import BYTE_ORDER_MARK, Source, not_utf8
-from karat.read.tables import Csv, Parquet, Tsv, frame
+from karat.read.tables import frame, read_table
 from karat.read.values import identifier, no_column, refuse_repeated
 
 SCHEMA: dict[str, type[pl.DataType]] = {"doc": pl.String, "text": pl.String, "source": pl.String}
@@ -72,11 +72,13 @@ def _read_path(path: Path) -> pl.DataFrame:
     if source.suffix in FILES:
         return _read_files({Path(source.where).name: source})
     if source.head().startswith(b"PAR1"):
-        return _from_frame(Parquet().whole(source), source.where)
+        return _from_frame(read_table(source), source.where)
     data = _decoded(source.read(), source.where).strip().encode()
     if not data:
         raise InputError("the file contains only blank lines", where=source.where)
-    return (_read_json if data[:1] in (b"{", b"[") else _read_delimited)(data, source)
+    if data[:1] in (b"{", b"["):
+        return _read_json(data, source)
+    return _read_delimited(data, source)
 
 
 def _read_folder(path: Path) -> pl.DataFrame:
@@ -112,7 +114,7 @@ def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
         rows = [line.decode().rstrip("\r").split("\t", 1) for line in data.split(b"\n")]
         records = [dict(zip(("doc", "text"), row, strict=False)) for row in rows]
         return _from_records(entries(records, source.where, "line"))
-    table = (Csv() if len(header) == 1 else Tsv()).whole(source)
+    table = read_table(source)
     blank = pl.col(_names(tuple(table.columns)).get("text", [])).fill_null("")
     return _from_frame(table.with_columns(blank), source.where)
 
@@ -144,11 +146,10 @@ def _read_python(data: object, where: str) -> pl.DataFrame:
         inner = data.get("corpus")
         given = inner if isinstance(inner, Mapping) else data
         refuse_repeated(given, "the id", where=where)
-        texts = (
-            (name, text if isinstance(text, Mapping) else {"text": text})
+        records = (
+            {**(text if isinstance(text, Mapping) else {"text": text}), "chunk_id": name}
             for name, text in given.items()
         )
-        records = [{**text, "chunk_id": name} for name, text in texts]
         return _from_records(Entry(record, 0, lambda: where) for record in records)
     table = frame(data)
     if table is not None:

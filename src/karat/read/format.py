@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.errors import InputError
-
 if TYPE_CHECKING:
     from karat.core.data import Gold, RunStream
     from karat.read.source import Source
@@ -69,28 +67,24 @@ class Format:
 
     name: ClassVar[str]
     roles: ClassVar[frozenset[str]]
-    order: ClassVar[int] = 50  # formats that are easier to tell are tried first
+    order: ClassVar[int] = 50  # formats that are easier to recognise are tried first
 
     def sniff(self, look: Look, role: str) -> bool:
-        """Tell whether the content looks like this format in this role."""
-        raise NotImplementedError
+        """Tell whether the content looks like this format in this role; by default never."""
+        del look, role
+        return False
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read a run."""
-        del name
-        raise self._cannot("run", source)
+        raise NotImplementedError
 
     def gold(self, source: Source) -> Gold:
         """Read a gold."""
-        raise self._cannot("gold", source)
+        raise NotImplementedError
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read records that hold both run and gold."""
-        del name
-        raise self._cannot("samples", source)
-
-    def _cannot(self, role: str, source: Source) -> InputError:
-        return InputError(f"the format {self.name} cannot hold a {role}", where=source.where)
+        raise NotImplementedError
 
 
 FORMATS: dict[str, Format] = {}

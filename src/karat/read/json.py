@@ -22,12 +22,12 @@ from karat.errors import InputError
 from karat.read import python
 from karat.read.by_query import columnar_part
 from karat.read.format import Format, Look, Samples, register_format
-from karat.read.reading import Reading
+from karat.read.reading import ReadContext
 from karat.read.record import Entry, twice
 from karat.read.records import (
     FIRST,
     Collected,
-    Part,
+    RecordRows,
     State,
     find_shape,
     first_look,
@@ -90,11 +90,13 @@ def read(source: Source) -> Any:  # noqa: ANN401
         return loads(source.read())
     except UnicodeDecodeError as error:
         raise (source.not_utf8() or not_utf8(error, source.where)) from None
-    except RecursionError:
-        what = "nested too deeply"
-    except ValueError as error:
-        what = str(error)
-    raise InputError(f"not valid JSON: {what}", where=source.where, fix="write it again")
+    except (ValueError, RecursionError) as error:
+        raise _invalid(error, source.where, "write it again") from None
+
+
+def _invalid(error: ValueError | RecursionError, where: str, fix: str) -> InputError:
+    what = "nested too deeply" if isinstance(error, RecursionError) else error
+    return InputError(f"not valid JSON: {what}", where=where, fix=fix)
 
 
 @register_format
@@ -187,7 +189,7 @@ def _begin(source: Source, role: str) -> State:
 
 def _first(source: Source) -> list[Entry]:
     """Return the first records, by which others are judged."""
-    return list(islice(all_entries(replace(source, reading=Reading(skip=True))), FIRST))
+    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST))
 
 
 def _texts(state: State, first: list[Entry]) -> list[Finding]:
@@ -196,7 +198,7 @@ def _texts(state: State, first: list[Entry]) -> list[Finding]:
     return [replace(finding, count=state.records) for finding in found]
 
 
-def _parts(source: Source, state: State) -> Iterator[Part]:
+def _parts(source: Source, state: State) -> Iterator[RecordRows]:
     """Read block by block: in bulk if the records are alike, otherwise one by one."""
     if state.last_wins:  # which is known at the end only
         yield read_part(all_entries(source), state)
@@ -245,40 +247,32 @@ def _record(raw: bytes) -> object:
     except UnicodeDecodeError as error:
         raise not_utf8(error, "") from None
     except (ValueError, RecursionError) as error:
-        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"not valid JSON: {what}", fix="write one JSON object per line") from None
+        raise _invalid(error, "", "write one JSON object per line") from None
     return record
 
 
 def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
-    """Parse lines of JSON; None where polars cannot, or where the lines are not a record each.
+    """Parse lines of JSON; None where polars cannot, or where a line is not one record.
 
     `like` is the schema of earlier lines. Finding out the schema of all lines takes as long as
     parsing them, so it is first assumed that the first lines are like the others, and checked.
     """
     if b"\\" in data and HALF_PAIR.search(data):
         return None
-    frame = _parsed(data, like)
+    frame = _parsed(data, schema=like)
     if frame is not None and _has_keys(data, frame):
         return frame
+    frame = _parsed(data, infer_schema_length=None)
+    return frame if frame is not None and _names_once(data, frame) else None
+
+
+def _parsed(data: bytes, **how: Any) -> pl.DataFrame | None:  # noqa: ANN401
     try:
-        frame = pl.read_ndjson(data, infer_schema_length=None)
+        frame = pl.read_ndjson(data, **how)
     except (pl.exceptions.PolarsError, ValueError):
         return None
-    whole = frame.height == _lines(data) and _names_once(data, frame)
-    return frame if whole else None
-
-
-def _parsed(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
-    try:
-        frame = pl.read_ndjson(data, schema=like)
-    except (pl.exceptions.PolarsError, ValueError):
-        return None
-    return frame if frame.height == _lines(data) else None
-
-
-def _lines(data: bytes) -> int:
-    return data.count(b"\n") + (not data.endswith(b"\n"))
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return frame if frame.height == lines else None
 
 
 def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:

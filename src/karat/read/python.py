@@ -13,9 +13,9 @@ import polars as pl
 from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import Finding
+from karat.findings import findings_about
 from karat.read.by_query import read_frame
-from karat.read.reading import STRICT, Reading
+from karat.read.reading import STRICT, ReadContext
 from karat.read.record import Entry, entries
 from karat.read.records import read_records
 from karat.read.shapes import GIVE_GOLD
@@ -25,6 +25,7 @@ from karat.read.values import identifier, refuse_repeated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.findings import Finding
     from karat.read.format import Samples
 
 
@@ -55,7 +56,7 @@ GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
 LLAMA_INDEX = {"queries", "relevant_docs"}
 
 
-def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> RunStream:
+def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT) -> RunStream:
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
     if isinstance(data, Mapping):
@@ -71,7 +72,7 @@ def run(data: object, name: str, where: str = "", reading: Reading = STRICT) -> 
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
-def gold(data: object, where: str = "gold", reading: Reading = STRICT) -> Gold:
+def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
     if isinstance(data, Mapping):
         _each_once(data, where)
@@ -89,7 +90,9 @@ def gold(data: object, where: str = "gold", reading: Reading = STRICT) -> Gold:
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
 
 
-def samples(data: object, name: str, where: str = "records", reading: Reading = STRICT) -> Samples:
+def samples(
+    data: object, name: str, where: str = "records", reading: ReadContext = STRICT
+) -> Samples:
     """Return run and gold of records that hold both, in a list or a table."""
     table = frame(data)
     if table is not None:
@@ -116,7 +119,7 @@ def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
         yield Entry(record, number, lambda: where)
 
 
-def _llama_index(data: Mapping[str, Any], where: str, reading: Reading) -> Gold:
+def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> Gold:
     """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
     queries, relevant = data["queries"], data["relevant_docs"]
     for name, part in (("queries", queries), ("relevant_docs", relevant)):
@@ -142,7 +145,7 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     return Run(name, rows, "mapped", _id_mix(data))
 
 
-def _listed(data: Mapping[Any, Any], name: str, where: str, reading: Reading) -> Run:
+def _listed(data: Mapping[Any, Any], name: str, where: str, reading: ReadContext) -> Run:
     listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
     rows = read_records(_in_place(listed, where), "run", reading).run(name).collect().rows
     return Run(name, rows, order="listed", findings=_id_mix(data))
@@ -194,22 +197,15 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
 
 def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
     """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
-    kinds = {type(query).__name__ for query in data}
-    if len(kinds) < 2:
-        return ()
-    examples = tuple(
-        repr(next(query for query in data if type(query).__name__ == kind))
-        for kind in sorted(kinds)
+    kinds = {type(query).__name__: query for query in data}
+    names = sorted(kinds)
+    found = findings_about(
+        "id-type-mix",
+        [repr(kinds[name]) for name in names] if len(names) > 1 else [],
+        f"query ids of several types ({', '.join(names)}): all are read as text",
+        "use one type for all ids",
     )
-    return (
-        Finding(
-            "id-type-mix",
-            len(kinds),
-            examples,
-            f"query ids of several types ({', '.join(sorted(kinds))}): all are read as text",
-            "use one type for all ids",
-        ),
-    )
+    return tuple(found)
 
 
 def _not_understood(data: object, role: str, forms: str) -> InputError:

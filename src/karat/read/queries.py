@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import findings_about
 from karat.read.record import one_line
-from karat.read.source import Source
+from karat.read.source import Source, unreadable
 from karat.read.tables import frame, read_table
 from karat.read.values import identifier
 
@@ -98,23 +98,22 @@ def _renamed(
     by: NamedBy,
     names: pl.Series,
 ) -> RunStream:
-    """Return the run with other names, and the finding that says so."""
+    """Return the run with other names, and the finding that reports it."""
 
     def about() -> pl.DataFrame | None:
         found = stream.about()
         return None if found is None else named(found)
 
-    finding = Finding(
+    joined = findings_about(
         f"joined-by-{by}",
-        len(names),
-        tuple(names.head(EXAMPLES)),
+        names,
         f"record of the run without an id: joined with the gold by its {by}",
         "give every record the id of its query",
     )
     return replace(
         stream,
         batches=lambda: map(named, stream.batches()),
-        findings=(*stream.findings, finding),
+        findings=(*stream.findings, *joined),
         whole=None,
         about=about,
         named_by="id",
@@ -165,5 +164,4 @@ def _read(source: Source) -> pl.DataFrame:
         with source.plain_file() as path:
             return pl.read_ndjson(path, infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
-        first = str(error).strip().splitlines()[0]
-        raise InputError(f"the table cannot be read: {first}", where=source.where) from None
+        raise unreadable("table", error, source.where, "write one JSON object per line") from None

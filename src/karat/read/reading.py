@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from karat.errors import InputError
 
 
-class Reading:
+class ReadContext:
     """The choices for one input, the records that it left out, and what else was found.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
-    texts and the character offsets beside the ids, which matching by text needs. `about` keeps all
-    that a run says about its queries, such as the questions, and not only what its timing needs.
-    `names` says what names a query first; a record that lacks it goes by the next best.
+    texts and the character offsets beside the ids, which matching by text needs. `about` keeps
+    everything that describes the queries of a run, such as the questions, and not only what its
+    timing needs. `names` is what names a query; a record without it is named by the next best.
 
     >>> from karat.errors import InputError
-    >>> reading = Reading(skip=True)
+    >>> reading = ReadContext(skip=True)
     >>> reading.meet(InputError("not valid JSON", where="run.jsonl, line 7"))
     >>> reading.findings()[0].examples
     ('run.jsonl, line 7: not valid JSON',)
@@ -38,19 +38,17 @@ class Reading:
         self.texts = texts
         self.about = about
         self.names = names
-        self._count = 0
-        self._first: list[InputError] = []
-        self._notes: tuple[Finding, ...] = ()
+        self.begin()
 
     def begin(self) -> None:
         """Forget what was found, because the input is read from its beginning."""
         self._count = 0
-        self._first.clear()
-        self._notes = ()
+        self._first: list[InputError] = []
+        self._notes: tuple[Finding, ...] = ()
 
-    def afresh(self) -> Reading:
+    def afresh(self) -> ReadContext:
         """Return the same choices for another pass over the input."""
-        return Reading(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
+        return ReadContext(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""
@@ -60,9 +58,9 @@ class Reading:
         if len(self._first) < EXAMPLES:
             self._first.append(error)
 
-    def note(self, finding: Finding) -> None:
+    def note(self, *findings: Finding) -> None:
         """Remember something about what has been read; counts of the same are added up."""
-        self._notes = merge_findings((*self._notes, finding))
+        self._notes = merge_findings((*self._notes, *findings))
 
     def check_rest(self, rows: int) -> None:
         """Raise the first error after all if no record could be read."""
@@ -73,20 +71,18 @@ class Reading:
         """Return what was left out and what was noted so far."""
         if not self._count:
             return self._notes
-        return (
-            *self._notes,
-            Finding(
-                "skipped-record",
-                self._count,
-                tuple(f"{error.where}: {error.what}" for error in self._first),
-                "record that cannot be read: left out",
-                "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
-            ),
+        skipped = Finding(
+            "skipped-record",
+            self._count,
+            tuple(f"{error.where}: {error.what}" for error in self._first),
+            "record that cannot be read: left out",
+            "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
         )
+        return (*self._notes, skipped)
 
 
 def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:
-    """Return the finding that something has two names, of which one counts."""
+    """Return the finding that something has two names and only one of them counts."""
     return Finding(
         "two-names",
         count,
@@ -107,4 +103,4 @@ def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Find
     )
 
 
-STRICT = Reading()
+STRICT = ReadContext()

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from karat.errors import InputError, nearest
 from karat.read.shapes import ROLES
-from karat.read.values import doc_id, grade, identifier, refuse_repeated, repeated
+from karat.read.values import grade, identifier, refuse_repeated, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.core.data import NamedBy
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.shapes import Shape
 
+T = TypeVar("T")
 SIDES = ("query", "retrieved", "gold")
 ENTRY = ("doc", "docs", "id", "score", "grade", "text", "quote", "start", "end")
 
@@ -60,7 +61,7 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
 
 
-def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
+def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
     """Read a record of a shape, with its texts if wanted; errors say where the record is."""
     try:
         return _parse(entry, shape, ROLES[role], reading)
@@ -68,7 +69,7 @@ def parse(entry: Entry, shape: Shape, role: str, reading: Reading) -> Parsed:
         raise InputError(error.what, where=entry.where(), fix=error.fix) from None
 
 
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: Reading) -> Parsed:
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(
@@ -164,7 +165,8 @@ def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]
     if isinstance(gold, Mapping):
         refuse_repeated(gold, f"in the gold of query {query!r} the document")
         yield from (
-            [DocEntry(_doc(doc, query), _grade(value, query))] for doc, value in gold.items()
+            [DocEntry(_doc(doc, query), _converted(grade, value, query))]
+            for doc, value in gold.items()
         )
         return
     for entry in [] if gold is None else _several(gold):
@@ -178,7 +180,7 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry
             yield DocEntry(_doc(entry, query), 1.0)
         return
     refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY)
-    number = _grade(entry.get("grade", 1), query)
+    number = _converted(grade, entry.get("grade", 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
     for doc in [] if docs is None else _several(docs):
@@ -215,12 +217,8 @@ def _several(value: object) -> list[object]:
 
 
 def _doc(value: object, query: str) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return doc_id(value, "")
-    except InputError as error:
-        raise InputError(f"{error.what} (query {query!r})", fix=error.fix) from None
+    """Return the id of a document; what a blank one means is decided later."""
+    return value if isinstance(value, str) else _converted(identifier, value, query)
 
 
 def _score(value: object, query: str) -> float:
@@ -233,9 +231,10 @@ def _score(value: object, query: str) -> float:
         ) from None
 
 
-def _grade(value: object, query: str) -> float:
+def _converted(convert: Callable[[object], T], value: object, query: str) -> T:
+    """Convert a value; the error names the query."""
     try:
-        return grade(value)
+        return convert(value)
     except InputError as error:
         raise InputError(f"{error.what} (query {query!r})", fix=error.fix) from None
 

@@ -22,9 +22,9 @@ import polars as pl
 from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
 from karat.core.timing import TIMED
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, findings_about
 from karat.read.format import Samples
-from karat.read.reading import Reading, text_as_id, two_names
+from karat.read.reading import ReadContext, text_as_id, two_names
 from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
 from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
 
@@ -36,7 +36,7 @@ TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordRows:
     """The rows that some of the records make."""
 
     run: pl.DataFrame
@@ -51,7 +51,7 @@ class State:
 
     shape: Shape
     role: str  # run, gold or samples
-    reading: Reading
+    reading: ReadContext
     records: int = 0  # read so far, broken ones included
     items: int = 0
     queries: set[str] = field(default_factory=set)
@@ -91,7 +91,7 @@ class State:
 class Collected:
     """All parts of an input, ready to become a run, a gold, or both."""
 
-    parts: list[Part]
+    parts: list[RecordRows]
     state: State
     first: Iterable[Entry]  # the first records, or all of them
     texts: list[Finding]  # which fields of texts served as ids
@@ -124,7 +124,7 @@ class Collected:
         return Samples(self.run(name), self.gold())
 
 
-def read_records(given: Iterable[Entry], role: str, reading: Reading) -> Collected:
+def read_records(given: Iterable[Entry], role: str, reading: ReadContext) -> Collected:
     """Read records one by one; their shape is that of the first one that has any."""
     listed = list(given)
     state = State(find_shape(listed, role, skip=reading.skip), role, reading)
@@ -148,7 +148,7 @@ def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
     return NATIVE  # no records, or something else, which is reported where it is read
 
 
-def read_part(entries: Iterable[Entry], state: State) -> Part:
+def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
     """Read records one by one."""
     understood: dict[str, Parsed] = {}
     replaced: list[str] = []
@@ -172,12 +172,16 @@ def read_part(entries: Iterable[Entry], state: State) -> Part:
             state.reading.note(_repeated(parsed.twice))
         for chosen, other in parsed.rivals:
             note_rivals(state, chosen, other)
-    if replaced:
-        state.findings.append(_replaced(replaced))
+    state.findings += findings_about(
+        "replaced-gold",
+        replaced,
+        "query with more than one gold: the last one counts",
+        "keep one reference per query",
+    )
     return _part(list(understood.values()), state)
 
 
-def _part(records: list[Parsed], state: State) -> Part:
+def _part(records: list[Parsed], state: State) -> RecordRows:
     run: list[tuple[Any, ...]] = []
     gold: list[tuple[Any, ...]] = []
     flaws: dict[str, str] = {}
@@ -199,7 +203,7 @@ def _part(records: list[Parsed], state: State) -> Part:
     about = _table([{"query": each.query} | each.about for each in records])
     if state.role == "run" and not state.reading.about:
         about = timed(about)
-    return Part(_frame(run, RUN, state), _frame(gold, GOLD, state), about, flaws)
+    return RecordRows(_frame(run, RUN, state), _frame(gold, GOLD, state), about, flaws)
 
 
 def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
@@ -279,14 +283,4 @@ def _repeated(names: tuple[str, ...]) -> Finding:
         names[:EXAMPLES],
         "record in which a field occurs more than once: the last one counts",
         "keep one of them",
-    )
-
-
-def _replaced(queries: list[str]) -> Finding:
-    return Finding(
-        "replaced-gold",
-        len(queries),
-        tuple(dict.fromkeys(queries))[:EXAMPLES],
-        "query with more than one gold: the last one counts",
-        "keep one reference per query",
     )

@@ -1,4 +1,4 @@
-"""The shapes of records that karat reads, its own and other tools', and how they are told apart.
+"""The shapes of records that karat reads, its own and other tools', and how they are recognised.
 
 A plugin adds a shape with `register_shape` in a module that an entry point of the group
 `karat.formats` names.
@@ -25,7 +25,7 @@ class Shape:
     """The fields of one tool's records under karat's names, the preferred ones first.
 
     Fields that are named nowhere here describe the query. A subclass may override `native` where
-    names alone do not tell.
+    the names alone are not enough.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Shape:
     question: tuple[str, ...] = ()
     reference: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()  # a list beside the retrieved one
-    texts: frozenset[str] = frozenset()  # of all these, the ones that hold texts instead of ids
+    texts: frozenset[str] = frozenset()  # those of all these fields that hold texts instead of ids
     others: tuple[str, ...] = ()  # known, and describing the query
     needs: frozenset[str] = frozenset()  # without these it is another shape
     items: Callable[[Any], Any] | None = field(default=None)  # how the tool reads its gold
@@ -65,7 +65,7 @@ class Shape:
     def pick(self, names: Iterable[str]) -> dict[str, str]:
         """Map karat's names to the fields that a record with these fields holds them in.
 
-        Ids go before texts, but both sides are of a kind if that can be.
+        Ids are preferred to texts, but where possible both sides are ids or both are texts.
         """
         given = set(names)
         found = {}
@@ -86,7 +86,7 @@ class Shape:
         return found
 
     def rivals(self, names: Iterable[str]) -> list[tuple[str, str]]:
-        """Return the fields that count beside others which could be meant, and these.
+        """Return pairs of a field that counts and another one of the same meaning.
 
         Ids and texts of the same list are no rivals.
 
@@ -121,7 +121,7 @@ class Shape:
     ) -> dict[str, Any]:
         """Return the record under karat's names, with texts beside ids if they are wanted.
 
-        `cells` says that every value is a text.
+        With `cells` every value is a text.
         """
         given = [name for name, value in record.items() if value is not None]
         picked = self.pick(given)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.errors import InputError, nearest
-from karat.read.reading import STRICT, Reading
+from karat.read.reading import STRICT, ReadContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ WIDE = {  # the longer marks first, since one begins as another
     codecs.BOM_UTF16_BE: "utf-16",
 }
 GZIP = b"\x1f\x8b"
-HEAD = 64 << 10  # bytes looked at to tell the format
+HEAD = 64 << 10  # bytes by which the format is recognised
 # A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
 BOMB_RATIO, BOMB_BYTES = 200, 256 << 20
@@ -59,10 +59,10 @@ class Source:
 
     path: Path
     given: str = ""  # what the user called it, where that is not the path
-    reading: Reading = STRICT  # what becomes of a line that cannot be read
+    reading: ReadContext = STRICT  # what becomes of a line that cannot be read
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], reading: Reading = STRICT) -> Source:
+    def of(cls, path: str | os.PathLike[str], reading: ReadContext = STRICT) -> Source:
         """Check what can be checked before reading: exists, a file, readable, not empty."""
         path = Path(path)
         where = str(path)
@@ -154,7 +154,7 @@ class Source:
         return line
 
     def not_utf8(self) -> InputError | None:
-        """Return the error that says where the first bytes stand that are no text, if any are."""
+        """Return the error that names the first line that is not UTF-8, if there is one."""
         for block in self.blocks():
             try:
                 block.data.decode()
@@ -176,6 +176,12 @@ class Source:
                 while data := file.read(1 << 20):
                     out.write(data)
             yield copy
+
+
+def unreadable(what: str, error: Exception, where: str, fix: str) -> InputError:
+    """Return the error for something that polars cannot read, with the first line of its reason."""
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return InputError(f"the {what} cannot be read: {reason}", where=where, fix=fix)
 
 
 def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
@@ -262,7 +268,7 @@ class _Recoded(io.RawIOBase):
                 self._left = memoryview(self._decoder.decode(data, not data).encode())
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"the mark at its beginning says {error.encoding.upper()}, but it is not: "
+                    f"it begins with the mark of {error.encoding.upper()}, but it is not: "
                     f"{error.reason}",
                     where=self._where,
                     fix="save the file as UTF-8",

@@ -23,13 +23,13 @@ from karat.read.by_document import (
 from karat.read.by_query import is_by_query, read_frame
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
-from karat.read.source import HEAD
+from karat.read.source import HEAD, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.source import Source
 
 ROWS = 1 << 20  # rows of a table handled at once
@@ -49,7 +49,7 @@ def frame(data: object) -> pl.DataFrame | None:
 
 
 def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
-    """Return a frame of pandas; equal names of columns are told apart as polars does."""
+    """Return a frame of pandas; columns of the same name are renamed as polars does."""
     seen: Counter[str] = Counter()
     names = []
     for name in map(str, data.columns):
@@ -66,7 +66,7 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     return column.astype(object).where(column.notna(), None).tolist()
 
 
-def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> RunStream:
+def frame_run(frame: pl.DataFrame, name: str, where: str, reading: ReadContext) -> RunStream:
     """Return the run of a frame of either kind."""
     if is_by_query(frame.columns, "run"):
         return read_frame(frame, "run", where, reading).run(name)
@@ -79,7 +79,9 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: Reading) -> R
     )
 
 
-def frame_gold(frame: pl.DataFrame, where: str, reading: Reading, *, cells: bool = False) -> Gold:
+def frame_gold(
+    frame: pl.DataFrame, where: str, reading: ReadContext, *, cells: bool = False
+) -> Gold:
     """Return the gold of a frame of either kind."""
     if is_by_query(frame.columns, "gold"):
         return read_frame(frame, "gold", where, reading, cells=cells).gold()
@@ -157,15 +159,13 @@ class Table(Format):
 
     def broken(self, error: Exception, source: Source) -> InputError:
         """Return the error for a table that polars cannot read."""
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        what = f"the table cannot be read: {first}"
-        return InputError(what, where=source.where, fix="write it again")
+        return unreadable("table", error, source.where, "write it again")
 
 
 class Delimited(Table):
     """Text tables with a header line; every column is read as text first."""
 
-    separators: ClassVar[str]  # of which one serves, as the header tells
+    separators: ClassVar[str]  # the one that the header has most of is used
     cells: ClassVar[bool] = True
 
     def look_ahead(self, source: Source) -> None:
@@ -237,7 +237,7 @@ class Parquet(Table):
 
 
 def read_table(source: Source) -> pl.DataFrame:
-    """Read a file of a table whole: Parquet, TSV or CSV, as its first bytes tell."""
+    """Read a file of a table whole: Parquet, TSV or CSV, by its first bytes."""
     head = source.head()
     if head.startswith(b"PAR1"):
         return Parquet().whole(source)

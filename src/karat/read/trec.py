@@ -3,9 +3,9 @@
 Any whitespace separates the columns, lines that begin with # are comments, .gz is unpacked. The tag
 may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
 
-What a line means is decided by itself, whatever stands around it, so that a file gives the same
-rows however it is cut into blocks. Blocks are parsed in bulk, which must give the same; where that
-needs care, they are parsed line by line.
+What a line means depends on that line alone, so that a file gives the same rows however it is cut
+into blocks. Blocks are parsed in bulk, with the same result; where that is not possible, they are
+parsed line by line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import findings_about
 from karat.read.format import Format, Look, register_format
 from karat.read.source import not_utf8
 
@@ -27,17 +27,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from karat.read.reading import Reading
+    from karat.read.reading import ReadContext
     from karat.read.source import Block, Source
 
-RUN = ("query", "q0", "doc", "rank", "score", "tag")
+RUN = ("query", "Q0", "doc", "rank", "score", "tag")
 UNTAGGED = RUN[:-1]
 QRELS = ("query", "iteration", "doc", "grade")
-SHOWN = {
-    RUN: "query Q0 doc rank score tag",
-    UNTAGGED: "query Q0 doc rank score",
-    QRELS: "query iteration doc grade",
-}
 IDS, NUMBERS = ("query", "doc"), ("score", "grade")
 BLANKS = " \t\r\v\f"  # what trec_eval separates columns by
 RANK = re.compile("[0-9]+")
@@ -102,30 +97,26 @@ class Qrels(Format):
             if rows.select("query", "doc", "iteration").n_unique() == rows.height:
                 return _by_subtopic(rows)
             return Gold.build(rows.drop("iteration"))
-        distinct = rows["iteration"].unique(maintain_order=True)
-        finding = Finding(
+        findings = findings_about(
             "iteration-column",
-            len(distinct),
-            tuple(distinct.head(EXAMPLES)),
+            rows["iteration"].unique(maintain_order=True),
             "the second column of the judgements varies; it was read as the iteration, "
             "which has no meaning",
             "if it names subtopics, use --gold-format subtopic-qrels",
         )
-        return Gold.build(rows.drop("iteration"), findings=[finding])
+        return Gold.build(rows.drop("iteration"), findings=findings)
 
 
 @register_format
 class SubtopicQrels(Format):
-    """Judgements of subtopics: `query subtopic doc grade`, each subtopic one group."""
+    """Judgements of subtopics: `query subtopic doc grade`, each subtopic one group.
+
+    It is never detected by the first lines: `qrels` looks at the whole file and decides.
+    """
 
     name: ClassVar[str] = "subtopic-qrels"
     roles: ClassVar = frozenset({"gold"})
     order: ClassVar[int] = 92
-
-    def sniff(self, look: Look, role: str) -> bool:
-        """Never by itself: `qrels` looks at the whole file and tells."""
-        del look, role
-        return False
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements with the second column as the group."""
@@ -185,7 +176,7 @@ def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
     """Return the columns of a line, or None if it has others.
 
     Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
-    that an id may hold a blank; and behind the tag of a run there may stand anything.
+    that an id may hold a blank; anything may follow the tag of a run.
 
     >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
     ['q1', '0', 'd1', '1']
@@ -208,9 +199,9 @@ def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
 
 
 def _has_more(words: list[str]) -> bool:
-    """Tell whether something stands behind the tag; a number for a tag is rather a shifted score.
+    """Tell whether something follows the tag; a number as the tag is rather a shifted score.
 
-    So it is where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
+    That is the case where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
     """
     if len(words) <= len(RUN):
         return False
@@ -255,14 +246,14 @@ def _is_number(text: str) -> bool:
 
 def _column_advice(found: int, names: tuple[str, ...]) -> str:
     if names is UNTAGGED:
-        return f"make each line `{SHOWN[UNTAGGED]}` like the first one, or add a tag to each"
+        return f"make each line `{' '.join(names)}` like the first one, or add a tag to each"
     other = QRELS if names is RUN else RUN
     if found == len(other):
         role = "judgements" if other is QRELS else "a run"
         return f"this line looks like {role}: are run and gold swapped?"
     if names is RUN and found == len(UNTAGGED):
-        return f"make each line `{SHOWN[RUN]}`; only the tag may be missing, and then from all"
-    return f"make each line `{SHOWN[names]}`; ids contain spaces only if tabs separate columns"
+        return f"make each line `{' '.join(RUN)}`; only the tag may be missing, and then from all"
+    return f"make each line `{' '.join(names)}`; ids contain spaces only if tabs separate columns"
 
 
 def _short(raw: bytes) -> str:
@@ -277,30 +268,30 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
         raise InputError(
             "the line contains a NUL byte, so this is not a text file",
             where=block.where(data[: data.index(b"\0")].count(b"\n")),
-            fix=f"give a text file of lines `{SHOWN[names]}`",
+            fix=f"give a text file of lines `{' '.join(names)}`",
         )
     if b"#" in data:
         data = COMMENTS.sub(b"", data)
     separator = _separator(data)
     rows = None if separator is None else _read(data, names, separator)
     if rows is None:
-        squeezed = _squeeze(data)
+        squeezed, reading = _squeeze(data), block.source.reading
         rows = _read(squeezed, names, b" ")
-        if rows is None:
-            reading = block.source.reading
-            tabs = b"\t" in data
-            rows = (_read_cells if tabs else _read_more)(data if tabs else squeezed, names, reading)
+        if rows is None and b"\t" in data:
+            rows = _read_cells(data, names, reading)
+        elif rows is None:
+            rows = _read_more(squeezed, names, reading)
     return _line_by_line(block, names) if rows is None else rows
 
 
 def _separator(data: bytes) -> bytes | None:
     """Return the one separator of all lines, or None if they mix some."""
-    odd = b"\v" in data or b"\f" in data
-    if not odd and b"\r" in data:
+    mixed = b"\v" in data or b"\f" in data
+    if not mixed and b"\r" in data:
         returns = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\r"))
-        odd = returns != sum(np.count_nonzero(pair == CRLF) for pair in _pairs(data))
+        mixed = returns != sum(np.count_nonzero(pair == CRLF) for pair in _pairs(data))
     tabs, spaces = b"\t" in data, b" " in data
-    if odd or tabs == spaces:
+    if mixed or tabs == spaces:
         return None
     return b"\t" if tabs else b" "
 
@@ -335,11 +326,11 @@ def _read(data: bytes, names: tuple[str, ...], separator: bytes) -> pl.DataFrame
 def _is_regular(data: bytes, separator: bytes, lines: int, columns: int) -> bool:
     """Tell whether every line has exactly these columns, given that none has too few.
 
-    Looking at the bytes is cheaper than parsing the columns that nobody reads.
+    Looking at the bytes is cheaper than parsing the columns that are not needed.
     """
     if np.count_nonzero(np.frombuffer(data, np.uint8) == separator[0]) != lines * (columns - 1):
         return False
-    # no separator stands before another one, or before the end of the line, as it is in Windows
+    # no separator is followed by another one, or by the end of the line, as it is in Windows
     wrong = [separator[0] | mark << 8 for mark in separator + (b"\r" if b"\r" in data else b"")]
     return not any((pair == code).any() for pair in _pairs(data) for code in wrong)
 
@@ -349,8 +340,8 @@ def _pairs(data: bytes) -> list[NDArray[np.uint16]]:
     return [np.frombuffer(data, "<u2", (len(data) - at) // 2, at) for at in (0, 1)]
 
 
-def _read_cells(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
-    """Parse what stands between tabs, blanks around it dropped; None if that is not all there."""
+def _read_cells(data: bytes, names: tuple[str, ...], reading: ReadContext) -> pl.DataFrame | None:
+    """Parse the cells between tabs, without blanks around them; None if a cell is missing."""
     cells = _texts(data, names, "\t")
     if cells is None or cells["rest"].count():
         return None
@@ -364,7 +355,7 @@ def _read_cells(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.Dat
     return rows.select(_wanted(names))
 
 
-def _read_more(data: bytes, names: tuple[str, ...], reading: Reading) -> pl.DataFrame | None:
+def _read_more(data: bytes, names: tuple[str, ...], reading: ReadContext) -> pl.DataFrame | None:
     """Parse lines of a run that have something behind the tag; None if there are others, too."""
     cells = None if names is not RUN else _texts(data, RUN, " ")
     if cells is None:
@@ -401,7 +392,7 @@ def _kind(name: str) -> pl.DataType:
 
 
 def _wanted(names: tuple[str, ...]) -> list[str]:
-    """Return the columns to keep: of a run, nobody reads Q0, the rank and the tag."""
+    """Return the columns to keep: of a run, Q0, the rank and the tag are not needed."""
     return list(names) if names is QRELS else ["query", "doc", "score"]
 
 
@@ -420,7 +411,7 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     """Parse with care, and report what is wrong with lines that cannot be read."""
     columns: dict[str, list[str | float]] = {name: [] for name in names}
     blank: list[str] = []
-    behind: list[str] = []
+    rest: list[str] = []
     for number, raw in enumerate(block.data.split(b"\n")):
         try:
             found = read_line(raw, names, block, number)
@@ -429,39 +420,29 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
             continue
         if found is None:
             continue
-        for name, cell in zip(names, found.cells, strict=True):
+        line = dict(zip(names, found.cells, strict=True))
+        for name, cell in line.items():
             columns[name].append(float(cell) if name in NUMBERS else cell)
-        blank += [cell for cell in _ids(found.cells, names) if SPLIT.search(cell)][:1]
-        if found.rest:
-            behind.append(found.rest[:EXCERPT])
-    _note(block.source.reading, blank, behind)
+        blank += [line[name] for name in IDS if SPLIT.search(line[name])][:1]
+        rest += [found.rest[:EXCERPT]] if found.rest else []
+    _note(block.source.reading, blank, rest)
     schema = {name: _kind(name) for name in names}
     return pl.DataFrame(columns, schema=schema).select(_wanted(names))
 
 
-def _ids(cells: list[str], names: tuple[str, ...]) -> Iterator[str]:
-    return (cell for name, cell in zip(names, cells, strict=True) if name in IDS)
-
-
-def _note(reading: Reading, blank: list[str], behind: list[str]) -> None:
+def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
     """Report ids that contain a blank and texts after tags, one entry per line."""
-    if blank:
-        reading.note(
-            Finding(
-                "blank-in-id",
-                len(blank),
-                tuple(dict.fromkeys(blank))[:EXAMPLES],
-                "line with a blank inside an id: accepted, because tabs separate its columns",
-                "give ids without blanks; trec_eval and most other tools would split them",
-            )
-        )
-    if behind:
-        reading.note(
-            Finding(
-                "text-behind-tag",
-                len(behind),
-                tuple(dict.fromkeys(behind))[:EXAMPLES],
-                "line with more than the six columns of a run: the rest is left out",
-                "check that no id contains a blank; trec_eval leaves the rest out, too",
-            )
-        )
+    reading.note(
+        *findings_about(
+            "blank-in-id",
+            blank,
+            "line with a blank inside an id: accepted, because tabs separate its columns",
+            "give ids without blanks; trec_eval and most other tools would split them",
+        ),
+        *findings_about(
+            "text-behind-tag",
+            rest,
+            "line with more than the six columns of a run: the rest is left out",
+            "check that no id contains a blank; trec_eval leaves the rest out, too",
+        ),
+    )

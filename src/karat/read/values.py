@@ -39,12 +39,7 @@ def no_column(
     )
 
 
-def doc_id(value: object, where: str) -> str:
-    """Return the id of a document; what a blank one means is decided later."""
-    return value if isinstance(value, str) else identifier(value, where)
-
-
-def identifier(value: object, where: str) -> str:
+def identifier(value: object, where: str = "") -> str:
     """Return an id as text; whole numbers are accepted, anything else is not an id."""
     if isinstance(value, str) and value.strip():
         return value

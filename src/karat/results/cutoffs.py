@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.dialects import meant, resolve_measures
+from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError
 from karat.results.reuse import require_result
 
@@ -69,7 +69,10 @@ def smallest_k(
     """
     result = require_result(result)
     uncut = [replace(each, k=None) for each in result.measures]
-    base = [*meant(measure, uncut, result.dialect), *resolve_measures(measure, result.dialect)][0]
+    base = [
+        *select_measures(measure, uncut, result.dialect),
+        *resolve_measures(measure, result.dialect),
+    ][0]
     name = run or result.runs[0]
     deepest = int(result.relation(name, base).depth.max(initial=1)) or 1
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat import display
 from karat.core.timing import Timing, timing
-from karat.dialects import meant, resolve_measures
+from karat.dialects import resolve_measures, select_measures
 from karat.errors import NO_COLUMN, MeasureError, choose, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -341,7 +341,7 @@ class Result:
         return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
-        same = meant(name, self.measures, self.dialect)
+        same = select_measures(name, self.measures, self.dialect)
         if len(same) == 1:
             return same[0]
         known = [str(measure) for measure in self.measures]

@@ -1,1 +1,1 @@
-"""Where a quoted text stands in a document, although copies of it differ."""
+"""Finding quoted texts in documents, although copies of them differ."""

@@ -27,7 +27,7 @@ VOTERS, VOTES = 64, 1 << 17  # pieces of a quote that are looked up, and places 
 TRIES = 8  # stretches that are compared with a quote
 EDGE = 512  # letters at either end of a quote by which its edges are fitted
 LONG = 1 << 16  # letters from which on a quote is compared only once
-COUNTED = 1000  # places of a quote that are counted; nobody needs more to call it ambiguous
+COUNTED = 1000  # places of a quote that are counted; more are not needed to call it ambiguous
 
 
 class Place(NamedTuple):
@@ -83,7 +83,7 @@ class Documents:
         )
 
     def _beginnings(self, sought: Codes) -> Ints:
-        """Return where the rarest piece of a folded quote says that it may begin."""
+        """Return where a folded quote may begin, judging by its rarest piece."""
         if len(sought) < PIECE:
             return np.flatnonzero(self.folded == sought[0])
         pieces = _pieces(sought).astype(np.int64)
@@ -104,24 +104,24 @@ class Documents:
         rows = zip(doc.tolist(), (start - first).tolist(), (end - first).tolist(), strict=True)
         return list(dict.fromkeys(Place(self.docs[d], s, e) for d, s, e in rows))
 
-    def similar(self, quote: Quote, least: float) -> list[Place]:
-        """Return the places that score at least `least`, among the most promising."""
+    def similar(self, quote: Quote, min_score: float) -> list[Place]:
+        """Return the places that score at least `min_score`, among the most promising."""
         ratio, shared = _rapidfuzz()
         sought, _ = fold_quote(quote.text)
         text = text_of(sought)
         places: list[Place] = []
         enough = 0
-        for low, high, votes in self._stretches(sought, quote.doc, least):
+        for low, high, votes in self._stretches(sought, quote.doc, min_score):
             if places and votes < enough:  # what has so few pieces in common is not as good
                 break
             window = text_of(self.folded[low:high])
             if len(text) < LONG:
                 most = shared(text, window)  # letters: no part of the window shares more
-                if 2 * most < least * (len(text) + most):
+                if 2 * most < min_score * (len(text) + most):
                     continue
             start, end = _fit(text, window)
-            score = ratio(text, window[start:end], least)
-            if score >= least:
+            score = ratio(text, window[start:end], min_score)
+            if score >= min_score:
                 first, last = self.origin[[low + start]], self.origin[[low + end - 1]]
                 found = self._places(first, last + 1, quote.doc)
                 places += [place._replace(score=score) for place in found]
@@ -129,7 +129,7 @@ class Documents:
         return places
 
     def _stretches(
-        self, sought: Codes, doc: str | None, least: float
+        self, sought: Codes, doc: str | None, min_score: float
     ) -> Iterator[tuple[int, int, int]]:
         """Go through the stretches in which most pieces of a folded quote stand in line."""
         pieces = _pieces(sought).astype(np.int64)
@@ -143,7 +143,7 @@ class Documents:
         if doc is not None:
             line, owner = (each[owner == self.number[doc]] for each in (line, owner))
         size = len(sought)
-        slack = int(size * (2 / least - 2)) + 1  # how much longer or shorter a stretch may be
+        slack = int(size * (2 / min_score - 2)) + 1  # how much longer or shorter a stretch may be
         margin = min(slack, 4 * EDGE)
         gap = owner * (size + slack + 1)  # which keeps the documents apart
         order = np.argsort(line + gap, kind="stable")
@@ -168,14 +168,14 @@ def _rapidfuzz() -> tuple[Callable[[str, str, float], float], Callable[[str, str
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
     except ImportError:
         raise OptionError(
-            "a quote stands nowhere letter by letter, and to find similar text needs rapidfuzz",
+            "a quote was not found letter by letter, and finding similar text needs rapidfuzz",
             fix="pip install 'karat[text]'",
         ) from None
 
-    def ratio(one: str, other: str, least: float) -> float:
+    def ratio(one: str, other: str, min_score: float) -> float:
         # the higher the bar, the faster the answer, and most texts differ little or much
         high = fuzz.ratio(one, other, score_cutoff=98)
-        return (high or fuzz.ratio(one, other, score_cutoff=100 * least)) / 100
+        return (high or fuzz.ratio(one, other, score_cutoff=100 * min_score)) / 100
 
     return ratio, LCSseq.similarity
 

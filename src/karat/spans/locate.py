@@ -1,8 +1,8 @@
-"""Where a quote stands in the documents.
+"""Where a quote is in the documents.
 
 First the very characters are looked for, then the same text with other white space, case, quotation
-marks and dashes, then the most similar stretch of text. Every place counts, so that a quote which
-stands in several is known to be ambiguous; what is similar to nothing is lost.
+marks and dashes, then the most similar stretch of text. Every place counts: a quote with several
+places is ambiguous, and one without any is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def locate(
     docs: Iterable[str | None] | None,
     corpus: pl.DataFrame,
     *,
-    least: float = 0.85,
+    min_score: float = 0.85,
 ) -> pl.DataFrame:
     """Find each quote in the document that it names, or in all where it names none.
 
@@ -40,8 +40,8 @@ def locate(
     quote, doc, start and end (in characters, the end not part of it), the score (1 unless the
     status is `fuzzy`), the status `exact`, `normalised`, `fuzzy`, `ambiguous` or `lost`, and the
     number of places (1000 stands for more, too). An ambiguous quote has a row for each of its first
-    hundred places; a lost one has one row without a place. A fuzzy place has a score of `least` or
-    more, and none that is better by a hundredth.
+    hundred places; a lost one has one row without a place. A fuzzy place has a score of at least
+    `min_score`, and no other place is better by a hundredth.
 
     >>> corpus = pl.DataFrame({"doc": ["d"], "text": ["“One”  fox.\\nOne cat, one cat."]})
     >>> found = locate(['"one" fox', "One", "One cat", "dog"], None, corpus)
@@ -53,13 +53,13 @@ def locate(
     (2, 12, 19, 'exact')
     (3, None, None, 'lost')
     """
-    if not 0 < least <= 1:
-        raise OptionError(f"the least score {least} is not in (0, 1]", fix="try 0.85")
+    if not 0 < min_score <= 1:
+        raise OptionError(f"the minimum score {min_score} is not in (0, 1]", fix="try 0.85")
     listed = list(quotes)
     given = list(map(Quote, listed, [None] * len(listed) if docs is None else docs))
     texts = dict(corpus.select("doc", "text").iter_rows())
     found = {quote: ("exact", _occurrences(quote, texts)) for quote in dict.fromkeys(given)}
-    found |= _search([quote for quote in found if not found[quote][1]], texts, least)
+    found |= _search([quote for quote in found if not found[quote][1]], texts, min_score)
     rows = [row for number, quote in enumerate(given) for row in _rows(number, *found[quote])]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -85,7 +85,7 @@ def _occurrences(quote: Quote, texts: dict[str, str]) -> list[Place]:
 
 
 def _search(
-    wanted: list[Quote], texts: dict[str, str], least: float
+    wanted: list[Quote], texts: dict[str, str], min_score: float
 ) -> dict[Quote, tuple[str, list[Place]]]:
     """Look for quotes in all documents that may hold them, some documents at a time."""
     scope = {quote.doc for quote in wanted}
@@ -100,15 +100,15 @@ def _search(
     similar: dict[Quote, list[Place]] = {quote: [] for quote in wanted}
     for n in range(len(parts)):
         for quote in block(n).concern(wanted):
-            for told, places in zip((exact, equal), block(n).equal(quote), strict=True):
-                told[quote] += places
+            for found, places in zip((exact, equal), block(n).equal(quote), strict=True):
+                found[quote] += places
     rest = [quote for quote in wanted if not equal[quote]]
     for n in range(len(parts)):
         for quote in block(n).concern(rest):
-            similar[quote] += block(n).similar(quote, least)
-    found = {quote: ("fuzzy", _best(similar[quote])) for quote in rest}
-    found |= {quote: ("normalised", places) for quote, places in equal.items() if places}
-    return found | {quote: ("exact", places) for quote, places in exact.items() if places}
+            similar[quote] += block(n).similar(quote, min_score)
+    best = {quote: ("fuzzy", _best(similar[quote])) for quote in rest}
+    best |= {quote: ("normalised", places) for quote, places in equal.items() if places}
+    return best | {quote: ("exact", places) for quote, places in exact.items() if places}
 
 
 def _best(places: list[Place]) -> list[Place]:

@@ -1,4 +1,4 @@
-"""Where texts stand that may say it themselves, and which chunks cover which stretches."""
+"""Where texts are in the documents, and which chunks cover which spans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karat.spans.locate import locate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Told: TypeAlias = list[tuple[Any, ...]]  # doc, start, end, score, status, places
+    Places: TypeAlias = list[tuple[Any, ...]]  # doc, start, end, score, status, number of places
 
 SCHEMA = {"number": pl.Int64, "doc": pl.String, "start": pl.Int64, "end": pl.Int64}
 SCHEMA |= {"score": pl.Float64, "status": pl.String, "places": pl.Int64}
@@ -20,12 +20,12 @@ LOST = (None, None, None, None, "lost", 0)
 SHOWN = 3  # places that a note names
 
 
-def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, least: float = 0.85) -> pl.DataFrame:
-    """Find texts in the documents: where they say they are, else in their document, else in all.
+def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, min_score: float = 0.85) -> pl.DataFrame:
+    """Find texts in the documents: at their offsets, else in their document, else in all.
 
     `wanted` has the columns text, doc, start and end; whatever is not known is null. A text that is
-    not known is what stands at the offsets. The result is a table like that of `locate`, with the
-    number of the row, the text that stands at the place, and a note: why there is no place, which
+    not known is the one at the offsets. The result is a table like that of `locate`, with the
+    number of the row, the text at the place, and a note: why there is no place, which
     places there are if there are several, or that the place is not the one that was named.
 
     >>> corpus = pl.DataFrame({"doc": ["d"], "text": ["to be or not to be"]})
@@ -37,65 +37,65 @@ def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, least: float = 0.85) ->
     """
     texts = dict(corpus.select("doc", "text").iter_rows())
     given = wanted.select("text", "doc", "start", "end").rows()
-    told: dict[int, Told] = {}
+    places: dict[int, Places] = {}
     for number, (text, doc, start, end) in enumerate(given):
         there = _at(texts, doc, start, end)
         if there is not None and text in (None, there):
-            told[number] = [(doc, start, end, 1.0, "exact", 1)]
+            places[number] = [(doc, start, end, 1.0, "exact", 1)]
         elif text is None:
-            told[number] = [LOST]
-    rest = [number for number in range(len(given)) if number not in told]
+            places[number] = [LOST]
+    rest = [number for number in range(len(given)) if number not in places]
     home = {number: given[number][1] for number in rest if given[number][1] in texts}
-    told |= _look({number: given[number][0] for number in rest}, home, corpus, least)
-    gone = {number: given[number][0] for number in home if told[number] == [LOST]}
-    told |= _look(gone, {}, corpus, least)
+    places |= _look({number: given[number][0] for number in rest}, home, corpus, min_score)
+    gone = {number: given[number][0] for number in home if places[number] == [LOST]}
+    places |= _look(gone, {}, corpus, min_score)
     rows = [
-        (number, *row, _at(texts, *row[:3]), _note(given[number], told[number], texts))
+        (number, *row, _at(texts, *row[:3]), _note(given[number], places[number], texts))
         for number in range(len(given))
-        for row in told[number]
+        for row in places[number]
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def _at(texts: Mapping[str, str], doc: Any, start: Any, end: Any) -> str | None:  # noqa: ANN401
-    """Return what stands there, or None if there is no such place."""
+    """Return the text at a place, or None if there is no such place."""
     text = texts.get(doc)
     return text[start:end] if text is not None and end is not None and end <= len(text) else None
 
 
 def _look(
-    quotes: Mapping[int, str], home: Mapping[int, str], corpus: pl.DataFrame, least: float
-) -> dict[int, Told]:
+    quotes: Mapping[int, str], home: Mapping[int, str], corpus: pl.DataFrame, min_score: float
+) -> dict[int, Places]:
     """Look for numbered texts in their documents, or in all where they have none."""
     numbers = list(quotes)
     docs = [home.get(number) for number in numbers]
-    found: dict[int, Told] = {number: [] for number in numbers}
-    for quote, *row in locate(quotes.values(), docs, corpus, least=least).iter_rows():
+    found: dict[int, Places] = {number: [] for number in numbers}
+    for quote, *row in locate(quotes.values(), docs, corpus, min_score=min_score).iter_rows():
         found[numbers[quote]].append(tuple(row))
     return found
 
 
-def _note(given: Sequence[Any], told: Told, texts: Mapping[str, str]) -> str:
+def _note(given: Sequence[Any], places: Places, texts: Mapping[str, str]) -> str:
     text, doc, start, end = given
-    if told == [LOST]:
+    if places == [LOST]:
         if text is None and doc is None:
             return "unknown id"
         if doc is not None and doc not in texts:
             return "no such document"
         return "no such text" if text is not None else "the document ends before"
-    if len(told) > 1:
-        shown = ", ".join(f"{row[0]} {row[1]}–{row[2]}" for row in told[:SHOWN])
-        return shown + (", …" if len(told) > SHOWN else "")
-    if doc is not None and told[0][0] != doc:
+    if len(places) > 1:
+        shown = ", ".join(f"{row[0]} {row[1]}–{row[2]}" for row in places[:SHOWN])
+        return shown + (", …" if len(places) > SHOWN else "")
+    if doc is not None and places[0][0] != doc:
         return f"not in {doc}"
-    return f"not at {start}–{end}" if start is not None and told[0][1:3] != (start, end) else ""
+    return f"not at {start}–{end}" if start is not None and places[0][1:3] != (start, end) else ""
 
 
 def cover(spans: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame:
     """Tell for each span which chunks hold some of it, and how it was cut.
 
-    Both have the columns doc, start and end, the chunks also chunk. The result has a row a span:
-    the chunks in the order of the text, the share of its characters that they hold together, and
+    Both have the columns doc, start and end, the chunks also chunk. The result has one row per
+    span: the chunks in the order of the text, the share of its characters that they hold together, and
     the cut: `whole` if one chunk holds all of it, `split` if it takes several, `partly` if some of
     it is in no chunk, `none` if all of it is; null for a span without a place.
 

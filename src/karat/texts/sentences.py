@@ -22,8 +22,8 @@ from typing import TypeAlias
 from karat.errors import OptionError, choose
 
 FIX = (
-    "pip install nltk && python -m nltk.downloader punkt_tab, or, where only packages can be had, "
-    "pip install nltk && pip install --no-deps llama-index-core, whose copy is used"
+    "pip install nltk && python -m nltk.downloader punkt_tab, or, where only packages can be "
+    "installed, pip install nltk && pip install --no-deps llama-index-core, whose copy is used"
 )
 COPY = "llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english"
 
@@ -84,8 +84,8 @@ def _rows(path: Path) -> list[tuple[str, ...]]:
 
 Splitter: TypeAlias = Callable[[str], Iterable[str]]
 WINDOW = 4_000  # characters that sentencex sees at once: its time grows with their square
-NARROW = 40  # nobody wraps text at fewer characters: shorter lines are lines on purpose
-SAMPLED = 100  # characters that tell the script of a text
+NARROW = 40  # text is not wrapped at fewer characters: shorter lines are lines on purpose
+SAMPLED = 100  # characters by which the script of a text is recognised
 SPACE = re.compile(r"\s")
 ALONE = re.compile(r"\s*(?:#{1,6}\s|\|)")  # a heading or a row of a table in Markdown
 ITEM = re.compile(
@@ -96,25 +96,12 @@ ITEM = re.compile(
 GOES_ON = re.compile(r"[,;:，；：、)\]）」』】〉》”’…]")
 QUOTING = ("と", "って")  # after a quote in Japanese: … said
 MARKER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z])[.)]")
-LANGUAGES = {
-    "ARABIC": "ar",
-    "ARMENIAN": "hy",
-    "BENGALI": "bn",
-    "CJK": "zh",
-    "CYRILLIC": "ru",
-    "DEVANAGARI": "hi",
-    "ETHIOPIC": "am",
-    "GREEK": "el",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "HIRAGANA": "ja",
-    "KANNADA": "kn",
-    "KATAKANA": "ja",
-    "MALAYALAM": "ml",
-    "MYANMAR": "my",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-}
+SCRIPTS = (  # and the language that most texts in them have
+    "ARABIC:ar ARMENIAN:hy BENGALI:bn CJK:zh CYRILLIC:ru DEVANAGARI:hi ETHIOPIC:am GREEK:el "
+    "GUJARATI:gu GURMUKHI:pa HIRAGANA:ja KANNADA:kn KATAKANA:ja MALAYALAM:ml MYANMAR:my TAMIL:ta "
+    "TELUGU:te"
+)
+LANGUAGES = dict(word.split(":") for word in SCRIPTS.split())
 
 
 def split(texts: Sequence[str], splitter: str | Splitter = "sentencex") -> list[list[str]]:
@@ -153,10 +140,6 @@ def _checked(found: object, splitter: str | Splitter) -> list[str]:
             fix="give a function that takes a text and returns a list of strings",
         )
     return sentences
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines()
 
 
 def _sentencex(text: str, language: str = "") -> list[str]:
@@ -207,7 +190,7 @@ def _is_wrapped(line: str, following: str, width: int) -> bool:
 def _pieces(block: str, cut: Callable[[str], list[str]]) -> list[str]:
     """Cut a block into what sentencex takes for sentences, a window at a time.
 
-    A window begins with the last sentence of the one before, as only more text can tell where that
+    A window begins with the last sentence of the one before, as only more text can show where that
     ends. It is cut from a copy with plain spaces: other spaces can make sentencex panic.
     """
     plain = SPACE.sub(" ", block)
@@ -248,4 +231,4 @@ def _belongs(before: str, here: str) -> bool:
     return before.endswith(".") and here[:1].islower() and not here[0].isascii()
 
 
-SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": _lines, "punkt": punkt}
+SPLITTERS: dict[str, Splitter] = {"sentencex": _sentencex, "lines": str.splitlines, "punkt": punkt}

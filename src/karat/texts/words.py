@@ -8,9 +8,8 @@ punctuation parts words (`3.14` is `3 14`, not `314`). Vowel marks and accents c
 
 `raw` takes the text as it is.
 
-A text with nothing left is "" under `plain`: a line of dashes, "…", an emoji. That says nothing,
-so two such texts are not a match: whoever compares tidied texts must treat "" as equal to nothing,
-not even to another "".
+A text with nothing left is "" under `plain`: a line of dashes, "…", an emoji. Two such texts are
+not a match: code that compares tidied texts must treat "" as equal to nothing, not even to "".
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def _plain(texts: pl.Series) -> pl.Series:
 
 
 def _fold(text: str | None) -> str | None:
-    """Normalise, fold case, and take out what stands inside words without meaning."""
+    """Normalise, fold case, and drop what has no meaning inside words."""
     if text is None or text.isascii():
         return text and APOSTROPHE.sub("", text.lower())
     folded = unicodedata.normalize("NFKC", text).casefold().replace(KASHIDA, "")

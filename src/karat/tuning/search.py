@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.dialects import ask
+from karat.dialects import expand_measures
 from karat.dialects.autorag import select_best
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
@@ -134,7 +134,7 @@ def _search(
 ) -> Tuned:
     if not candidates:
         raise OptionError(f"there is no {name} to try", fix="give at least one")
-    wanted = _better_when_higher(ask(measures, dialect))
+    wanted = _better_when_higher(expand_measures(measures, dialect))
     columns = [str(measure) for measure in wanted]
     rows = []
     for candidate in candidates:

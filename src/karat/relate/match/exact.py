@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
-from karat.relate.match.ids import EqualKeys, edges_of
-from karat.relate.match.matcher import Matcher, register_matcher
-from karat.relate.match.texts import BoundPairs, BoundTexts, distinct_pairs
+from karat.relate.match.matcher import EqualKeys, Matcher, edges_to_members, register_matcher
+from karat.relate.match.texts import BoundPairs, BoundTexts
 from karat.texts.sentences import find_splitter
-from karat.texts.words import TEXTS, tidy, words
+from karat.texts.words import tidy, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Exact(Matcher):
     """Equal texts, after the text policy."""
 
@@ -34,17 +31,12 @@ class Exact(Matcher):
     name: ClassVar[str] = "exact"
     about: ClassVar[str] = "a chunk covers the gold texts that it equals"
 
-    def __post_init__(self) -> None:
-        """Check the policy."""
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
-
     def bind(self, gold: Gold, context: MatchContext) -> EqualTexts:
         """Compare texts with those of a gold."""
         return EqualTexts(gold, context, self.text)
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class ExactSentence(Exact):
     """Equal sentences, after the text policy."""
 
@@ -65,20 +57,12 @@ class EqualTexts(BoundTexts):
         self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None = None
     ) -> None:
         super().__init__(gold, context, policy, splitter)
-        self._equal = EqualKeys(self.gold, tidy(self.gold.member_doc, policy))
-
-    def draw(self, units: Units) -> Edges:
-        """Return the edges of the units that equal an item."""
-        return self._equal.edges(units)
-
-    def scores(self, units: Units) -> None:
-        """Texts are equal or not."""
+        self.equal = EqualKeys(self.gold, tidy(self.gold.member_doc, policy))
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Containment(Matcher):
-    """The words of the gold text stand in the chunk, one after the other.
+    """The chunk contains the words of the gold text, one after the other.
 
     With `across=yes` a gold text that was cut in two is covered once both halves are retrieved:
     one chunk ends with its beginning, another begins with its end. The later of the two covers it.
@@ -88,11 +72,11 @@ class Containment(Matcher):
     across: str = "yes"
 
     name: ClassVar[str] = "containment"
-    about: ClassVar[str] = "a chunk covers the gold texts that stand in it word by word"
+    about: ClassVar[str] = "a chunk covers the gold texts that it contains word by word"
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+        super().__post_init__()
         self.require(self.across in ("yes", "no"), "across", "is yes or no")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundContainment:
@@ -111,9 +95,9 @@ class BoundContainment(BoundPairs):
         """Return a comparison of texts that scores the words of each pair."""
 
         def compare(
-            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], least: float
+            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], min_score: float
         ) -> Floats:
-            del least
+            del min_score
             left, right = (
                 words(pl.Series(list(texts), dtype=pl.String), self._policy).to_list()
                 for texts in (units, items)
@@ -125,14 +109,11 @@ class BoundContainment(BoundPairs):
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of chunks that hold a gold text, or complete one."""
-        whole, member, _ = self._scored(units, 1.0)
-        unit, item = whole, self.gold.member_item[member]
+        unit, member, _ = self._scored(units, 1.0)
         if self._across:
             more_unit, more_member = self._completed(units)
-            unit = np.concatenate((unit, more_unit))
-            item = np.concatenate((item, self.gold.member_item[more_member]))
-        pairs = distinct_pairs(unit, item, len(self.gold.item_grade))
-        return edges_of(units, pairs, self.gold.item_grade >= 0)
+            unit, member = np.append(unit, more_unit), np.append(member, more_member)
+        return edges_to_members(units, unit, member, self.gold)
 
     def _completed(self, units: Units) -> tuple[Ints, Ints]:
         """Return the units that complete a gold text together with a unit above them."""
@@ -173,7 +154,7 @@ def _completing(ends: list[tuple[int, float, bool]]) -> list[int]:
 
 
 def _contained(unit: list[str], item: list[str]) -> float:
-    """Return 1 if the words of the item stand in the unit one after the other."""
+    """Return 1 if the unit contains the words of the item one after the other."""
     if not item or len(item) > len(unit):
         return 0.0
     return float(f" {' '.join(item)} " in f" {' '.join(unit)} ")

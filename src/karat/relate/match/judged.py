@@ -54,7 +54,7 @@ class JudgedMatcher(Matcher):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedUnits(JudgedMatcher):
-    """A relation whose items or parts are told apart by `splitter`, by default as sentences."""
+    """A relation whose items or parts are found by `splitter`: sentences by default."""
 
     splitter: str = "sentencex"
 
@@ -67,6 +67,7 @@ class JudgedList(JudgedMatcher):
 
     def __post_init__(self) -> None:
         """Check the depth."""
+        super().__post_init__()
         self.require(self.depth >= 0, "depth", "is a number of chunks")
 
     def task(self, measures: Sequence[Measure]) -> Task:
@@ -95,8 +96,8 @@ def _made(name: str, about: str, whole: bool, split: bool) -> type[Matcher]:
 def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     """Return a measure and its relation with one depth, where the relation has a depth of its own.
 
-    `recall@5/sufficiency` reads `sufficiency(depth=5)`: whether five chunks suffice cannot be
-    told from what was said about ten.
+    `recall@5/sufficiency` reads `sufficiency(depth=5)`: a verdict about ten
+    chunks says nothing about the first five.
     """
     if not isinstance(matcher, JudgedList):
         return measure, matcher

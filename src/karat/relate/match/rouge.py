@@ -2,14 +2,13 @@
 
 Two definitions of ROUGE-L recall. `rouge_l_recall` is karat's own, the one of the paper: the
 longest common subsequence of words ÷ words of the item. `union_lcs_recall` is what the package
-`rouge` 1.0.1 computes. Both take `least`, the score from which on a pair matters: pairs that cannot
+`rouge` 1.0.1 computes. Both take `min_score`, the lowest score that matters: pairs that cannot
 reach it by a cheap upper bound are given 0 and never compared, all others get their exact score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
 from math import isqrt
@@ -23,7 +22,7 @@ from karat.errors import OptionError
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
 from karat.texts.sentences import find_splitter
-from karat.texts.words import TEXTS, words
+from karat.texts.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,6 @@ CUT_ITEMS = 4_096  # items kept cut into words
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Rouge(Matcher):
     """ROUGE-L recall: the longest common subsequence of words ÷ the words of the gold text.
 
@@ -54,12 +52,13 @@ class Rouge(Matcher):
     form: str = "lcs"
 
     name: ClassVar[str] = "rouge"
-    about: ClassVar[str] = "a chunk covers the gold texts of which it holds most, by ROUGE-L recall"
+    about: ClassVar[str] = (
+        "a chunk covers the gold texts whose words it mostly holds, by ROUGE-L recall"
+    )
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        self.require(0 < self.threshold <= 1, "threshold", "is a number above 0, at most 1")
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+        super().__post_init__()
         self.require(self.form in ("lcs", "union"), "form", "is lcs or union")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
@@ -71,15 +70,14 @@ class Rouge(Matcher):
         units: Sequence[str],
         items: Sequence[str],
         pairs: tuple[Ints, Ints],
-        least: float,
+        min_score: float,
     ) -> Floats:
         if self.form == "union":
-            return union_lcs_recall(units, items, pairs, least=least)
-        return rouge_l_recall(units, items, pairs, text=self.text, least=least)
+            return union_lcs_recall(units, items, pairs, min_score=min_score)
+        return rouge_l_recall(units, items, pairs, text=self.text, min_score=min_score)
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class RougeSentence(Rouge):
     """ROUGE-L recall between sentences."""
 
@@ -87,7 +85,9 @@ class RougeSentence(Rouge):
     splitter: str = "sentencex"
 
     name: ClassVar[str] = "rouge-sentence"
-    about: ClassVar[str] = "a sentence of a chunk covers the gold sentences of which it holds most"
+    about: ClassVar[str] = (
+        "a sentence of a chunk covers the gold sentences whose words it mostly holds"
+    )
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
         """Compare sentences with those of a gold."""
@@ -101,13 +101,12 @@ def rouge_l_recall(
     pairs: tuple[Ints, Ints],
     *,
     text: str = "plain",
-    least: float = 0.0,
-    workers: int = -1,
+    min_score: float = 0.0,
 ) -> Floats:
     """Return LCS(words of unit, words of item) ÷ words of item for each pair of indices.
 
-    A unit or item without words scores 0. `text` names the policy that makes words of texts,
-    `workers` how many threads compare, -1 for all cores; neither they nor batches change a score.
+    A unit or item without words scores 0. `text` names the policy that makes words of texts.
+    Batches do not change a score.
 
     >>> chunk, gold = "The capital of Brazil is Brasília.", "Brasília is the capital of Brazil"
     >>> rouge_l_recall([chunk], [gold], (np.array([0]), np.array([0])))
@@ -119,7 +118,7 @@ def rouge_l_recall(
         some_items, item = np.unique(pairs[1][rows], return_inverse=True)
         of_units = words(pl.Series([units[u] for u in some_units], dtype=pl.String), text)
         of_items = words(pl.Series([items[i] for i in some_items], dtype=pl.String), text)
-        scores[rows] = _recall(of_units, of_items, (unit, item), least, workers)
+        scores[rows] = _recall(of_units, of_items, (unit, item), min_score)
     return scores
 
 
@@ -157,8 +156,7 @@ def _recall(
     of_units: pl.Series,
     of_items: pl.Series,
     pairs: tuple[Ints, Ints],
-    least: float,
-    workers: int,
+    min_score: float,
 ) -> Floats:
     """Score pairs of lists of words: those that length and single words do not rule out."""
     unit, item = pairs
@@ -169,13 +167,13 @@ def _recall(
     counted = of_items.explode().drop_nulls().alias("word").value_counts(sort=True)
     known = counted.select("word").with_row_index("code")
     units, items = _codes(of_units, known), _codes(of_items, known)
-    asked = np.flatnonzero((most > 0) & (most / divisor >= least))
-    if least > 0:
+    asked = np.flatnonzero((most > 0) & (most / divisor >= min_score))
+    if min_score > 0:
         long = asked[length[asked] >= LONG]
         most[long] = _shared(units, items, unit[long], item[long])
-        asked = asked[most[asked] / divisor[asked] >= least]
+        asked = asked[most[asked] / divisor[asked] >= min_score]
     scores = np.zeros(len(unit))
-    compared = _common(units, items, (unit[asked], item[asked]), len(known), workers)
+    compared = _common(units, items, (unit[asked], item[asked]), len(known))
     scores[asked] = compared / length[asked]
     return scores
 
@@ -211,9 +209,7 @@ def _ranges(offset: Ints, texts: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(size.sum()) - np.repeat(np.cumsum(size) - size - offset[texts], size)
 
 
-def _common(
-    units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int, workers: int
-) -> Ints:
+def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int) -> Ints:
     """Return the length of the longest common subsequence of each pair."""
     try:
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
@@ -228,7 +224,7 @@ def _common(
         [unit_texts[unit] for unit in pairs[0].tolist()],
         scorer=LCSseq.similarity,
         dtype=np.int64,
-        workers=workers,
+        workers=-1,  # all cores
     )
     return common
 
@@ -238,7 +234,7 @@ def union_lcs_recall(
     items: Sequence[str],
     pairs: tuple[Ints, Ints],
     *,
-    least: float = 0.0,
+    min_score: float = 0.0,
 ) -> Floats:
     """Return the recall of ROUGE-L as the package `rouge` 1.0.1 computes it for each pair.
 
@@ -249,7 +245,8 @@ def union_lcs_recall(
     sentences, a word of the unit's is dropped rather than one of the item's.
 
     Where `rouge` raises there is no score but 0: for texts that are empty or only full stops. Where
-    it dies of recursion, in sentences of about a thousand words, this is what it would have said.
+    it exceeds the recursion limit, in sentences of about a thousand words, this is what it would
+    have returned.
     Blanks between two full stops, or after the last, are a sentence of one empty word, as there.
 
     >>> chunk, gold = "He saw Rome. He went to Paris.", "He saw Paris, Texas"
@@ -266,7 +263,7 @@ def union_lcs_recall(
         for pair, _, item in group:
             gold, in_gold = cut_item(item)
             shared = len(in_gold & in_unit)
-            if shared and shared / len(in_gold) >= least:
+            if shared and shared / len(in_gold) >= min_score:
                 sentences = sentences or _cut(units[unit])[0]
                 scores[pair] = len(_union(gold, sentences)) / len(in_gold)
     return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from karat.embeddings import cached, cosine, find_embedder, unread_findings
@@ -12,46 +12,19 @@ from karat.relate.match.texts import BoundPairs
 from karat.storage.database import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import polars as pl
 
-    from karat.core.data import Floats, Gold, Ints
-    from karat.embeddings import Embedder
+    from karat.core.data import Gold
     from karat.relate.match.matcher import MatchContext
-    from karat.relate.match.texts import Compare
-
-
-class BoundSemantic(BoundPairs):
-    """Draws edges between texts whose embeddings are alike, and says which it cannot read."""
-
-    def __init__(
-        self,
-        gold: Gold,
-        context: MatchContext,
-        compare: Compare,
-        threshold: float,
-        embedder: Embedder,
-    ) -> None:
-        super().__init__(gold, context, compare, threshold, "raw")
-        self._embedder = embedder
-        unread = unread_findings(self._texts, embedder)
-        self.gold = replace(self.gold, findings=(*self.gold.findings, *unread))
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put texts in the place of ids."""
-        found, findings = super().rows(rows)
-        return found, findings + unread_findings(found["text"].unique().to_list(), self._embedder)
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Semantic(Matcher):
     """Embeddings whose cosine is at least the threshold.
 
     What cosine means "the same" differs between models, between corpora and between chunk sizes.
     The default is the best compromise for MiniLM on two public sets (docs/matching.md).
-    `calibrated` names what the threshold was found with (labels, a study); as long as it says `no`,
+    `calibrated` names what the threshold was found with (labels, a study); as long as it is `no`,
     results warn.
     """
 
@@ -62,28 +35,12 @@ class Semantic(Matcher):
     name: ClassVar[str] = "semantic"
     about: ClassVar[str] = "a chunk covers the gold texts that it resembles, by embeddings"
 
-    def __post_init__(self) -> None:
-        """Check the threshold."""
-        self.require(0 < self.threshold <= 1, "threshold", "is a number above 0, at most 1")
-
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
         """Compare embeddings with those of a gold."""
-        embedder = find_embedder(
-            context.embedder or self.model,  # type: ignore[arg-type]
-            base_url=context.base_url,
-        )
-        remembers = cached(embedder, cache_folder())
-
-        def compare(
-            units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], least: float
-        ) -> Floats:
-            del least
-            return cosine(units, items, pairs, remembers)
-
-        return BoundSemantic(gold, context, compare, self.threshold, embedder)
+        return BoundSemantic(gold, context, self)
 
     def findings(self) -> list[Finding]:
-        """Warn of a threshold that nobody has calibrated."""
+        """Warn of a threshold that was never calibrated."""
         if self.calibrated != "no":
             return []
         return [
@@ -97,3 +54,28 @@ class Semantic(Matcher):
                 "semantic(threshold=…,calibrated=NAME)",
             )
         ]
+
+
+class BoundSemantic(BoundPairs):
+    """Draws edges between texts whose embeddings are alike, and reports which it cannot read."""
+
+    def __init__(self, gold: Gold, context: MatchContext, matcher: Semantic) -> None:
+        self._embedder = find_embedder(
+            context.embedder or matcher.model,  # type: ignore[arg-type]
+            base_url=context.base_url,
+        )
+        stored = cached(self._embedder, cache_folder())
+        super().__init__(
+            gold,
+            context,
+            lambda units, items, pairs, _: cosine(units, items, pairs, stored),
+            matcher.threshold,
+            "raw",
+        )
+        unread = unread_findings(self._texts, self._embedder)
+        self.gold = replace(self.gold, findings=(*self.gold.findings, *unread))
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Put texts in the place of ids."""
+        found, findings = super().rows(rows)
+        return found, findings + unread_findings(found["text"].unique().to_list(), self._embedder)

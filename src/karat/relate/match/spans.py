@@ -1,4 +1,4 @@
-"""The relations `spans` and `span-words`: chunks and gold texts by where they stand.
+"""The relations `spans` and `span-words`: chunks and gold texts by their places in documents.
 
 A place is given by the record itself, by the corpus, or found by looking for the text.
 """
@@ -6,41 +6,46 @@ A place is given by the record itself, by the corpus, or found by looking for th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
 
-from karat.core.data import EMPTY_ITEM, Gold
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
-from karat.relate.match.ids import EqualKeys, edges_of
-from karat.relate.match.matcher import BoundByRule, Matcher, Scores, Units, register_matcher
-from karat.relate.match.texts import (
-    TEXT_AS_ID,
-    TEXT_LIKE,
-    distinct_pairs,
-    first_alternatives,
-    parts,
+from karat.findings import findings_about
+from karat.relate.match.matcher import (
+    BoundByRule,
+    EqualKeys,
+    Matcher,
+    Scores,
+    edges_to_members,
+    register_matcher,
 )
+from karat.relate.match.texts import TEXT_LIKE, first_alternatives, gold_of_texts, parts
 from karat.spans.place import place
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
-    from karat.relate.match.matcher import Edges, MatchContext
+    from karat.core.data import Gold
+    from karat.findings import Finding
+    from karat.relate.match.matcher import Edges, MatchContext, Units
 
 
-PLACE = {"place": pl.String, "from": pl.Int64, "to": pl.Int64}
+PLACE = ("place", "from", "to")
 NO_PLACE, LOST = "no-place", "lost-quote"
+SEARCHED = {
+    "ambiguous": "text that occurs in several places: the first counts",
+    "lost": "text that occurs nowhere in the corpus: it covers nothing",
+    "fuzzy": "text that occurs in the corpus with differences: the most similar place counts",
+}
 # a character of a script without spaces is a word
 UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Spans(Matcher):
     """The share of the gold's characters that the chunk holds is at least the threshold.
 
@@ -52,10 +57,6 @@ class Spans(Matcher):
 
     name: ClassVar[str] = "spans"
     about: ClassVar[str] = "a chunk covers the gold spans of whose characters it holds enough"
-
-    def __post_init__(self) -> None:
-        """Check the threshold."""
-        self.require(0 < self.threshold <= 1, "threshold", "is a number above 0, at most 1")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundSpans:
         """Compare places with those of a gold."""
@@ -86,39 +87,27 @@ class BoundSpans(BoundByRule):
         """Put places in the place of ids."""
         return placed(rows, self._corpus, "run")
 
-    def units(self, aligned: Aligned) -> Units:
-        """Return the chunks of a batch; their key is their place."""
-        every = np.arange(len(aligned.query))
-        return Units(aligned.query, aligned.rank, aligned.doc, aligned.doc, aligned.repeat, every)
-
     def draw(self, units: Units) -> Edges:
         """Return the edges of the chunks that cover a gold span, or complete one."""
         found = [
             (unit, member)
-            for member, pieces in self._overlaps(units).items()
-            for unit in _covering(pieces, self._threshold)
+            for member, rows in groupby(self._overlaps(units).iter_rows(), key=itemgetter(0))
+            for unit in _covering([row[1:] for row in rows], self._threshold)
         ]
         pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-        items = self.gold.member_item[pairs[:, 1]]
-        distinct = distinct_pairs(pairs[:, 0], items, len(self.gold.item_grade))
-        return edges_of(units, distinct, self.gold.item_grade >= 0)
+        return edges_to_members(units, pairs[:, 0], pairs[:, 1], self.gold)
 
     def scores(self, units: Units) -> Scores:
         """Return the share of each gold span that a chunk holds."""
-        rows = [
-            (unit, self.gold.member_item[member], share)
-            for member, pieces in self._overlaps(units).items()
-            for unit, share, *_ in pieces
-        ]
-        columns = list(zip(*rows, strict=True)) or [(), (), ()]
-        return Scores(
-            np.array(columns[0], dtype=np.int64),
-            np.array(columns[1], dtype=np.int64),
-            np.array(columns[2], dtype=np.float64),
-        )
+        columns = self._overlaps(units).select("member", "unit", "share").iter_columns()
+        member, unit, share = (column.to_numpy() for column in columns)
+        return Scores(unit, self.gold.member_item[member], share)
 
-    def _overlaps(self, units: Units) -> dict[int, list[tuple[int, float, float, float]]]:
-        """Return for each gold span the units that overlap it: share, and where it lies in it."""
+    def _overlaps(self, units: Units) -> pl.DataFrame:
+        """Return the gold spans (member) and the units that overlap them.
+
+        `share` is how much of the span a unit holds, `low` and `high` is where that lies in it.
+        """
         spans = pl.DataFrame({"query": units.query, "unit": units.row, "key": units.key})
         spans = spans.with_columns(
             place=pl.col("key").str.extract(r"(?s)^(.*)\[\d+:\d+\]$"),
@@ -128,16 +117,12 @@ class BoundSpans(BoundByRule):
         size = pl.col("to") - pl.col("from")
         low = pl.max_horizontal("start", "from") - pl.col("from")
         high = pl.min_horizontal("end", "to") - pl.col("from")
-        pairs = (
+        return (
             spans.join(self._members, on=["query", "place"])
             .filter(pl.min_horizontal("end", "to") > pl.max_horizontal("start", "from"))
             .select("member", "unit", share=(high - low) / size, low=low / size, high=high / size)
             .sort("member", "unit")
         )
-        return {
-            member: [row[1:] for row in rows]
-            for member, rows in groupby(pairs.iter_rows(), key=lambda row: int(row[0]))
-        }
 
 
 def _covering(pieces: list[tuple[int, float, float, float]], threshold: float) -> list[int]:
@@ -169,12 +154,11 @@ def _union(stretches: list[tuple[float, float]]) -> float:
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class SpanWords(Matcher):
     """A word of a chunk covers the gold word at the same place of the same document.
 
     P, recall, F and IoU over it are the token precision, recall, F1 and IoU of chunking studies: a
-    word that stands in two chunks is noise the second time. Chunks and gold need places, as for
+    word that is in two chunks is noise the second time. Chunks and gold need places, as for
     `spans`, and their texts, beside them or in the corpus.
     """
 
@@ -206,17 +190,8 @@ class BoundSpanWords(BoundByRule):
             .unique(["query", "doc"], keep="first", maintain_order=True)
             .with_columns(group=pl.lit(None, pl.Int64))
         )
-        self.gold = Gold.build(
-            items,
-            queries=gold.queries,
-            findings=(
-                *(found for found in gold.findings if found.kind != TEXT_AS_ID),
-                *findings,
-                *dropped,
-            ),
-            flaws={query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM},
-        )
-        self._equal = EqualKeys(self.gold, self.gold.member_doc)
+        self.gold = gold_of_texts(gold, items, findings + dropped)
+        self.equal = EqualKeys(self.gold, self.gold.member_doc)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Put places in the place of ids."""
@@ -226,13 +201,6 @@ class BoundSpanWords(BoundByRule):
         """Return the words of the chunks of a batch; their key is their place."""
         words, keys = self._words(aligned.rows)
         return parts(aligned, words, keys=keys)
-
-    def draw(self, units: Units) -> Edges:
-        """Return the edges of the words at a place of the gold."""
-        return self._equal.edges(units)
-
-    def scores(self, units: Units) -> None:
-        """Places are the same or not."""
 
     def _words(self, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
         """Return the words of each row, and their places."""
@@ -253,10 +221,10 @@ def placed(
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Return rows whose doc is a place, `document[start:end]`, with the findings.
 
-    A row says its place itself (start and end in the document that doc names), or the corpus says
-    where the chunk doc was cut from (source, start and end), or its text is looked for in the
-    corpus; a document of the corpus without a text beside it is all of that document. What cannot
-    be found keeps its id and covers nothing.
+    A row has a place of its own (start and end in the document that doc names), or the corpus
+    knows where the chunk doc was cut from (source, start and end), or its text is looked for in
+    the corpus; a document of the corpus without a text beside it is all of that document. What
+    cannot be found keeps its id and covers nothing.
     """
     rows = rows.with_columns(
         pl.lit(None, kind).alias(name)
@@ -282,7 +250,7 @@ def placed(
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
     key = pl.format("{}[{}:{}]", "place", "from", "to")
-    # what stands nowhere is told apart by its text, and is never taken for a place
+    # what has no place is distinguished by its text, and is never taken for a place
     nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
     named = pl.concat([rows, found], how="horizontal").with_columns(
         raw=pl.col("doc"),
@@ -305,14 +273,12 @@ def _of_chunks(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
         "doc", pl.col("source").alias("place"), pl.col("start").alias("from"), to=pl.col("end")
     ).filter(pl.col("from").is_not_null())
     return (
-        rows.select("doc")
-        .join(chunks, on="doc", how="left", maintain_order="left")
-        .select("place", "from", "to")
+        rows.select("doc").join(chunks, on="doc", how="left", maintain_order="left").select(PLACE)
     )
 
 
 def _whole(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Return all of a document where a row names one and says no more."""
+    """Return all of a document where a row names one, without a text or a place."""
     documents = corpus.drop_nulls("text").select("doc", to=pl.col("text").str.len_chars())
     return (
         rows.select("doc", "text")
@@ -338,16 +304,9 @@ def _with_quotes(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
-    docs = docs.drop_nulls()
-    if not len(docs):
-        return []
     message = f"{role}: document without a place: it covers nothing"
     fix = "give start and end beside the document, or name the corpus that holds the texts"
-    return [Finding(NO_PLACE, len(docs), _shown(docs), message, fix)]
-
-
-def _shown(docs: pl.Series) -> tuple[str, ...]:
-    return tuple(name[:60] for name in docs.head(EXAMPLES))
+    return findings_about(NO_PLACE, docs.drop_nulls(), message, fix)
 
 
 def require_places(findings: list[Finding], documents: int, role: str) -> None:
@@ -355,7 +314,7 @@ def require_places(findings: list[Finding], documents: int, role: str) -> None:
     mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
     if mine and sum(found.count for found in mine) >= documents:
         raise InputError(
-            f"nothing says where {mine[0].examples[0]!r} stands, nor any other document",
+            f"no document has a place, for example {mine[0].examples[0]!r}",
             where=role,
             fix="give start and end beside the documents, or name the corpus that holds the texts",
         )
@@ -364,7 +323,7 @@ def require_places(findings: list[Finding], documents: int, role: str) -> None:
 def _searched(
     rows: pl.DataFrame, lacking: pl.Series, corpus: pl.DataFrame, role: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Look for texts in the corpus; an ambiguous one is taken where it stands first."""
+    """Look for texts in the corpus; of several places the first counts."""
     wanted = rows.with_row_index("__row").filter(lacking)
     home = pl.when(pl.col("doc").is_in(corpus["doc"].implode())).then("doc")
     places = place(wanted.with_columns(doc=home), corpus.drop_nulls("text"))
@@ -378,17 +337,11 @@ def _searched(
     empty = pl.DataFrame({"__row": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
     table = empty.join(spread, on="__row", how="left", maintain_order="left")
     findings = []
-    for status, what in (
-        ("ambiguous", "text that stands in several places: taken where it stands first"),
-        ("lost", "text that stands nowhere in the corpus: it covers nothing"),
-        ("fuzzy", "text that stands in the corpus with differences: taken where it is most alike"),
-    ):
+    for status, what in SEARCHED.items():
         names = spread.filter(pl.col("status") == status)["doc"]
-        if len(names):
-            fix = "give start and end, or complete the corpus; see docs/spans.md"
-            kind = f"{status}-quote"
-            findings.append(Finding(kind, len(names), _shown(names), f"{role}: {what}", fix))
-    return table.select("place", "from", "to"), findings
+        fix = "give start and end, or complete the corpus; see docs/spans.md"
+        findings += findings_about(f"{status}-quote", names, f"{role}: {what}", fix)
+    return table.select(PLACE), findings
 
 
 def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
@@ -407,14 +360,12 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 
 
 def span_gold(gold: Gold, corpus: pl.DataFrame | None) -> Gold:
-    """Return the gold whose items are places; `member_facts` tells them apart."""
+    """Return the gold whose items are places; `member_facts` distinguishes them."""
     rows, findings = placed(gold.rows(), corpus, "gold")
-    kept = [found for found in gold.findings if found.kind != TEXT_AS_ID]
     rows = (
         rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
         .drop("raw", *PLACE)
         .sort("grade", descending=True, maintain_order=True)
         .unique(["query", "doc", "group"], keep="first", maintain_order=True)
     )
-    flaws = {query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM}
-    return Gold.build(rows, queries=gold.queries, findings=(*kept, *findings), flaws=flaws)
+    return gold_of_texts(gold, rows, findings)

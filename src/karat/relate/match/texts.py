@@ -6,7 +6,7 @@ Every unit of a query is compared with every text of its gold; equal pairs are s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,15 +16,15 @@ import polars as pl
 from karat.align.align import positions, repeated
 from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, shorten
-from karat.relate.match.ids import edges_of
-from karat.relate.match.matcher import BoundByRule, Scores, Units
+from karat.findings import FindingKind, findings_about
+from karat.relate.match.matcher import BoundByRule, Scores, Units, edges_to_members, rows_as_units
 from karat.texts.sentences import split
 from karat.texts.words import tidy
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.core.data import Floats, Ints
+    from karat.findings import Finding
     from karat.relate.match.matcher import Edges, MatchContext
     from karat.texts.sentences import Splitter
 
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     Compare: TypeAlias = Callable[[Sequence[str], Sequence[str], tuple[Ints, Ints], float], Floats]
 
 
-TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
 ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
-BARE_TEXT = "bare-text"  # counted only to tell whether any document has a text beside its id
+BARE_TEXT = "bare-text"  # counted only to see whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
@@ -62,7 +61,7 @@ def with_texts(
     key = tidy(text, policy)
     if policy != "raw":
         key = key.set(key == "", None)
-    # texts that say nothing, and those that nobody knows, are not the same text
+    # texts in which nothing counts, and unknown ones, are not the same text
     number = pl.int_range(rows.height, eager=True)
     key = key.zip_with(key.is_not_null() | rows["doc"].is_null(), "\0" + number.cast(pl.String))
     return rows.with_columns(raw=pl.col("doc"), doc=key, text=text.fill_null("")), findings
@@ -95,11 +94,11 @@ def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series
         kinds = {BARE_TEXT: bare, ID_AS_TEXT: like & ~bare, NO_TEXT: lacking & ~like}
     else:
         kinds = {ID_AS_TEXT: like, UNKNOWN_TEXT: lacking & ~like}
-    return text, [_finding(kind, doc.filter(which)) for kind, which in kinds.items() if which.any()]
-
-
-def _finding(kind: str, docs: pl.Series) -> Finding:
-    return Finding(kind, len(docs), tuple(map(shorten, docs.head(EXAMPLES))), *MESSAGES[kind])
+    return text, [
+        finding
+        for kind, which in kinds.items()
+        for finding in findings_about(kind, doc.filter(which), *MESSAGES[kind])
+    ]
 
 
 def require_texts(findings: list[Finding], documents: int, role: str) -> list[Finding]:
@@ -129,13 +128,12 @@ def text_gold(
     """Return the gold whose items are texts, or the sentences of texts; equal texts count once."""
     rows = gold.rows()
     text, lacking = texts_of(rows, corpus)
-    findings = [found for found in gold.findings if found.kind != TEXT_AS_ID]
-    findings += (
+    findings = [
         replace(found, message="gold document without a text: left out")
         if found.kind == UNKNOWN_TEXT
         else found
         for found in require_texts(lacking, rows.height, "gold")
-    )
+    ]
     rows = rows.with_columns(doc=text).drop("text", "start", "end", strict=False).drop_nulls("doc")
     if splitter is not None:
         rows, dropped = first_alternatives(rows)
@@ -145,69 +143,44 @@ def text_gold(
         rows = rows.explode("doc").drop_nulls("doc").drop("times", strict=False)
     rows = rows.with_columns(key=tidy(rows["doc"], policy))
     if policy != "raw":
-        blank = rows.filter(pl.col("key") == "")
+        findings += findings_about(
+            "blank-text",
+            rows.filter(pl.col("key") == "")["query"],
+            "gold text in which nothing counts (blank, or punctuation only): left out",
+            "remove it, or compare texts as they are with text=raw",
+        )
         rows = rows.filter(pl.col("key") != "")
-        findings += _blank_texts(blank)
     best = rows.sort("grade", descending=True, maintain_order=True)
     same = ("query", "key", "group")
     again = ~best.select(pl.struct(same).is_first_distinct()).to_series()
     if splitter is None and again.any():  # chunks are listed, sentences are not
         best = best.with_columns(times=times_listed(best, same))
-    findings += _equal_texts(best.filter(again))
+    findings += findings_about(
+        "equal-gold",
+        best.filter(again)["query"],
+        "gold text that equals another one of its query: they count once",
+        "keep one of them; text=raw distinguishes what differs in case or punctuation only",
+    )
     rows = best.filter(~again).drop("key")
+    return gold_of_texts(gold, rows, findings)
+
+
+def gold_of_texts(gold: Gold, rows: pl.DataFrame, findings: Iterable[Finding]) -> Gold:
+    """Return a gold with other items, without what only concerns ids."""
+    kept = [found for found in gold.findings if found.kind != FindingKind.TEXT_AS_ID]
     flaws = {query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM}
-    return Gold.build(rows, queries=gold.queries, findings=findings, flaws=flaws)
+    return Gold.build(rows, queries=gold.queries, findings=[*kept, *findings], flaws=flaws)
 
 
 def first_alternatives(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
     """Keep one text of each group: the sentences of alternatives cannot all be asked for."""
     again = rows["group"].is_not_null() & ~rows["group"].is_first_distinct()
-    if not again.any():
-        return rows, []
-    dropped = rows.filter(again)
-    finding = Finding(
+    return rows.filter(~again), findings_about(
         "alternatives-dropped",
-        dropped.height,
-        tuple(dropped["query"].unique(maintain_order=True).head(EXAMPLES)),
+        rows.filter(again)["query"],
         "alternative of a group: by sentence or word only the first of a group is asked for",
         "match by chunk, or give one gold text per item",
     )
-    return rows.filter(~again), [finding]
-
-
-def _blank_texts(blank: pl.DataFrame) -> list[Finding]:
-    if not blank.height:
-        return []
-    return [
-        Finding(
-            "blank-text",
-            blank.height,
-            tuple(blank["query"].unique(maintain_order=True).head(EXAMPLES)),
-            "gold text in which nothing counts (blank, or punctuation only): left out",
-            "remove it, or compare texts as they are with text=raw",
-        )
-    ]
-
-
-def _equal_texts(again: pl.DataFrame) -> list[Finding]:
-    if not again.height:
-        return []
-    return [
-        Finding(
-            "equal-gold",
-            again.height,
-            tuple(again["query"].unique(maintain_order=True).head(EXAMPLES)),
-            "gold text that says the same as another of its query: they count once",
-            "keep one of them; text=raw tells apart what differs in case or punctuation only",
-        )
-    ]
-
-
-def chunks(aligned: Aligned) -> Units:
-    """Return the rows of a batch as units."""
-    every = np.arange(len(aligned.query))
-    text = aligned.rows["text"]
-    return Units(aligned.query, aligned.rank, text, aligned.doc, aligned.repeat, every)
 
 
 def parts(
@@ -215,7 +188,7 @@ def parts(
 ) -> Units:
     """Return parts of the rows of a batch as units: `pieces` lists those of each row.
 
-    What tells them apart is their text after the policy, or what `keys` lists.
+    Their keys are their texts after the policy, or those that `keys` lists.
     """
     sizes = pieces.list.len().to_numpy().astype(np.int64)
     text = pieces.filter(sizes > 0).explode()
@@ -233,7 +206,7 @@ class BoundTexts(BoundByRule):
     blank_is_unit = True
 
     def __init__(
-        self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None
+        self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None = None
     ) -> None:
         self.gold = text_gold(gold, context.corpus, policy, splitter)
         self._corpus = context.corpus
@@ -247,7 +220,7 @@ class BoundTexts(BoundByRule):
     def units(self, aligned: Aligned) -> Units:
         """Return the chunks of a batch, or their sentences."""
         if self._splitter is None:
-            return chunks(aligned)
+            return rows_as_units(aligned, aligned.rows["text"])
         found = split(aligned.rows["text"].to_list(), self._splitter)
         return parts(aligned, pl.Series(found, dtype=pl.List(pl.String)), self._policy)
 
@@ -273,8 +246,7 @@ class BoundPairs(BoundTexts):
     def draw(self, units: Units) -> Edges:
         """Return the edges of the units whose score reaches the threshold."""
         unit, member, _ = self._scored(units, self._threshold)
-        pairs = distinct_pairs(unit, self.gold.member_item[member], len(self.gold.item_grade))
-        return edges_of(units, pairs, self.gold.item_grade >= 0)
+        return edges_to_members(units, unit, member, self.gold)
 
     def scores(self, units: Units) -> Scores:
         """Return the score of every unit with every item that it has to do with."""
@@ -282,7 +254,7 @@ class BoundPairs(BoundTexts):
         return Scores(unit, self.gold.member_item[member], score)
 
     def _scored(
-        self, units: Units, least: float, compare: Compare | None = None
+        self, units: Units, min_score: float, compare: Compare | None = None
     ) -> tuple[Ints, Ints, Floats]:
         """Return unit, member and score of the pairs that score at least this, sorted by unit."""
         compare = compare or self._compare
@@ -298,8 +270,8 @@ class BoundPairs(BoundTexts):
             key = text_of_unit[row] * max(len(self._texts), 1) + self._text_of_member[member]
             distinct, which = np.unique(key, return_inverse=True)
             pairs = np.divmod(distinct, max(len(self._texts), 1))
-            score = compare(texts, self._texts, pairs, least)[which]
-            hit = np.flatnonzero(score >= least)
+            score = compare(texts, self._texts, pairs, min_score)[which]
+            hit = np.flatnonzero(score >= min_score)
             found.append((row[hit], member[hit], score[hit]))
         if not found:
             none = np.zeros(0, dtype=np.int64)
@@ -311,20 +283,8 @@ class BoundPairs(BoundTexts):
 def number_texts(texts: pl.Series) -> tuple[list[str], Ints]:
     """Return the distinct texts, and the number of each text among them."""
     distinct = texts.unique(maintain_order=True)
-    frame = pl.DataFrame({"text": texts}).join(
-        pl.DataFrame({"text": distinct}).with_row_index("number"),
-        on="text",
-        how="left",
-        maintain_order="left",
-    )
-    return distinct.to_list(), frame["number"].to_numpy().astype(np.int64)
-
-
-def distinct_pairs(row: Ints, item: Ints, items: int) -> tuple[Ints, Ints]:
-    """Return each pair of a unit and an item once, sorted by unit, then item."""
-    found = np.unique(row * max(items, 1) + item)
-    first, second = np.divmod(found, max(items, 1))
-    return first, second
+    numbers = pl.int_range(len(distinct), eager=True)
+    return distinct.to_list(), texts.replace_strict(distinct, numbers).to_numpy()
 
 
 def _slices(counts: Ints) -> list[tuple[int, int]]:

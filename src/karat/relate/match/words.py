@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from karat.core.data import Gold
-from karat.relate.match.ids import EqualKeys
-from karat.relate.match.matcher import BoundByRule, Matcher, Units, register_matcher
-from karat.relate.match.texts import first_alternatives, parts, text_gold, with_texts
-from karat.texts.words import TEXTS, words
+from karat.relate.match.matcher import EqualKeys, Matcher, register_matcher
+from karat.relate.match.texts import BoundTexts, first_alternatives, gold_of_texts, parts
+from karat.texts.words import words
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
-    from karat.findings import Finding
-    from karat.relate.match.matcher import Edges, MatchContext, Units
+    from karat.core.data import Gold
+    from karat.relate.match.matcher import MatchContext, Units
 
 
 @register_matcher
-@dataclass(frozen=True, kw_only=True)
 class Words(Matcher):
     """Word by word, as multisets: the n-th "fox" retrieved covers the n-th "fox" of the gold.
 
@@ -32,43 +29,24 @@ class Words(Matcher):
     name: ClassVar[str] = "words"
     about: ClassVar[str] = "a word of a chunk covers the same word of the gold, each once"
 
-    def __post_init__(self) -> None:
-        """Check the policy."""
-        self.require(self.text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
-
     def bind(self, gold: Gold, context: MatchContext) -> BoundWords:
         """Compare words with those of a gold."""
         return BoundWords(gold, context, self.text)
 
 
-class BoundWords(BoundByRule):
+class BoundWords(BoundTexts):
     """Draws an edge from a word to the same word of the gold."""
 
-    blank_is_unit = True
-
     def __init__(self, gold: Gold, context: MatchContext, policy: str) -> None:
-        self._corpus = context.corpus
-        self._policy = policy
-        self.gold = _word_gold(text_gold(gold, context.corpus, policy), policy)
-        self._equal = EqualKeys(self.gold, self.gold.member_doc)
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put texts in the place of ids."""
-        return with_texts(rows, self._corpus, self._policy)
+        super().__init__(gold, context, policy)
+        self.gold = _word_gold(self.gold, policy)
+        self.equal = EqualKeys(self.gold, self.gold.member_doc)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch, numbered where they repeat."""
-        pieces = words(aligned.rows["text"], self._policy)
-        found = parts(aligned, pieces)
+        found = parts(aligned, words(aligned.rows["text"], self._policy))
         key = _numbered(pl.DataFrame({"query": found.query, "word": found.text}))
         return replace(found, key=key, repeat=None)
-
-    def draw(self, units: Units) -> Edges:
-        """Return the edges of the words that the gold has, too."""
-        return self._equal.edges(units)
-
-    def scores(self, units: Units) -> None:
-        """Words are equal or not."""
 
 
 def _word_gold(gold: Gold, policy: str) -> Gold:
@@ -80,9 +58,7 @@ def _word_gold(gold: Gold, policy: str) -> Gold:
         doc=_numbered(spread.select("query", "word")),
         group=pl.lit(None, pl.Int64),
     )
-    return Gold.build(
-        items, queries=gold.queries, findings=(*gold.findings, *dropped), flaws=gold.flaws
-    )
+    return gold_of_texts(gold, items, dropped)
 
 
 def _numbered(rows: pl.DataFrame) -> pl.Series:
