@@ -91,7 +91,8 @@ def test_a_recipe_does_what_it_says(name: str, copy: Path, tmp_path: Path) -> No
 
 def test_what_the_recipes_write_has_the_style_of_the_project(copy: Path) -> None:
     new = [name for name in NEW_FILES if name.endswith(".py")]
-    edited = [name for recipe in RECIPES.values() for name, *_ in INSERTED.findall(recipe)]
+    edits = [*INSERTED.findall(PAGE), *REPLACED.findall(PAGE)]
+    edited = [name for name, *_ in edits]
     for arguments in (["format", *edited], ["format", "--check", *new], ["check", *new, *edited]):
         done = run([sys.executable, "-m", "ruff", *arguments, "--no-cache"], copy, copy)
         assert done.returncode == 0, done.stdout + done.stderr
