@@ -10,11 +10,10 @@ import polars as pl
 from karat.align.preflight import check_gold
 from karat.engines.local import LocalEngine
 from karat.errors import OptionError
-from karat.findings import Finding, merge_findings
+from karat.findings import Finding, FindingKind, merge_findings
 from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.match.judged import JudgedList
-from karat.relate.match.texts import TEXT_AS_ID
 from karat.relate.pipeline import TEXT
 from karat.results.bounds import tied_scores
 from karat.results.result import Kept, Provenance, Result
@@ -143,7 +142,7 @@ class _Drawn:
             self.listed[run.name] = _with_texts(drawn.listed, corpus)
         found = [*drawn.findings, *run.found()]
         if bound.blank_is_unit:  # nothing is compared by id
-            found = [each for each in found if each.kind != TEXT_AS_ID]
+            found = [each for each in found if each.kind != FindingKind.TEXT_AS_ID]
         news = [replace(each, run=run.name) for each in found]
         if drawn.ties is not None:
             news += tied_scores(drawn.relation, drawn.ties, self._over(name), run.name)

@@ -11,7 +11,7 @@ from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, ask
 from karat.dialects import dialect as find_dialect
-from karat.errors import NO_COLUMN, OptionError, choose
+from karat.errors import OptionError, choose, choose_column
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge, on_server
@@ -152,8 +152,7 @@ def _checked_level(level: float | None) -> float | None:
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
     """Return the column that tells which queries are not independent of each other."""
     if named is not None:
-        known = [name for name in queries.columns if name != "query"]
-        return choose("column", named, known, none=NO_COLUMN)
+        return choose_column(queries, named)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
     return "source" if shared else None
 

@@ -7,7 +7,7 @@ import re
 import polars as pl
 
 from karat.errors import InputError, choose
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.labels.anchor import (
     AMBIGUOUS,
     MIN_SCORE,
@@ -170,12 +170,12 @@ def _place_chunks(
     known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
     found = place(known.select("text", "start", "end", doc="source"), documents, least=min_score)
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
-    lost = found.filter(pl.col("status") == "lost")["chunk"]
-    findings = []
-    if len(lost):
-        message = "chunk whose text is in no document: it holds no label"
-        fix = "check that these are the chunks of these documents"
-        findings.append(Finding("lost-chunk", len(lost), tuple(lost.head(EXAMPLES)), message, fix))
+    findings = finding_about(
+        "lost-chunk",
+        found.filter(pl.col("status") == "lost")["chunk"],
+        "chunk whose text is in no document: it holds no label",
+        "check that these are the chunks of these documents",
+    )
     return _widened(found.drop_nulls("start"), documents), findings
 
 

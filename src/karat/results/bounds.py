@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.core.keys import sort_rows
 from karat.core.relation import Relation
-from karat.findings import EXAMPLES, Finding
+from karat.findings import finding_about
 from karat.measures.aggregate import aggregate
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from karat.align.align import Ties
     from karat.core.data import Floats
+    from karat.findings import Finding
     from karat.measures import Measure
 
 
@@ -161,7 +162,7 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
 
 
 LEAST = 5e-5  # a change that four digits show
-SHOWN = 4  # measures whose range is told
+SHOWN = 4  # measures whose range the finding names
 
 
 def tied_scores(
@@ -189,19 +190,13 @@ def tied_scores(
             values[keep] = bound
             ends.append(aggregate(measure, values).value)
         ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
-    if not ranges:
-        return []
-    queries = relation.queries.filter(changed)
     more = len(ranges) - SHOWN
-    told = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
-    return [
-        Finding(
-            "tied-scores",
-            len(queries),
-            tuple(queries.head(EXAMPLES)),
-            "query whose values depend on the order of documents with equal scores, which is by id "
-            f"(descending); in another order: {told}",
-            "let the retriever give scores that differ, or give a list in rank order",
-            run=run,
-        )
-    ]
+    shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
+    return finding_about(
+        "tied-scores",
+        relation.queries.filter(changed),
+        "query whose values depend on the order of documents with equal scores, which is by id "
+        f"(descending); in another order: {shown}",
+        "let the retriever give scores that differ, or give a list in rank order",
+        run,
+    )

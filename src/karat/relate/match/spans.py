@@ -15,11 +15,10 @@ import polars as pl
 
 from karat.core.data import EMPTY_ITEM, Gold
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import EXAMPLES, Finding, FindingKind
 from karat.relate.match.ids import EqualKeys, edges_of
 from karat.relate.match.matcher import BoundByRule, Matcher, Scores, Units, register_matcher
 from karat.relate.match.texts import (
-    TEXT_AS_ID,
     TEXT_LIKE,
     distinct_pairs,
     first_alternatives,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 
 PLACE = {"place": pl.String, "from": pl.Int64, "to": pl.Int64}
-NO_PLACE, LOST = "no-place", "lost-quote"
 # a character of a script without spaces is a word
 UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
@@ -210,7 +208,7 @@ class BoundSpanWords(BoundByRule):
             items,
             queries=gold.queries,
             findings=(
-                *(found for found in gold.findings if found.kind != TEXT_AS_ID),
+                *(found for found in gold.findings if found.kind != FindingKind.TEXT_AS_ID),
                 *findings,
                 *dropped,
             ),
@@ -343,7 +341,7 @@ def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
         return []
     message = f"{role}: document without a place: it covers nothing"
     fix = "give start and end beside the document, or name the corpus that holds the texts"
-    return [Finding(NO_PLACE, len(docs), _shown(docs), message, fix)]
+    return [Finding(FindingKind.NO_PLACE, len(docs), _shown(docs), message, fix)]
 
 
 def _shown(docs: pl.Series) -> tuple[str, ...]:
@@ -352,7 +350,9 @@ def _shown(docs: pl.Series) -> tuple[str, ...]:
 
 def require_places(findings: list[Finding], documents: int, role: str) -> None:
     """Refuse an input in which no document has a place."""
-    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
+    mine = [
+        found for found in findings if found.kind in (FindingKind.NO_PLACE, FindingKind.LOST_QUOTE)
+    ]
     if mine and sum(found.count for found in mine) >= documents:
         raise InputError(
             f"nothing says where {mine[0].examples[0]!r} stands, nor any other document",
@@ -409,7 +409,7 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 def span_gold(gold: Gold, corpus: pl.DataFrame | None) -> Gold:
     """Return the gold whose items are places; `member_facts` tells them apart."""
     rows, findings = placed(gold.rows(), corpus, "gold")
-    kept = [found for found in gold.findings if found.kind != TEXT_AS_ID]
+    kept = [found for found in gold.findings if found.kind != FindingKind.TEXT_AS_ID]
     rows = (
         rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
         .drop("raw", *PLACE)

@@ -16,7 +16,7 @@ import polars as pl
 from karat.align.align import positions, repeated
 from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, shorten
+from karat.findings import EXAMPLES, Finding, FindingKind, shorten
 from karat.relate.match.ids import edges_of
 from karat.relate.match.matcher import BoundByRule, Scores, Units
 from karat.texts.sentences import split
@@ -32,22 +32,19 @@ if TYPE_CHECKING:
     Compare: TypeAlias = Callable[[Sequence[str], Sequence[str], tuple[Ints, Ints], float], Floats]
 
 
-TEXT_AS_ID = "text-as-id"  # a finding that only concerns matching by id
-ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
-BARE_TEXT = "bare-text"  # counted only to tell whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
-    BARE_TEXT: ("", ""),
-    ID_AS_TEXT: (
+    FindingKind.BARE_TEXT: ("", ""),
+    FindingKind.ID_AS_TEXT: (
         "id that is read as a text, because there is no text beside it",
         "name a corpus if these are ids; nothing to do if they are texts",
     ),
-    NO_TEXT: (
+    FindingKind.NO_TEXT: (
         "document without a text, unlike others: its id is compared instead",
         "give texts beside all ids, or name a corpus",
     ),
-    UNKNOWN_TEXT: (
+    FindingKind.UNKNOWN_TEXT: (
         "document without a text: it matches nothing",
         "complete the corpus, or give texts beside the ids",
     ),
@@ -92,9 +89,13 @@ def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series
     text = text.zip_with(~(lacking if corpus is None else like), doc)
     if corpus is None:
         bare = like & doc.str.contains(r"\s")  # no id has a space
-        kinds = {BARE_TEXT: bare, ID_AS_TEXT: like & ~bare, NO_TEXT: lacking & ~like}
+        kinds = {
+            FindingKind.BARE_TEXT: bare,
+            FindingKind.ID_AS_TEXT: like & ~bare,
+            FindingKind.NO_TEXT: lacking & ~like,
+        }
     else:
-        kinds = {ID_AS_TEXT: like, UNKNOWN_TEXT: lacking & ~like}
+        kinds = {FindingKind.ID_AS_TEXT: like, FindingKind.UNKNOWN_TEXT: lacking & ~like}
     return text, [_finding(kind, doc.filter(which)) for kind, which in kinds.items() if which.any()]
 
 
@@ -107,10 +108,10 @@ def require_texts(findings: list[Finding], documents: int, role: str) -> list[Fi
     count = Counter[str]()
     for found in findings:
         count[found.kind] += found.count
-    for kind in (NO_TEXT, UNKNOWN_TEXT):
-        doubtful = count[kind] + count[ID_AS_TEXT]
-        if count[kind] and doubtful >= documents and 2 * count[ID_AS_TEXT] <= documents:
-            known = "" if kind == NO_TEXT else " in the corpus"
+    for kind in (FindingKind.NO_TEXT, FindingKind.UNKNOWN_TEXT):
+        doubtful = count[kind] + count[FindingKind.ID_AS_TEXT]
+        if count[kind] and doubtful >= documents and 2 * count[FindingKind.ID_AS_TEXT] <= documents:
+            known = "" if kind == FindingKind.NO_TEXT else " in the corpus"
             example = next(found for found in findings if found.kind == kind).examples[0]
             raise InputError(
                 f"no document has a text{known}, only ids such as {example!r}",
@@ -118,8 +119,14 @@ def require_texts(findings: list[Finding], documents: int, role: str) -> list[Fi
                 fix="name a corpus that holds these ids (--corpus, corpus=), "
                 "or give texts beside the ids",
             )
-    bare = sum(count[kind] for kind in (BARE_TEXT, ID_AS_TEXT, NO_TEXT)) >= documents
-    dropped = {BARE_TEXT, NO_TEXT} if bare else {BARE_TEXT}
+    bare = (
+        sum(
+            count[kind]
+            for kind in (FindingKind.BARE_TEXT, FindingKind.ID_AS_TEXT, FindingKind.NO_TEXT)
+        )
+        >= documents
+    )
+    dropped = {FindingKind.BARE_TEXT, FindingKind.NO_TEXT} if bare else {FindingKind.BARE_TEXT}
     return [found for found in findings if found.kind not in dropped]
 
 
@@ -129,10 +136,10 @@ def text_gold(
     """Return the gold whose items are texts, or the sentences of texts; equal texts count once."""
     rows = gold.rows()
     text, lacking = texts_of(rows, corpus)
-    findings = [found for found in gold.findings if found.kind != TEXT_AS_ID]
+    findings = [found for found in gold.findings if found.kind != FindingKind.TEXT_AS_ID]
     findings += (
         replace(found, message="gold document without a text: left out")
-        if found.kind == UNKNOWN_TEXT
+        if found.kind == FindingKind.UNKNOWN_TEXT
         else found
         for found in require_texts(lacking, rows.height, "gold")
     )
