@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 import polars as pl
 
@@ -142,14 +143,8 @@ def _agreement(one: tuple[str, str], other: tuple[str, str]) -> int:
 
 def _in_common(one: str, other: str) -> int:
     """Return the length of the beginning that two texts share."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    shorter = range(min(len(one), len(other)))
+    return bisect_left(shorter, True, key=lambda end: one[: end + 1] != other[: end + 1])
 
 
 def _trimmed(labels: pl.DataFrame) -> pl.DataFrame:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
-MESSAGES = {
+MESSAGES: dict[str, tuple[str, str]] = {
     FindingKind.BARE_TEXT: ("", ""),
     FindingKind.ID_AS_TEXT: (
         "id that is read as a text, because there is no text beside it",
