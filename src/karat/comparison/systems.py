@@ -95,7 +95,7 @@ def gather(
     result was. Without measures those of the first result are taken.
     """
     chosen = dict(options or {})
-    for unknown in chosen.keys() - (EvaluationOptions.__optional_keys__ - {"rel"}):
+    for unknown in chosen.keys() - EvaluationOptions.__optional_keys__:
         raise TypeError(f"unknown option {unknown!r}; those of karat.evaluate are known")
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
