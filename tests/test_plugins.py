@@ -48,7 +48,7 @@ def test_decorator() -> None:
     result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures=measures)
     assert result.values == {"times@3": 2.0, "times(factor=3)": 3.0}
     with pytest.raises(AttributeError):
-        Times().factor = 1
+        Times().factor = 1  # type: ignore[misc]
 
 
 def test_decorator_of_a_dataclass() -> None:

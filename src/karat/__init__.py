@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.dialects import known_dialects
     from karat.errors import KaratError
-    from karat.evaluation.evaluate import check, evaluate
-    from karat.evaluation.judging import judge
+    from karat.evaluation.evaluate import check, evaluate, judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
@@ -73,7 +72,7 @@ _HOME = {
     "explain": "karat.explanation.explain",
     "find_matcher": "karat.relate.match",
     "gate": "karat.comparison.gates",
-    "judge": "karat.evaluation.judging",
+    "judge": "karat.evaluation.evaluate",
     "judge_card": "karat.judges.cards.card",
     "known_dialects": "karat.dialects",
     "known_measures": "karat.measures",

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import polars as pl
+
 
 class KaratError(Exception):
     """Base of all errors karat raises on purpose.
@@ -91,10 +93,6 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
-# what to do where a column of the queries is asked for and there is none
-NO_COLUMN = "only the ids of the queries are known: a table adds columns, --queries FILE (queries=)"
-
-
 def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> str:
     """Return `value` if it is one of `known`; otherwise raise the error that suggests one.
 
@@ -110,3 +108,10 @@ def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> st
         return value
     listed = f"(known: {', '.join(names)})" if names else none or f"there is no {what} to choose"
     raise OptionError(f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip())
+
+
+def choose_column(queries: pl.DataFrame, name: str) -> str:
+    """Return the name if it is a column about the queries; otherwise raise the error."""
+    none = "only the ids of the queries are known: a table adds columns, --queries FILE (queries=)"
+    known = [column for column in queries.columns if column != "query"]
+    return choose("column of the queries", name, known, none=none)

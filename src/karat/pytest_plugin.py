@@ -33,7 +33,7 @@ def karat_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
     """
     folder = request.path.parent
 
-    def evaluate(run: object, gold: object = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
+    def evaluate(run: Any, gold: Any = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
         from karat.evaluation.evaluate import evaluate as measure  # noqa: PLC0415
 
         named = ("queries", "corpus")
@@ -109,7 +109,7 @@ def _worst(result: Result, verdict: RequirementVerdict, count: int) -> list[str]
     return [printable(line) for line in told] if order.height else []
 
 
-def _beside(folder: Path, data: object) -> object:
+def _beside(folder: Path, data: Any) -> Any:  # noqa: ANN401
     """Return the path of a file beside the test, if there is such a file."""
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         return [_beside(folder, each) for each in data]

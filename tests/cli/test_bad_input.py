@@ -276,8 +276,11 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
     "jsonl on text": (["--run-format", "jsonl"], ["run.trec, line 1", "not valid JSON"]),
     "csv on text": (["--run-format", "csv"], ["run.trec", "no column for the query"]),
     "tsv on text": (["--gold-format", "tsv"], ["qrels.txt", "no column for the query"]),
-    "slice": (["--slice", "topic"], ["unknown slice column 'topic'", "--queries FILE"]),
-    "cluster": (["--cluster", "topic"], ["unknown column 'topic'", "--queries FILE"]),
+    "slice": (["--slice", "topic"], ["unknown column of the queries 'topic'", "--queries FILE"]),
+    "cluster": (
+        ["--cluster", "topic"],
+        ["unknown column of the queries 'topic'", "--queries FILE"],
+    ),
 }
 
 

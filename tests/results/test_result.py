@@ -53,7 +53,7 @@ def test_slices(result: karat.Result) -> None:
         "failed": 0,
     }
     assert result.by("n").filter(pl.col("slice").is_null())["n"].max() == 2
-    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+    with pytest.raises(karat.KaratError, match="unknown column of the queries 'tpic'"):
         result.by("tpic")
 
 
@@ -284,5 +284,5 @@ def test_the_queries_of_a_slice() -> None:
         )
     with pytest.raises(karat.KaratError, match="unknown value of topic 'ink'"):
         result.where("topic", "ink")
-    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+    with pytest.raises(karat.KaratError, match="unknown column of the queries 'tpic'"):
         result.where("tpic", "tea")

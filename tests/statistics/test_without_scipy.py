@@ -31,7 +31,7 @@ print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
 BLOCKED = "sys.modules['scipy'] = None"
 EXTRAS = [
     "from karat.statistics.significance import paired_t; paired_t([0.1, 0.2])",
-    "from karat.statistics.power import queries_needed; queries_needed(0.1, 0.2)",
+    "from karat.statistics.power import PlannedComparison as P; P(sd=0.2).queries_needed(0.1)",
     "from karat.statistics.agreement import kendall_tau; kendall_tau([1, 2], [1, 2])",
 ]
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.core.keys import all_different, blank_ids
 from karat.errors import AlignError, InputError
-from karat.findings import EXAMPLES, Finding, name_rows
+from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Gold, Ints, Run
@@ -93,7 +93,12 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     score = None if run.order == "listed" else rows["score"].to_numpy()
     if score is not None:
         nan = np.isnan(score)
-        findings += _nan_scores(rows, nan)
+        findings += finding_about_rows(
+            "nan-score",
+            rows.filter(nan),
+            "score that is not a number: ranked last",
+            "find out why the retriever gave no score",
+        )
         score = np.where(nan, -np.inf, score) if nan.any() else score
         if policy.scores == "float32":
             with np.errstate(over="ignore"):
@@ -137,14 +142,13 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
     if not extra.any():
         return rows, query, []
     names = rows["query"].filter(extra).unique(maintain_order=True)
-    finding = Finding(
+    findings = finding_about(
         "extra-query",
-        len(names),
-        tuple(names.head(EXAMPLES)),
+        names,
         "query of the run that the gold does not have: left out",
         "add its judgements to the gold, or leave it",
     )
-    return rows.filter(~extra), query[~extra], [finding]
+    return rows.filter(~extra), query[~extra], findings
 
 
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
@@ -232,54 +236,30 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
     return None if first.all() else ~first
 
 
-def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:
-    if not nan.any():
-        return []
-    return [
-        Finding(
-            "nan-score",
-            int(nan.sum()),
-            name_rows(rows.filter(nan)),
-            "score that is not a number: ranked last",
-            "find out why the retriever gave no score",
-        )
-    ]
-
-
 def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
     """Notice lists that do not stand in the order of their scores."""
     if not _contiguous(query):
         order = np.argsort(query, kind="stable")
         query, score = query[order], score[order]
     rising = (query[1:] == query[:-1]) & (score[1:] > score[:-1])
-    if not rising.any():
-        return []
-    which = np.unique(query[1:][rising])
-    return [
-        Finding(
-            "unsorted",
-            len(which),
-            tuple(gold.queries["query"].gather(which[:EXAMPLES])),
-            "query whose documents do not stand in the order of their scores: the scores decide",
-            "if a low score means a good match, turn the scores around; trec_eval sorts too",
-        )
-    ]
+    return finding_about(
+        "unsorted",
+        gold.queries["query"].gather(np.unique(query[1:][rising])),
+        "query whose documents are not in the order of their scores: the scores decide",
+        "if a low score means a good match, turn the scores around; trec_eval sorts too",
+    )
 
 
 def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
-    examples = name_rows(rows)
     if policy.duplicates == "error":
         raise AlignError(
-            f"a document is retrieved twice for one query: {examples[0]}",
+            f"a document is retrieved twice for one query: {name_rows(rows)[0]}",
             fix="remove the repetition, or use karat's own dialect, which counts the first",
         )
-    return [
-        Finding(
-            "duplicate-document",
-            rows.height,
-            examples,
-            "document retrieved again for the same query: the first counts, "
-            "the repetition stays in the list as noise",
-            "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
-        )
-    ]
+    return finding_about_rows(
+        "duplicate-document",
+        rows,
+        "document retrieved again for the same query: the first counts, "
+        "the repetition stays in the list as noise",
+        "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
+    )

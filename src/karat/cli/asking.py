@@ -164,9 +164,14 @@ def dry_run(
     """Measure systems without comparing them, if only what that takes of a judge was asked for."""
     if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
-    from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
+    from karat.comparison.systems import gather  # noqa: PLC0415
+    from karat.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
 
-    given = {name: value for name, value in chosen.items() if name in OPTIONS}
+    given = {
+        name: value
+        for name, value in chosen.items()
+        if name in EvaluationOptions.__optional_keys__ - {"rel"}
+    }
     gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=given)
     return write_dry_run(chosen, how, output)
 

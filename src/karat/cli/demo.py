@@ -70,8 +70,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
 
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
-    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.evaluation.judging import JUDGED  # noqa: PLC0415
+    from karat.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
     from karat.reports.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]

@@ -55,7 +55,7 @@ def command(
     from karat.reports.explanation import render  # noqa: PLC0415
 
     chosen = choices | {"gold": gold}
-    path: object = options.saved_result((run,), chosen, "query", "worst", "system", "rel")
+    path: Any = options.saved_result((run,), chosen, "query", "worst", "system", "rel")
     if path is None:
         files, gold = options.paths((run,), gold)
         path = files if isinstance(files, str) else files[0]

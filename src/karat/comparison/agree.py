@@ -16,7 +16,7 @@ from karat.core.data import Gold
 from karat.core.normalisers import normaliser
 from karat.core.policy import Policy
 from karat.errors import AlignError, KaratError, OptionError, choose
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
@@ -263,12 +263,8 @@ def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
 
 def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str]) -> Agreement:
     """Put it together; `lone` is what only one side has."""
-    findings = []
-    if lone:
-        what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
-        message = f"{what} that only one side has: left out"
-        examples = tuple(lone[:EXAMPLES])
-        findings.append(Finding(f"unpaired-{what}", len(lone), examples, message))
+    what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
+    findings = finding_about(f"unpaired-{what}", lone, f"{what} that only one side has: left out")
     return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -32,8 +32,11 @@ from karat.statistics.values import check_draws, check_share
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
+    from karat.comparison.systems import SystemLike
+    from karat.evaluation.evaluate import RunOptions
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.read import GoldLike
 
 SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
 MOVED: dict[str, PolarsDataType] = {
@@ -137,10 +140,11 @@ class Comparison:
 
 
 def compare(
-    *systems: object,
-    gold: object = None,
+    *systems: SystemLike,
+    gold: GoldLike | None = None,
     baseline: str | None = None,
     measures: Iterable[str | Measure] | str | None = None,
+    queries: object = None,
     rel: float | None = None,
     slices: Iterable[str] | str = (),
     all_pairs: bool = False,
@@ -150,7 +154,7 @@ def compare(
     permutations: int = 10_000,
     seed: int = 0,
     cluster: str | None = None,
-    **options: Any,  # noqa: ANN401
+    **options: Unpack[RunOptions],
 ) -> Comparison:
     """Compare systems with a baseline, the first unless named, on the same queries.
 
@@ -178,7 +182,9 @@ def compare(
     check_draws("permutations", permutations)
     if seed < 0:
         raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
-    gathered = gather(systems, gold, measures, rel=rel, options=options | _given(cluster=cluster))
+    about = {"queries": queries, "cluster": cluster}
+    chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     if len(gathered) < 2:
         raise OptionError(
             f"{len(gathered)} system cannot be compared", fix="name two systems or more"
@@ -208,10 +214,6 @@ def compare(
         cluster=column,
         matched_by=result.matched_by,
     )
-
-
-def _given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _baseline_first(systems: list[System], named: str | None) -> list[System]:

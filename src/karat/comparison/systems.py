@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.dialects import dialect, expand_measures, resolve_measures
 from karat.errors import OptionError
-from karat.evaluation.evaluate import evaluate
+from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS
@@ -25,10 +24,11 @@ from karat.storage.folders import is_folder
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
 
 Measures: TypeAlias = "Iterable[str | Measure] | str | None"
+SystemLike: TypeAlias = "Result | RunLike | Mapping[str, Result | RunLike]"
 
-OPTIONS = frozenset(inspect.signature(evaluate).parameters) - {"run", "gold", "measures", "rel"}
 HARMLESS = ("cluster", "level", "progress")  # mean something for results as well
 
 
@@ -56,7 +56,7 @@ class _Given:
     """What was given as one system: where it came from, and the result once there is one."""
 
     name: str | None
-    data: object
+    data: Any
     result: Result | None
 
     @property
@@ -84,7 +84,7 @@ class _Given:
 
 def gather(
     systems: Sequence[object],
-    gold: object = None,
+    gold: GoldLike | None = None,
     measures: Measures = None,
     *,
     rel: float | None = None,
@@ -97,7 +97,8 @@ def gather(
     result was. Without measures those of the first result are taken.
     """
     chosen = dict(options or {})
-    _check_options(chosen)
+    for unknown in chosen.keys() - EvaluationOptions.__optional_keys__:
+        raise TypeError(f"unknown option {unknown!r}; those of karat.evaluate are known")
     if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
         judge, server = on_server(chosen["judge"], chosen.get("base_url"))
         chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}
@@ -172,7 +173,10 @@ def _given(data: object) -> list[_Given]:
 
 
 def _evaluated(
-    given: list[_Given], gold: object, measures: tuple[Measure, ...], options: dict[str, Any]
+    given: list[_Given],
+    gold: GoldLike | None,
+    measures: tuple[Measure, ...],
+    options: dict[str, Any],
 ) -> list[_Given]:
     """Evaluate what is no result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]
@@ -200,12 +204,6 @@ def _as_evaluated(result: Result) -> dict[str, Any]:
         "ids": result.provenance.ids,
         "missing": result.provenance.policy.missing,
     }
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    unknown = options.keys() - OPTIONS
-    if unknown:
-        raise TypeError(f"unknown option {min(unknown)!r}; those of karat.evaluate are known")
 
 
 def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:

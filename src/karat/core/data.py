@@ -16,7 +16,7 @@ import polars as pl
 
 from karat.core.keys import CACHED, all_different, query_index
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, merge_findings, name_rows
+from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -260,27 +260,17 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     clash = dropped.join(kept, on=subset, nulls_equal=True).filter(
         pl.col("grade") != pl.col("grade_right")
     )
-    found = []
-    if dropped.height:
-        found.append(
-            Finding(
-                "gold-duplicate",
-                dropped.height,
-                name_rows(dropped),
-                "the gold lists a document of a query more than once; it counts once",
-                "remove the repeated judgements",
-            )
-        )
-    if clash.height:
-        found.append(
-            Finding(
-                "gold-conflict",
-                clash.height,
-                name_rows(clash),
-                "the gold grades a document of a query in two ways; the higher grade counts",
-                "keep one judgement a document",
-            )
-        )
+    found = finding_about_rows(
+        FindingKind.GOLD_DUPLICATE,
+        dropped,
+        "the gold lists a document of a query more than once; it counts once",
+        "remove the repeated judgements",
+    ) + finding_about_rows(
+        "gold-conflict",
+        clash,
+        "the gold grades a document of a query in two ways; the higher grade counts",
+        "keep one judgement for each document",
+    )
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
 
 
@@ -311,17 +301,9 @@ def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Fin
         .with_row_index("item")
     )
     item = keyed.join(items, on=keys, nulls_equal=True, maintain_order="left")["item"]
-    mixed = int(items["mixed"].sum())
-    found = []
-    if mixed:
-        rows_of = items.filter("mixed").head(EXAMPLES)
-        found.append(
-            Finding(
-                "mixed-grades",
-                mixed,
-                tuple(str(group) for group in rows_of["group"]),
-                "documents of one group carry different grades; the highest is the group's",
-                "give the documents of a group the same grade",
-            )
-        )
-    return item.to_numpy().astype(np.int64), found
+    return item.to_numpy().astype(np.int64), finding_about(
+        "mixed-grades",
+        items.filter("mixed")["group"],
+        "documents of one group carry different grades; the highest is the group's",
+        "give the documents of a group the same grade",
+    )

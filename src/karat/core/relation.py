@@ -6,19 +6,17 @@ costs what was hit, not what was retrieved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-
-from karat.core.keys import sort_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
 
-    from karat.core.data import Bools, Floats, Gold, Ints
+    from karat.core.data import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,40 +75,6 @@ class Relation:
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
     # what was worked out so far; never handed on, so that `replace` begins anew
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
-
-    @classmethod
-    def build(
-        cls,
-        gold: Gold,
-        *,
-        depth: Ints,
-        edges: tuple[Ints, Ints, Ints],
-        units: tuple[Ints, Ints, Bools, Ints],
-        undefined_reason: pl.Series,
-        chunks: tuple[Ints, Ints] | None = None,
-    ) -> Relation:
-        """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
-        edge_query, edge_rank, edge_item = sort_rows(edges, 3)
-        unit_query, unit_rank, unit_judged, unit_repeat = sort_rows(units, 2)
-        return cls(
-            queries=gold.queries["query"],
-            depth=depth,
-            item_offset=gold.item_offset,
-            item_grade=gold.item_grade,
-            edge_query=edge_query,
-            edge_rank=edge_rank,
-            edge_item=edge_item,
-            unit_query=unit_query,
-            unit_rank=unit_rank,
-            unit_judged=unit_judged,
-            unit_repeat=unit_repeat,
-            member_item=gold.member_item,
-            member_doc=gold.member_doc,
-            undefined_reason=undefined_reason,
-            chunk_offset=chunks[0] if chunks else None,
-            chunk_end=chunks[1] if chunks else None,
-            item_times=gold.item_times,
-        )
 
     @property
     def n(self) -> int:
@@ -289,7 +253,8 @@ class Relation:
         edges, units = keep[self.edge_query], keep[self.unit_query]
         members = items[self.member_item]
         new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
-        return Relation(
+        return replace(
+            self,
             queries=self.queries.filter(keep),
             depth=self.depth[keep],
             item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
@@ -304,15 +269,13 @@ class Relation:
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
             undefined_reason=self.undefined_reason.filter(keep),
-            needed=self.needed,
             item_times=None if self.item_times is None else self.item_times[items],
-            judged_to=self.judged_to,
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
             lenient=None if self.lenient is None else self.lenient.select(keep),
             **self._chunks_of(keep),
         )
 
-    def _chunks_of(self, keep: Bools) -> dict[str, Ints]:
+    def _chunks_of(self, keep: Bools) -> dict[str, Any]:
         if self.chunk_offset is None or self.chunk_end is None:
             return {}
         sizes = np.diff(self.chunk_offset)

@@ -1,17 +1,17 @@
-"""The main function: run and gold in, result out."""
+"""The main function: run and gold in, result out; and two that call it with other defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import NO_COLUMN, OptionError, choose
+from karat.errors import OptionError, choose, choose_column
 from karat.evaluation.assessment import assess, find_matchers
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge, on_server
@@ -29,13 +29,50 @@ if TYPE_CHECKING:
     from karat.core.policy import Missing, Policy
     from karat.findings import Finding
     from karat.progress import Report
+    from karat.read import GoldLike, RunLike
     from karat.relate.match import Matcher
     from karat.results.result import Result
 
+JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+
+
+class InputOptions(TypedDict, total=False):
+    """How run and gold are read and brought together: options of `evaluate` and `explain`."""
+
+    by: str | Matcher | None
+    ids: Normaliser
+    missing: str | None
+    corpus: object
+    embedder: object
+    judge: object
+    base_url: str | None
+    run_format: str | None
+    gold_format: str | None
+    skip_bad: bool
+
+
+class RunOptions(InputOptions, total=False):
+    """The options of `evaluate` that `compare` and `power` hand on."""
+
+    dialect: str | Dialect
+    bounds: bool
+    latency_unit: str | None
+    keep: int
+    progress: Report | None
+
+
+class EvaluationOptions(RunOptions, total=False):
+    """All options of `evaluate`."""
+
+    queries: object
+    rel: float | None
+    level: float | None
+    cluster: str | None
+
 
 def evaluate(
-    run: object,
-    gold: object = None,
+    run: RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
     by: str | Matcher | None = None,
@@ -152,48 +189,51 @@ def _checked_level(level: float | None) -> float | None:
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
     """Return the column that tells which queries are not independent of each other."""
     if named is not None:
-        known = [name for name in queries.columns if name != "query"]
-        return choose("column", named, known, none=NO_COLUMN)
+        return choose_column(queries, named)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
     return "source" if shared else None
 
 
 def check(
-    run: object,
-    gold: object = None,
-    *,
-    by: str | Matcher | None = None,
-    dialect: str | Dialect = "karat",
-    ids: Normaliser = "identity",
-    corpus: object = None,
-    embedder: object = None,
-    latency_unit: str | None = None,
-    run_format: str | None = None,
-    gold_format: str | None = None,
-    skip_bad: bool = False,
-    progress: Report | None = None,
+    run: RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
+    **options: Unpack[EvaluationOptions],
 ) -> tuple[Finding, ...]:
-    """Return what is odd about a run and its gold, without measuring anything.
+    """Return problems in a run and its gold, without measuring anything.
+
+    The options are those of `evaluate`; a query that the run lacks is a finding in every dialect.
 
     >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
     ['extra-query', 'duplicate-document']
     """
-    return evaluate(
-        run,
-        gold,
-        DEFAULTS,
-        by=by,
-        dialect=dialect,
-        ids=ids,
-        missing="zero",
-        corpus=corpus,
-        embedder=embedder,
-        latency_unit=latency_unit,
-        run_format=run_format,
-        gold_format=gold_format,
-        skip_bad=skip_bad,
-        progress=progress,
-    ).findings
+    options.setdefault("missing", "zero")
+    return evaluate(run, gold, **options).findings
+
+
+def judge(
+    samples: RunLike | Mapping[str, RunLike],
+    measures: Iterable[str | Measure] | str = JUDGED,
+    *,
+    gold: GoldLike | None = None,
+    **options: Unpack[EvaluationOptions],
+) -> Result:
+    """Let a judge assess what was retrieved, and measure its verdicts.
+
+    `samples` are records with a question, what was retrieved, and a reference answer, in any shape
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a `karat.Judge` that also
+    says how a model is asked, a function of a sample, an object that judges, or several of these.
+    All options are those of `evaluate`.
+
+    >>> sample = {
+    ...     "user_input": "What is the capital of Brazil?",
+    ...     "retrieved_contexts": ["Brasília is the capital of Brazil.", "Rio lies by the sea."],
+    ...     "reference": "The capital of Brazil is Brasília.",
+    ... }
+    >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
+    >>> result.values
+    {'context_precision': 1.0, 'context_recall': 1.0}
+    """
+    return evaluate(samples, gold, measures, **options)
 
 
 def _with_missing(policy: Policy, missing: str | None) -> Policy:
@@ -201,6 +241,3 @@ def _with_missing(policy: Policy, missing: str | None) -> Policy:
         return policy
     choose("choice for missing queries", missing, ("zero", "skip", "error"))
     return replace(policy, missing=cast("Missing", missing))
-
-
-__all__ = ["check", "evaluate"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 import polars as pl
 
@@ -35,12 +35,13 @@ from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.core.normalisers import Normaliser
     from karat.core.policy import Missing
+    from karat.evaluation.evaluate import InputOptions
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.measures import Measure
     from karat.progress import Report
+    from karat.read import GoldLike, RunLike
     from karat.relate.match import Matcher
     from karat.results.result import Result
 
@@ -89,31 +90,22 @@ class Explanation:
 
 
 def explain(
-    run: object,
-    gold: object = None,
+    run: Result | RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
     measures: Measures | None = None,
     *,
     query: str | None = None,
     worst: int = 1,
     system: str | None = None,
-    by: str | Matcher | None = None,
     dialects: str | Dialect | Sequence[str | Dialect] | None = None,
-    ids: Normaliser = "identity",
     rel: float | None = None,
-    missing: str | None = None,
-    corpus: object = None,
-    embedder: object = None,
-    judge: object = "local",
-    base_url: str | None = None,
-    run_format: str | None = None,
-    gold_format: str | None = None,
-    skip_bad: bool = False,
+    **options: Unpack[InputOptions],
 ) -> list[Explanation]:
     """Explain one query of a run, or the `worst` ones by the first measure.
 
-    The options are those of `karat.evaluate`, and the values are those that it gives. Of several
-    runs, `system` names the one to explain. Where a judge draws the relation, its verdicts are
-    explained too, with reasons and quotes.
+    The options (`by`, `ids`, `corpus`, `judge`, …) are those of `karat.evaluate`, and the values
+    are those that it gives. Of several runs, `system` names the one to explain. Where a judge draws
+    the relation, its verdicts are explained too, with reasons and quotes.
 
     In the place of a run there may be a `Result`, or the folder of a saved one: it is explained
     from what it keeps, by default with its own measures. Options that say how inputs are read
@@ -128,28 +120,15 @@ def explain(
     """
     result = as_result(run)
     if result is not None:
-        reading = {
-            "gold": gold,
-            "by": by,
-            "ids": None if ids == "identity" else ids,
-            "missing": missing,
-            "corpus": corpus,
-            "embedder": embedder,
-            "judge": None if judge in ("local", Judge()) else judge,
-            "base_url": base_url,
-            "run_format": run_format,
-            "gold_format": gold_format,
-            "skip_bad": skip_bad or None,
-        }
-        refuse_inputs(name for name, value in reading.items() if value is not None)
+        refuse_inputs(name for name, each in {"gold": gold, **options}.items() if _is_set(each))
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
         scored = rescore(result, measures, rel=rel)
         return _explain_result(scored, _choose_run(scored.runs, system), query, worst)
-    by = "ids" if by is None else by
+    by = options.get("by") or "ids"
     listed = _several(DEFAULTS if measures is None else measures)
     spoken = [
-        _DialectMeasures.of(_with_missing(dialect(name), missing), listed, rel, by)
+        _DialectMeasures.of(_with_missing(dialect(name), options.get("missing")), listed, rel, by)
         for name in _several(dialects, "karat")
     ]
     matchers = [matcher for each in spoken for matcher in each.matchers.values()]
@@ -158,24 +137,36 @@ def explain(
         streams, known, _ = load_inputs(
             run,
             gold,
-            run_format,
-            gold_format,
+            options.get("run_format"),
+            options.get("gold_format"),
             prefetching,
-            skip_bad=skip_bad,
+            skip_bad=options.get("skip_bad", False),
             texts=any(matcher.reads_texts for matcher in matchers),
             unlabelled=all(judged),
         )
     chosen = _choose_run([stream.name for stream in streams], system)
-    table = None if corpus is None else load_corpus(corpus)
-    judge, server = on_server(judge, base_url)
+    corpus = options.get("corpus")
+    judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
     explainer = _Explainer(
         next(stream for stream in streams if stream.name == chosen),
         known,
-        MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        MatchContext(
+            corpus=None if corpus is None else load_corpus(corpus),
+            embedder=options.get("embedder"),
+            ids=options.get("ids", "identity"),
+            base_url=server,
+        ),
         find_judge(judge) if any(judged) else None,
         spoken,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])
+
+
+def _is_set(option: object) -> bool:
+    """Tell whether an option has another value than its default."""
+    if isinstance(option, str | Judge):
+        return option not in ("identity", "local", Judge())
+    return option is not None and option is not False
 
 
 def worst_queries(result: Result, run: str, count: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.errors import choose
-from karat.findings import EXAMPLES, Finding, FindingKind
+from karat.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import place
@@ -131,11 +131,9 @@ def anchor(
     labels = settle(labels, wanted, place(wanted, documents, min_score=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
-    if elsewhere.height:
-        findings.append(_finding("other-place", elsewhere, *OTHER_PLACE))
-    about = (
-        each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID
-    )  # they are looked for
+    findings += _finding("other-place", elsewhere, *OTHER_PLACE)
+    # texts in the place of ids are looked for
+    about = (each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID)
     return Anchored(labels, given.queries, (*about, *findings))
 
 
@@ -197,23 +195,19 @@ def findings_of(labels: pl.DataFrame, column: str, values: Iterable[str]) -> lis
     found = []
     for value in values:
         rows = labels.filter(pl.col(column) == value).unique("number", maintain_order=True)
-        if rows.height:
-            found.append(_finding(f"{value}-label", rows, *MESSAGES[value]))
+        found += _finding(f"{value}-label", rows, *MESSAGES[value])
     if column == "status":
         relevant = labels.filter(pl.col("grade") > 0).group_by("query", maintain_order=True)
         left = relevant.agg(pl.col("start").count()).filter(pl.col("start") == 0)["query"]
-        if len(left):
-            examples = tuple(left.head(EXAMPLES))
-            found.append(Finding("query-left-empty", len(left), examples, *LEFT_EMPTY))
+        found += finding_about("query-left-empty", left, *LEFT_EMPTY)
     return found
 
 
-def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> Finding:
-    shown = rows.head(EXAMPLES).select("query", "id", "quote", "note").rows()
-    return Finding(kind, rows.height, tuple(_example(*row) for row in shown), message, fix)
-
-
-def _example(query: str, name: str, quote: str | None, note: str) -> str:
-    shown = " ".join((name if quote is None else quote).split())
-    shown = shown if len(shown) <= 40 else shown[:39] + "…"
-    return f"{query}: {shown}" + (f" ({note})" if note else "")
+def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> list[Finding]:
+    if not rows.height:
+        return []
+    examples = []
+    for query, name, quote, note in rows.head(EXAMPLES)["query", "id", "quote", "note"].rows():
+        shown = shorten(" ".join((name if quote is None else quote).split()), 40)
+        examples.append(f"{query}: {shown}" + (f" ({note})" if note else ""))
+    return [Finding(kind, rows.height, tuple(examples), message, fix)]

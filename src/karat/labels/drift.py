@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 import polars as pl
 
 from karat.errors import InputError, choose
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.labels.anchor import (
     AMBIGUOUS,
     MIN_SCORE,
@@ -142,14 +143,8 @@ def _agreement(one: tuple[str, str], other: tuple[str, str]) -> int:
 
 def _in_common(one: str, other: str) -> int:
     """Return the length of the beginning that two texts share."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    shorter = range(min(len(one), len(other)))
+    return bisect_left(shorter, True, key=lambda end: one[: end + 1] != other[: end + 1])
 
 
 def _trimmed(labels: pl.DataFrame) -> pl.DataFrame:
@@ -172,12 +167,12 @@ def _place_chunks(
         known.select("text", "start", "end", doc="source"), documents, min_score=min_score
     )
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
-    lost = found.filter(pl.col("status") == "lost")["chunk"]
-    findings = []
-    if len(lost):
-        message = "chunk whose text is in no document: it holds no label"
-        fix = "check that these are the chunks of these documents"
-        findings.append(Finding("lost-chunk", len(lost), tuple(lost.head(EXAMPLES)), message, fix))
+    findings = finding_about(
+        "lost-chunk",
+        found.filter(pl.col("status") == "lost")["chunk"],
+        "chunk whose text is in no document: it holds no label",
+        "check that these are the chunks of these documents",
+    )
     return _widened(found.drop_nulls("start"), documents), findings
 
 

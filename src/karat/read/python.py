@@ -13,7 +13,7 @@ import polars as pl
 from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.read.by_query import read_frame
 from karat.read.reading import STRICT, ReadContext
 from karat.read.record import Entry, entries
@@ -199,7 +199,7 @@ def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
     """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
     kinds = {type(query).__name__: query for query in data}
     names = sorted(kinds)
-    found = findings_about(
+    found = finding_about(
         "id-type-mix",
         [repr(kinds[name]) for name in names] if len(names) > 1 else [],
         f"query ids of several types ({', '.join(names)}): all are read as text",

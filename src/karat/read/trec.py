@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.read.format import Format, Look, register_format
 from karat.read.source import not_utf8
 
@@ -97,7 +97,7 @@ class Qrels(Format):
             if rows.select("query", "doc", "iteration").n_unique() == rows.height:
                 return _by_subtopic(rows)
             return Gold.build(rows.drop("iteration"))
-        findings = findings_about(
+        findings = finding_about(
             "iteration-column",
             rows["iteration"].unique(maintain_order=True),
             "the second column of the judgements varies; it was read as the iteration, "
@@ -433,13 +433,13 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
 def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
     """Report ids that contain a blank and texts after tags, one entry per line."""
     reading.note(
-        *findings_about(
+        *finding_about(
             "blank-in-id",
             blank,
             "line with a blank inside an id: accepted, because tabs separate its columns",
             "give ids without blanks; trec_eval and most other tools would split them",
         ),
-        *findings_about(
+        *finding_about(
             "text-behind-tag",
             rest,
             "line with more than the six columns of a run: the rest is left out",

@@ -14,7 +14,7 @@ import polars as pl
 from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import NO_COLUMN, MeasureError, choose, nearest
+from karat.errors import MeasureError, choose, choose_column, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
@@ -228,8 +228,7 @@ class Result:
 
     def by(self, column: str) -> pl.DataFrame:
         """Aggregate by the values of a column of the queries: one row a run, slice and measure."""
-        known = [name for name in self.queries.columns if name != "query"]
-        choose("slice column", column, known, none=NO_COLUMN)
+        choose_column(self.queries, column)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows: list[dict[str, Any]] = []
         for run in self.runs:
@@ -276,8 +275,7 @@ class Result:
         >>> evaluate(records, measures=["RR"]).where("topic", "tea")["RR"]
         1.0
         """
-        known = [name for name in self.queries.columns if name != "query"]
-        choose("slice column", column, known, none=NO_COLUMN)
+        choose_column(self.queries, column)
         label = pl.col(column).cast(pl.String).fill_null("(none)")
         inside = self.queries.filter(label == value)
         if not inside.height:

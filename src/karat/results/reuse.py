@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import NO_COLUMN, InputError, OptionError, choose
+from karat.errors import InputError, OptionError, choose_column
 from karat.results.result import Result
 from karat.results.saving import load
 from karat.storage.folders import MANIFEST, is_folder
@@ -84,8 +84,7 @@ def rescore(
         names = [str(each) for each in result.measures] if measures is None else measures
         result = result.score(names, rel=rel)
     if cluster is not None:
-        known = [name for name in result.queries.columns if name != "query"]
-        result = result.with_options(cluster=choose("column", cluster, known, none=NO_COLUMN))
+        result = result.with_options(cluster=choose_column(result.queries, cluster))
     if level is not None:
         result = result.with_options(level=level or None)
     return result.with_options(bounds=True) if bounds else result

@@ -38,12 +38,10 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
             how="diagonal",
         ),
     }
-    about = [table.with_columns(run=pl.lit(run)) for run, table in result.about.items()]
-    if about:
-        tables["about"] = pl.concat(about, how="diagonal_relaxed")
-    listed = [table.with_columns(run=pl.lit(run)) for run, table in result.kept.listed.items()]
-    if listed:
-        tables["listed"] = pl.concat(listed, how="diagonal_relaxed")
+    for name, by_run in (("about", result.about), ("listed", result.kept.listed)):
+        if by_run:
+            named = [table.with_columns(run=pl.lit(run)) for run, table in by_run.items()]
+            tables[name] = pl.concat(named, how="diagonal_relaxed")
     if result.kept.verdicts is not None:
         tables["verdicts"] = result.kept.verdicts
     return store.write_folder(folder, _manifest(result), result.summary.to_dicts(), tables)

@@ -206,108 +206,91 @@ def _origin() -> dict[str, Any]:
 
 
 def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
-    """Return the relation as a table with a row a query, lists inside."""
+    """Return the relation as a table with one row per query, lists inside."""
     docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
     docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
-    sizes = np.diff(relation.item_offset)
+    items = np.diff(relation.item_offset)
     edges, units = relation.count(relation.edge_query), relation.count(relation.unit_query)
     local_item = relation.edge_item - relation.item_offset[relation.edge_query]
-    return pl.DataFrame(
+    rows = pl.DataFrame(
         {
-            "run": pl.repeat(run, relation.n, eager=True),
             "query": relation.queries,
             "depth": relation.depth,
-            "item_grade": _lists(pl.Series(relation.item_grade), sizes),
-            "item_docs": _lists(docs_of, sizes),
-            "edge_rank": _lists(pl.Series(relation.edge_rank), edges),
-            "edge_item": _lists(pl.Series(local_item), edges),
-            "unit_rank": _lists(pl.Series(relation.unit_rank), units),
-            "unit_judged": _lists(pl.Series(relation.unit_judged), units),
-            "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
+            "item_grade": _lists(relation.item_grade, items),
+            "item_docs": _lists(docs_of, items),
+            "edge_rank": _lists(relation.edge_rank, edges),
+            "edge_item": _lists(local_item, edges),
+            "unit_rank": _lists(relation.unit_rank, units),
+            "unit_judged": _lists(relation.unit_judged, units),
+            "unit_repeat": _lists(relation.unit_repeat, units),
             "undefined_reason": relation.undefined_reason,
             "failed": relation.failed,
-            "needed": pl.repeat(relation.needed, relation.n, eager=True),
-            "judged_to": pl.repeat(relation.judged_to, relation.n, dtype=pl.Int64, eager=True),
-            **_chunk_lists(relation),
-            **_times_lists(relation),
         }
+    ).select(
+        pl.lit(run).alias("run"),
+        pl.all(),
+        needed=pl.lit(relation.needed),
+        judged_to=pl.lit(relation.judged_to, pl.Int64),
     )
+    if relation.chunk_offset is not None and relation.chunk_end is not None:
+        ends = _lists(relation.chunk_end, np.diff(relation.chunk_offset))
+        rows = rows.with_columns(chunk_end=ends)
+    if relation.item_times is not None:
+        rows = rows.with_columns(item_times=_lists(relation.item_times, items))
+    return rows
 
 
-def _chunk_lists(relation: Relation) -> dict[str, pl.Series]:
-    """Return the ends of the chunks where units are parts of them."""
-    if relation.chunk_offset is None or relation.chunk_end is None:
-        return {}
-    return {"chunk_end": _lists(pl.Series(relation.chunk_end), np.diff(relation.chunk_offset))}
-
-
-def _times_lists(relation: Relation) -> dict[str, pl.Series]:
-    """Return how often each item is listed where any is listed again."""
-    if relation.item_times is None:
-        return {}
-    return {"item_times": _lists(pl.Series(relation.item_times), np.diff(relation.item_offset))}
-
-
-def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.Series:
-    """Cut a column into one list a query."""
+def _lists(values: Any, sizes: Ints) -> pl.Series:  # noqa: ANN401
+    """Cut a column into one list per query."""
     rows = np.repeat(np.arange(len(sizes)), sizes)
-    grouped = pl.DataFrame({"row": rows, "value": values}).group_by("row", maintain_order=True)
-    lists = grouped.agg("value")
-    every = pl.DataFrame({"row": np.arange(len(sizes))}).join(
-        lists, on="row", how="left", maintain_order="left"
-    )["value"]
-    empty = pl.Series([[]], dtype=every.dtype)
-    return (
-        every.fill_null(pl.lit(empty, dtype=every.dtype).first()) if every.null_count() else every
-    )
+    lists = pl.DataFrame({"row": rows, "value": values}).group_by("row").agg("value")
+    every = pl.DataFrame({"row": np.arange(len(sizes))})
+    joined = every.join(lists, on="row", how="left", maintain_order="left")
+    return joined.select(pl.col("value").fill_null([])).to_series()
 
 
 def relation_of(rows: pl.DataFrame) -> Relation:
     """Rebuild a relation from its table."""
-    sizes = rows["item_grade"].list.len().to_numpy().astype(np.int64)
-    offset = np.concatenate(([0], np.cumsum(sizes)))
-    edges = rows["edge_rank"].list.len().to_numpy().astype(np.int64)
-    edge_query = np.repeat(np.arange(rows.height), edges)
-    units = rows["unit_rank"].list.len().to_numpy().astype(np.int64)
-    docs = _flat(rows["item_docs"])
-    members = docs.list.len().to_numpy().astype(np.int64)
+    grades, item_offset = _flat(rows["item_grade"])
+    ranks, edge_offset = _flat(rows["edge_rank"])
+    units, unit_offset = _flat(rows["unit_rank"])
+    docs, member_offset = _flat(_flat(rows["item_docs"])[0])
+    edge_query = np.repeat(np.arange(rows.height), np.diff(edge_offset))
+    chunk_end, chunk_offset = _flat_if_any(rows, "chunk_end")
     return Relation(
         queries=rows["query"],
         depth=rows["depth"].to_numpy(),
-        item_offset=offset,
-        item_grade=_flat(rows["item_grade"]).to_numpy(),
+        item_offset=item_offset,
+        item_grade=grades.to_numpy(),
         edge_query=edge_query,
-        edge_rank=_flat(rows["edge_rank"]).to_numpy(),
-        edge_item=_flat(rows["edge_item"]).to_numpy() + offset[:-1][edge_query],
-        unit_query=np.repeat(np.arange(rows.height), units),
-        unit_rank=_flat(rows["unit_rank"]).to_numpy(),
-        unit_judged=_flat(rows["unit_judged"]).to_numpy(),
-        unit_repeat=_flat(rows["unit_repeat"]).to_numpy(),
-        member_item=np.repeat(np.arange(len(docs)), members),
-        member_doc=_flat(docs),
+        edge_rank=ranks.to_numpy(),
+        edge_item=_flat(rows["edge_item"])[0].to_numpy() + item_offset[:-1][edge_query],
+        unit_query=np.repeat(np.arange(rows.height), np.diff(unit_offset)),
+        unit_rank=units.to_numpy(),
+        unit_judged=_flat(rows["unit_judged"])[0].to_numpy(),
+        unit_repeat=_flat(rows["unit_repeat"])[0].to_numpy(),
+        member_item=np.repeat(np.arange(len(grades)), np.diff(member_offset)),
+        member_doc=docs,
         undefined_reason=rows["undefined_reason"],
         failed_verdicts=rows["failed"].to_numpy() if rows["failed"].any() else None,
         needed=bool(rows["needed"].any()),
-        item_times=_times_of(rows),
+        item_times=_flat_if_any(rows, "item_times")[0],
         judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]
-        **_chunks_of(rows),
+        chunk_offset=chunk_offset,
+        chunk_end=chunk_end,
     )
 
 
-def _chunks_of(rows: pl.DataFrame) -> dict[str, Any]:
-    ends = rows.get_column("chunk_end", default=None)
-    if ends is None or ends.null_count():
-        return {}
-    sizes = ends.list.len().to_numpy().astype(np.int64)
-    offset = np.concatenate(([0], np.cumsum(sizes)))
-    return {"chunk_offset": offset, "chunk_end": _flat(ends).to_numpy()}
+def _flat(lists: pl.Series) -> tuple[pl.Series, Ints]:
+    """Return the elements of all lists, and where each list begins among them."""
+    sizes = lists.list.len().to_numpy().astype(np.int64)
+    return lists.filter(sizes > 0).explode(), np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _times_of(rows: pl.DataFrame) -> Ints | None:
-    times = rows.get_column("item_times", default=None)
-    return None if times is None or times.null_count() else _flat(times).to_numpy()
-
-
-def _flat(lists: pl.Series) -> pl.Series:
-    """Return the elements of all lists; an empty list has none."""
-    return lists.filter(lists.list.len() > 0).explode()
+def _flat_if_any(rows: pl.DataFrame, name: str) -> tuple[Ints | None, Ints | None]:
+    """Return the same of a column that a relation may lack."""
+    lists = rows.get_column(name, default=None)
+    if lists is None or lists.null_count():
+        return None, None
+    values, offset = _flat(lists)
+    return values.to_numpy(), offset

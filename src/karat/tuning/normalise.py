@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from karat.errors import InputError, OptionError, choose
 
 if TYPE_CHECKING:
-    from karat.core.data import Bools, Floats, Ints
+    from karat.core.data import Floats, Ints
 
 NORMALISERS = {
     "mm": "(score − min) ÷ (max − min): the list's worst is 0, its best 1",
@@ -49,73 +48,39 @@ def normalise(
     score = np.asarray(score, dtype=np.float64)
     if not len(score):
         return score.copy()
-    lists = _Lists.of(score, np.zeros(len(score), np.int64) if query is None else query)
+    query = np.zeros(len(score), np.int64) if query is None else query
+    begins = np.diff(query, prepend=query[0] - 1) != 0
+    number, start, known = np.cumsum(begins) - 1, np.flatnonzero(begins), ~np.isnan(score)
+
+    def total(values: Floats) -> Floats:
+        """Add up the values of each list."""
+        sums: Floats = np.add.reduceat(np.where(known, values, 0.0), start)
+        return sums
+
     with np.errstate(all="ignore"):
-        floor, span = lists.scale(how, 0.0 if lowest is None else lowest)
-        _check(lists, span)
-        scaled: Floats = (score - floor[lists.number]) / span[lists.number]
-    return scaled
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
-    """Scores by list, and what is known of every list."""
-
-    score: Floats
-    known: Bools
-    start: Ints  # where each list begins
-    number: Ints  # the list of each score
-    low: Floats
-    high: Floats
-    count: Ints
-
-    @classmethod
-    def of(cls, score: Floats, query: Ints) -> _Lists:
-        known = ~np.isnan(score)
-        begins = np.diff(query, prepend=query[0] - 1) != 0
-        start = np.flatnonzero(begins)
-        return cls(
-            score=score,
-            known=known,
-            start=start,
-            number=np.cumsum(begins) - 1,
-            low=np.minimum.reduceat(np.where(known, score, np.inf), start),
-            high=np.maximum.reduceat(np.where(known, score, -np.inf), start),
-            count=np.add.reduceat(known.astype(np.int64), start),
-        )
-
-    def scale(self, how: str, lowest: float) -> tuple[Floats, Floats]:
-        """Return what to subtract and what to divide by, NaN where there is nothing to divide."""
-        least = np.full(len(self.start), lowest) if how == "tmm" else self.low
-        if ((self.high < least) & (self.count > 0)).any():
+        count = total(np.ones(len(score)))
+        high = np.maximum.reduceat(np.where(known, score, -np.inf), start)
+        low = np.minimum.reduceat(np.where(known, score, np.inf), start)
+        least = np.full(len(start), lowest) if how == "tmm" else low
+        if ((high < least) & (count > 0)).any():
             raise OptionError(
                 f"all scores of a query lie below {lowest:g}, said to be the lowest",
                 fix="give tmm the lowest score that the retriever can give",
             )
-        if how in {"mm", "tmm"}:
-            floor, span = least, self.high - least
-        else:
-            mean, deviation = self._moments()
-            floor, span = mean, deviation
-            if how == "dbsf":
-                floor = mean - 3 * deviation
-                span = (mean + 3 * deviation) - floor
+        floor, span = least, high - least
+        if how in {"z", "dbsf"}:
+            floor = total(score) / count
+            span = np.sqrt(total((score - floor[number]) ** 2) / count)
+        if how == "dbsf":
+            bottom = floor - 3 * span
+            floor, span = bottom, (floor + 3 * span) - bottom
         # equal scores may have a deviation by rounding, and nearly equal ones none
-        return floor, np.where((self.high > least) & (span > 0), span, np.nan)
-
-    def _moments(self) -> tuple[Floats, Floats]:
-        mean = self._sum(self.score) / self.count
-        return mean, np.sqrt(self._sum((self.score - mean[self.number]) ** 2) / self.count)
-
-    def _sum(self, values: Floats) -> Floats:
-        total: Floats = np.add.reduceat(np.where(self.known, values, 0.0), self.start)
-        return total
-
-
-def _check(lists: _Lists, span: Floats) -> None:
-    bad = (lists.count > 0) & (np.isinf(lists.low) | np.isinf(lists.high) | np.isinf(span))
-    if bad.any():
-        raise InputError(
-            f"the scores of {int(bad.sum())} lists are infinite, or too far apart to be scaled",
-            fix="give finite scores, or fuse by rank, which needs none",
-        )
+        span = np.where((high > least) & (span > 0), span, np.nan)
+        bad = (count > 0) & (np.isinf(low) | np.isinf(high) | np.isinf(span))
+        if bad.any():
+            raise InputError(
+                f"the scores of {int(bad.sum())} lists are infinite, or too far apart to be scaled",
+                fix="give finite scores, or fuse by rank, which needs none",
+            )
+        scaled: Floats = (score - floor[number]) / span[number]
+    return scaled

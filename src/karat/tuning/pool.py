@@ -12,7 +12,7 @@ import polars as pl
 from karat.core.data import Run
 from karat.core.keys import query_index
 from karat.errors import InputError, OptionError
-from karat.findings import EXAMPLES, Finding, merge_findings
+from karat.findings import Finding, finding_about_rows, merge_findings
 from karat.read import load_run
 from karat.read.queries import join_queries
 
@@ -173,34 +173,21 @@ def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:
 
 
 def _odd(run: Run, kept: pl.DataFrame) -> list[Finding]:
-    """Return what is odd about a run: its own findings, what is listed again, what has no score."""
+    """Return problems in a run: its own findings, repeated documents, scores that are NaN."""
     found = list(run.findings)
     docs = run.rows.filter(pl.col("doc").is_not_null())
     if docs.height > kept.height:
-        again = docs.filter(pl.struct("query", "doc").is_first_distinct().not_())
-        found.append(
-            Finding(
-                "duplicate-document",
-                again.height,
-                _pairs(again),
-                "document retrieved again for the same query: fused where it stands first",
-                "remove repetitions before ranking",
-            )
+        found += finding_about_rows(
+            "duplicate-document",
+            docs.filter(pl.struct("query", "doc").is_first_distinct().not_()),
+            "document retrieved again for the same query: fused at its first rank",
+            "remove repetitions before ranking",
         )
-    if "score" in docs.columns and (nan := docs.filter(pl.col("score").is_nan())).height:
-        found.append(
-            Finding(
-                "nan-score",
-                nan.height,
-                _pairs(nan),
-                "score that is not a number: fused as if there were none",
-                "find out why the retriever gave no score",
-            )
+    if "score" in docs.columns:
+        found += finding_about_rows(
+            "nan-score",
+            docs.filter(pl.col("score").is_nan()),
+            "score that is not a number: fused as if there were none",
+            "find out why the retriever gave no score",
         )
     return found
-
-
-def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(
-        f"{query} / {doc}" for query, doc in rows.select("query", "doc").head(EXAMPLES).rows()
-    )

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import FindingKind, finding_about, shorten
 from karat.relate.match.matcher import (
     BoundByRule,
     EqualKeys,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 PLACE = ("place", "from", "to")
-NO_PLACE, LOST = "no-place", "lost-quote"
+NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
 SEARCHED = {
     "ambiguous": "text that occurs in several places: the first counts",
     "lost": "text that occurs nowhere in the corpus: it covers nothing",
@@ -306,7 +306,7 @@ def _with_quotes(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
     message = f"{role}: document without a place: it covers nothing"
     fix = "give start and end beside the document, or name the corpus that holds the texts"
-    return findings_about(NO_PLACE, docs.drop_nulls(), message, fix)
+    return finding_about(NO_PLACE, list(map(shorten, docs.drop_nulls())), message, fix)
 
 
 def require_places(findings: list[Finding], documents: int, role: str) -> None:
@@ -340,7 +340,8 @@ def _searched(
     for status, what in SEARCHED.items():
         names = spread.filter(pl.col("status") == status)["doc"]
         fix = "give start and end, or complete the corpus; see docs/spans.md"
-        findings += findings_about(f"{status}-quote", names, f"{role}: {what}", fix)
+        shown = list(map(shorten, names))
+        findings += finding_about(f"{status}-quote", shown, f"{role}: {what}", fix)
     return table.select(PLACE), findings
 
 
