@@ -53,7 +53,6 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListPrecision(Precision):
     """Distinct relevant units ÷ the length of the list."""
 
@@ -62,14 +61,12 @@ class ListPrecision(Precision):
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListF(FScore):
     """The harmonic mean with precision over the length of the list."""
 
     precision: ClassVar[type[Precision]] = ListPrecision
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
@@ -86,7 +83,6 @@ class GroupReciprocalRank(ReciprocalRank):
         return Divisor("groups", relation.relevant(self.rel))
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupAveragePrecision(AveragePrecision):
     """The mean over the groups of their own average precision over what was retrieved of them."""
 
@@ -110,7 +106,6 @@ class GroupAveragePrecision(AveragePrecision):
         return Divisor("groups", relation.relevant(self.rel))
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlatNDCG(NDCG):
     """nDCG over the documents of all groups together, repetitions credited again."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from karat.errors import InputError, nearest
@@ -56,9 +57,10 @@ class Parsed(NamedTuple):
 
 
 def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
-    """Number the records of a list."""
+    """Number records; without a unit, messages only say where they come from."""
+    place = "{0}, {1} {2}" if unit else "{0}"
     for number, value in enumerate(values, start=1):
-        yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
+        yield Entry(value, number, partial(place.format, where, unit, number))
 
 
 def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:

@@ -63,14 +63,7 @@ class TrecRun(Format):
 
         def batches() -> Iterator[pl.DataFrame]:
             source.reading.begin()
-            empty = True
-            for block in source.blocks():
-                rows = parse_lines(block, names)
-                empty &= not rows.height
-                yield rows
-            if empty:
-                source.reading.check_rest(0)
-                raise InputError("the file contains no lines", where=source.where)
+            yield from _parse_blocks(source, names)
 
         return RunStream(name, batches)
 
@@ -90,7 +83,7 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        rows = _read_qrels(source)
+        rows = pl.concat(_parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
         if rows.select("query", "doc").n_unique() < rows.height:
@@ -120,7 +113,7 @@ class SubtopicQrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements with the second column as the group."""
-        return _by_subtopic(_read_qrels(source))
+        return _by_subtopic(pl.concat(_parse_blocks(source, QRELS)))
 
 
 def _has_columns(look: Look) -> bool:
@@ -132,12 +125,16 @@ def _has_columns(look: Look) -> bool:
     return any(named) or layout_of(look.lines[0]) is UNTAGGED
 
 
-def _read_qrels(source: Source) -> pl.DataFrame:
-    rows = pl.concat([parse_lines(block, QRELS) for block in source.blocks()])
-    if not rows.height:
+def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    """Parse a file block by block; one without lines is an error."""
+    height = 0
+    for block in source.blocks():
+        rows = parse_lines(block, names)
+        height += rows.height
+        yield rows
+    if not height:
         source.reading.check_rest(0)
         raise InputError("the file contains no lines", where=source.where)
-    return rows
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:
