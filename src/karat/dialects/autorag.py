@@ -226,13 +226,11 @@ def token_scores(retrieved: Sequence[str], gold: Sequence[str]) -> TokenScores |
     """
     if not retrieved or not gold:
         return None
-    best = [_best(_words(passage), [_words(text) for text in gold]) for passage in retrieved]
+    golds = [_words(text) for text in gold]
+    overlaps = ([_overlap(_words(passage), words) for words in golds] for passage in retrieved)
+    best = [[max(column) for column in zip(*each, strict=True)] for each in overlaps]
     precision, recall, f1 = (sum(column) / len(best) for column in zip(*best, strict=True))
     return TokenScores(precision, recall, f1)
-
-
-def _best(words: list[str], golds: list[list[str]]) -> tuple[float, ...]:
-    return tuple(map(max, zip(*(_overlap(words, gold) for gold in golds), strict=True)))
 
 
 def _overlap(words: list[str], gold: list[str]) -> tuple[float, float, float]:

@@ -61,7 +61,9 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
         _each_once(data, where)
         if any(isinstance(docs, Mapping) for docs in data.values()):
             return _scored(data, name, where).stream()
-        return _listed(data, name, where, reading).stream()
+        records = ({"query": query, "retrieved": docs} for query, docs in data.items())
+        read = read_records(entries(records, where, ""), "run", reading).run(name).collect()
+        return Run(name, read.rows, order="listed", findings=_id_mix(data)).stream()
     table = frame(data)
     if table is not None:
         return frame_run(table, name, where, reading)
@@ -135,12 +137,6 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     if empty:  # a row without a document
         rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
     return Run(name, rows, "mapped", _id_mix(data))
-
-
-def _listed(data: Mapping[Any, Any], name: str, where: str, reading: ReadContext) -> Run:
-    listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    rows = read_records(entries(listed, where, ""), "run", reading).run(name).collect().rows
-    return Run(name, rows, order="listed", findings=_id_mix(data))
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:

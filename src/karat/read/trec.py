@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import findings_about, shorten
 from karat.read.format import Format, Look, register_format
 from karat.read.source import not_utf8
 
@@ -219,7 +219,7 @@ def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> 
     if found is None:
         count = len(SPLIT.split(words))
         raise InputError(
-            f"found {count} columns instead of {len(names)}: {_short(raw)}",
+            f"found {count} columns instead of {len(names)}: {shorten(words)!r}",
             where=block.where(number),
             fix=_column_advice(count, names),
         )
@@ -251,11 +251,6 @@ def _column_advice(found: int, names: tuple[str, ...]) -> str:
     if names is RUN and found == len(UNTAGGED):
         return f"make each line `{' '.join(RUN)}`; only the tag may be missing, and then from all"
     return f"make each line `{' '.join(names)}`; ids contain spaces only if tabs separate columns"
-
-
-def _short(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:

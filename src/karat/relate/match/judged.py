@@ -78,11 +78,10 @@ class JudgedList(JudgedMatcher):
 
 def judged_matchers() -> dict[str, type[Matcher]]:
     """Return the relations that a judge draws, by the names of the aspects."""
-    return {name: _matcher(aspect) for name, aspect in ASPECTS.items()}
-
-
-def _matcher(aspect: Aspect) -> type[Matcher]:
-    return _made(aspect.name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
+    return {
+        name: _made(name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
+        for name, aspect in ASPECTS.items()
+    }
 
 
 @functools.cache
