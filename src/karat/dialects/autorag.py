@@ -1,6 +1,6 @@
 """AutoRAG's retrieval metrics (Python 0.3.x).
 
-The ground truth is a list of groups: all groups are needed, any document of a group will do.
+The ground truth is a list of groups: all groups are needed, any document of a group is enough.
 Quirks that the dialect keeps:
 
 - a query scores None if its ground truth or what was retrieved is empty, or holds an empty group

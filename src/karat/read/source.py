@@ -259,7 +259,7 @@ class _Recoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
-        """Fill a buffer as far as it goes."""
+        """Fill a buffer, or as much of it as there is data for."""
         data = b"more"
         while not self._left and data:
             data = self._file.read(1 << 20)

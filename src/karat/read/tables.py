@@ -198,7 +198,7 @@ class Delimited(Table):
 
 @register_format
 class Csv(Delimited):
-    """Comma-separated values with a header; semicolons, as some spreadsheets write, do as well."""
+    """Comma-separated values with a header; semicolons, as in some spreadsheets, are accepted."""
 
     name: ClassVar[str] = "csv"
     separators: ClassVar[str] = ",;"

@@ -172,8 +172,8 @@ class Columns(NamedTuple):
 def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
     """Return the columns of a line, or None if it has others.
 
-    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
-    that an id may hold a blank; anything may follow the tag of a run.
+    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may separate
+    them, so that an id may hold a blank; anything may follow the tag of a run.
 
     >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
     ['q1', '0', 'd1', '1']

@@ -1,8 +1,8 @@
 """The relations that a judge draws, one for each aspect; who judges is another matter.
 
 The cutoff of a measure over chunks cuts a relation that is drawn already. A verdict about the whole
-list is another one for every cutoff: there the depth belongs to the relation, which is drawn for
-each cutoff anew (`at_depth`).
+list is another one for every cutoff: there the depth belongs to the relation, and each
+cutoff has a relation of its own (`at_depth`).
 """
 
 from __future__ import annotations
