@@ -179,7 +179,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _is_wrapped(line: str, following: str, width: int) -> bool:
-    """Tell whether a sentence may go on from a line to the next, lines being so wide at most."""
+    """Tell whether a sentence may go on in the next line; `width` is that of the longest line."""
     if width < NARROW or any(map(ALONE.match, (line, following))) or ITEM.match(following):
         return False
     word = following.split(maxsplit=1)[0]

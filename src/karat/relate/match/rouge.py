@@ -125,7 +125,7 @@ def rouge_l_recall(
 def _batches(
     units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints]
 ) -> Iterator[Ints]:
-    """Yield positions of pairs, so many that their texts fit in a batch; a unit's come together."""
+    """Yield positions of pairs whose texts fit in a batch; those of one unit come together."""
     unit, item = pairs
     order = np.argsort(unit, kind="stable")
     unit_size = np.fromiter(map(len, units), np.int64, len(units))
@@ -247,7 +247,7 @@ def union_lcs_recall(
     Where `rouge` raises there is no score but 0: for texts that are empty or only full stops. Where
     it exceeds the recursion limit, in sentences of about a thousand words, this is what it would
     have returned.
-    Blanks between two full stops, or after the last, are a sentence of one empty word, as there.
+    Blanks between two full stops, or after the last, are a sentence of one empty word, too.
 
     >>> chunk, gold = "He saw Rome. He went to Paris.", "He saw Paris, Texas"
     >>> union_lcs_recall([chunk], [gold], (np.array([0]), np.array([0])))
