@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
 from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
 @options.latency
 @options.measures("those of the first result, or as `karat score`")
 @options.measuring
-@asking.judging
+@judging.judge_options
 def command(
     *,
     systems: tuple[str, ...],
@@ -74,22 +74,23 @@ def command(
         _require_input(system)
     with_page = plot is None or output is not None
     target = output or (_default() if with_page else "")
-    files, gold = options.systems(systems, gold)
-    judge = asking.for_all(asking.take(choices))
-    chosen = options.given(choices) | judge
+    files, gold = options.paths(systems, gold)
+    judge = judging.take_shared(choices)
+    chosen = options.explicit(choices) | judge
     named = list(measures) or None
-    if asking.dry_run(files, named, chosen | {"gold": gold}, "table", None):
+    if judging.dry_run(files, named, chosen | {"gold": gold}, "table", None):
         return 0
     with options.progress("preparing queries") as progress:
         prepared = prepare_report(
-            *files,
+            files,
             baseline=baseline,
             only=_slice(only),
-            cases=with_page,
             gold=gold,
             measures=named,
+            rel=chosen.pop("rel", None),
+            options=chosen,
+            cases=with_page,
             progress=progress,
-            **chosen,
         )
     if plot is not None:
         _plot(prepared, plot, chart)
@@ -102,7 +103,7 @@ def command(
     for note in prepared.notes if with_page else ():
         click.echo(f"note: {note}", err=True)
     lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
-    return options.tell_unmeasured(lacking)
+    return options.print_unmeasured(lacking)
 
 
 def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
@@ -144,7 +145,7 @@ def _require_input(path: str) -> None:
     place = Path(path)
     if path != "-" and not is_folder(path) and (place.is_dir() or not place.exists()):
         raise InputError(
-            "this is neither the folder of a result nor a file",
+            "this is neither the folder of a saved result nor a file",
             where=path,
             fix="`karat score … --save DIR` writes such a folder",
         )

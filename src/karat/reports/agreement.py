@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from karat.reports.tables import Grid, number, render_grids
+from karat.reports.tables import Grid, number, render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ TITLES = {
 def render(found: Agreement, how: str, *, details: bool = False) -> str:
     """Return the agreement in one of FORMATS; `csv` holds the details if these are asked for."""
     if how == "json":
-        return json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        return to_json(found.as_dict())
     if how == "csv":
         return (found.details if details else found.summary).write_csv()
     return render_grids(_grids(found, details=details or found.kind == "labels"), how)
@@ -76,7 +75,7 @@ def _text(value: object) -> str:
 def render_card(card: JudgeCard, how: str) -> str:
     """Return a card in one of CARD_FORMATS."""
     if how == "json":
-        return json.dumps(card.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        return to_json(card.as_dict())
     return render_grids(_card_grids(card), how)
 
 

@@ -6,13 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from karat import __version__
 from karat.errors import KaratError
 from karat.reports.comparison import notes, verdict
 from karat.reports.html import document
-from karat.reports.tables import chance, limits, signed
+from karat.reports.tables import best, chance, limits, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ SECTIONS = {
 LONGEST = 70  # letters of a title
 JUDGED_AT = 10
 ENOUGH = 5  # queries of a slice that is worth a sentence
-APART = 0.1  # by how much a slice is below the rest
+WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
 VERDICTS = {
     "better": "is better than",
@@ -111,10 +110,12 @@ def _lede(panel: Panel) -> Iterator[str]:
 
 def _headline(panel: Panel, system: System) -> dict[str, Any]:
     """Return the values of a system, how many queries count, and how much was ever judged."""
-    rows = [
-        panel.summary[system.name, str(measure)] | {"best": _leads(panel, system.name, at)}
-        for at, measure in enumerate(panel.measures)
-    ]
+    rows = []
+    for measure in panel.measures:
+        values = {name: panel.summary[name, str(measure)]["value"] for name in panel.names}
+        leading = best(values, higher_is_better=measure.higher_is_better)
+        leads = measure.unit_interval and system.name in leading
+        rows.append(panel.summary[system.name, str(measure)] | {"best": leads})
     counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
     return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}
 
@@ -127,19 +128,6 @@ def _judged(panel: Panel, system: System) -> str:
     except KaratError:
         judged = None
     return "–" if judged is None else f"{judged:.0%}"
-
-
-def _leads(panel: Panel, name: str, at: int) -> bool:
-    measure = panel.measures[at]
-    values = {
-        system: panel.summary[system, str(measure)]["value"]
-        for system in panel.names
-        if panel.summary[system, str(measure)]["value"] is not None
-    }
-    if len(set(values.values())) < 2 or name not in values or not measure.unit_interval:
-        return False
-    top = (max if measure.higher_is_better else min)(values.values())
-    return bool(values[name] == top)
 
 
 def _comparison(panel: Panel) -> dict[str, Any] | None:
@@ -211,7 +199,7 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
         known = ~np.isnan(values)
         found: list[dict[str, Any]] = []
         for column, labels in panel.facets.items():
-            mine = panel.queries[column].cast(pl.String).fill_null("(none)")
+            mine = panel.labels(column)
             for label in labels:
                 inside = (mine == label).to_numpy() & known
                 rest = ~inside & known
@@ -220,7 +208,7 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
                     said = {"column": column, "label": label, "queries": int(inside.sum())}
                     found.append(said | {"inside": means[0], "outside": means[1]})
         worst = min(found, key=lambda each: each["inside"] - each["outside"], default=None)
-        if worst is not None and worst["inside"] - worst["outside"] < -APART:
+        if worst is not None and worst["inside"] - worst["outside"] < -WEAKER_BY:
             yield {"kind": "weakest", "system": name, **worst}
 
 

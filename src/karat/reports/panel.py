@@ -75,10 +75,14 @@ class Panel:
             column = self.queries[name]
             if name in NOT_SLICES or column.dtype.is_nested() or column.dtype.is_float():
                 continue
-            values = column.cast(pl.String).fill_null("(none)").unique().sort().to_list()
+            values = self.labels(name).unique().sort().to_list()
             if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
                 found[name] = values
         return found
+
+    def labels(self, column: str) -> pl.Series:
+        """Return the slice of each query by a column."""
+        return self.queries[column].cast(pl.String).fill_null("(none)")
 
     def zero(self, system: int) -> int:
         """Count the queries for which a system found nothing."""

@@ -9,6 +9,7 @@ from karat.errors import KaratError
 from karat.measures import parse_measure
 from karat.reports.charts import Chart
 from karat.reports.charts.svg import (
+    SYSTEMS,
     color,
     drawing,
     element,
@@ -45,7 +46,7 @@ class Curve:
     values: dict[str, list[float | None]]
 
 
-def curves(panel: Panel, most: int) -> list[Curve]:
+def curves(panel: Panel) -> list[Curve]:
     """Return the curves of recall, precision and whatever else was measured at a cutoff."""
     cutoffs = _cutoffs(panel)
     found = []
@@ -53,7 +54,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
         try:
             by_system = {
                 system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
-                for system in panel.systems[:most]
+                for system in panel.systems[:SYSTEMS]
             }
         except KaratError:  # the dialect or the relation does not know it
             continue

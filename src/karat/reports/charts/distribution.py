@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.reports.charts import Chart
-from karat.reports.charts.svg import color, drawing, element, label, linear, ticks, title
+from karat.reports.charts.svg import SYSTEMS, color, drawing, element, label, linear, ticks, title
 from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 66.0, 30.0, 12.0, 22.0
 HIGH = 40.0  # of the highest bar
 
 
-def distribution(panel: Panel, at: int, most: int) -> Chart:
-    """Draw the values of one measure, the mean and its interval, for the first `most` systems."""
-    measure, shown = panel.measures[at], panel.names[:most]
+def distribution(panel: Panel, at: int) -> Chart:
+    """Draw the values of one measure, the mean and its interval, for the first systems."""
+    measure, shown = panel.measures[at], panel.names[:SYSTEMS]
     values = [panel.pairing.values[:, system, at] for system in range(len(shown))]
     known = [each[~np.isnan(each)] for each in values]
     low, high = _domain(measure, known)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from karat.reports.charts import Chart
-from karat.reports.charts.svg import HEAT, drawing, element, label, title
+from karat.reports.charts.svg import HEAT, SYSTEMS, drawing, element, label, title
 from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
@@ -20,11 +19,11 @@ CELL, ROW, SIDE, TOP = 66.0, 30.0, 190.0, 62.0
 COLUMNS = 14  # cells in a row at most
 
 
-def heat(panel: Panel, column: str, most: int) -> Chart:
+def heat(panel: Panel, column: str) -> Chart:
     """Draw the mean of each measure in each slice of a column, by system."""
-    names = panel.names[:most]
+    names = panel.names[:SYSTEMS]
     measures = range(min(len(panel.measures), max(COLUMNS // len(names), 1)))
-    labels = panel.queries[column].cast(pl.String).fill_null("(none)")
+    labels = panel.labels(column)
     rows: list[tuple[str, str, list[float | None]]] = []  # slice, queries, means
     for value in panel.facets[column]:
         inside = (labels == value).to_numpy()
