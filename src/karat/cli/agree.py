@@ -18,7 +18,7 @@ KINDS = ("rankings", "labels", "systems")
 @click.option(
     "--kind", type=click.Choice(KINDS), help="What the two sides are (default: detected)."
 )
-@options.measures("all that both results have", "recall@5, by which results order systems")
+@options.measures("those of the first result", "recall@5, by which results order systems")
 @click.option(
     "-p",
     "--persistence",

@@ -57,7 +57,8 @@ from karat.reports.tables import to_json
     "--sizes",
     callback=options.whole_numbers,
     metavar="N,N,…",
-    help="Numbers of queries for the table of what more queries bring (default: chosen).",
+    help="Numbers of queries in the table of what more queries bring (default: twelve that suit "
+    "the difference).",
 )
 @judging.judge_options
 @options.output(("table", "json", "markdown"))

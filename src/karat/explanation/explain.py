@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
 from karat.evaluation.assessment import assess, find_matchers
+from karat.evaluation.evaluate import with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karat.core.normalisers import Normaliser
-    from karat.core.policy import Missing
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.measures import Measure
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 Measures: TypeAlias = "Iterable[str | Measure] | str"
 UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 
-MISSING = ("zero", "skip", "error")
 EVERY = 1 << 31  # documents of a list that are kept: all of them
 
 
@@ -115,8 +114,8 @@ def explain(
     runs, `system` names the one to explain. Where a judge draws the relation, its verdicts are
     explained too, with reasons and quotes.
 
-    In the place of a run there may be a `Result`, or the folder of a saved one: it is explained
-    from what it keeps, by default with its own measures. Options that say how inputs are read
+    Instead of a run there may be a `Result`, or the folder of a saved one: it is explained from
+    what it keeps, by default with its own measures. Options that say how inputs are read
     (`gold`, `by`, `ids`, `corpus`, …) are then refused.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
@@ -144,16 +143,23 @@ def explain(
         refuse_inputs(name for name, value in reading.items() if value is not None)
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
-        scored = rescore(result, measures, rel=rel)
-        return _explain_result(scored, _choose_run(scored.runs, system), query, worst)
+        result = rescore(result, measures, rel=rel)
+        chosen = _choose_run(result.runs, system)
+        queries = worst_queries(result, chosen, worst) if query is None else [query]
+        _require(queries, result.queries)
+        findings = tuple(found for found in result.findings if found.run in ("", chosen))
+        measured = [_Measured.of(result, chosen, queries, {})]
+        return _explanations(queries, measured, [dialect(result.dialect)], findings)
     by = "ids" if by is None else by
     listed = _several(DEFAULTS if measures is None else measures)
-    spoken = [
-        _DialectMeasures.of(_with_missing(dialect(name), missing), listed, rel, by)
-        for name in _several(dialects, "karat")
-    ]
-    matchers = [matcher for each in spoken for matcher in each.matchers.values()]
-    judged = [matcher.judged for matcher in matchers]
+    readings = []
+    for spoken in map(dialect, _several(dialects, "karat")):
+        wanted = resolve_measures(listed, spoken, rel)
+        policy = with_missing(spoken.policy, missing)
+        matchers = find_matchers(by, wanted, spoken)
+        readings.append(_Reading(replace(spoken, policy=policy), wanted, matchers))
+    every = [matcher for reading in readings for matcher in reading.matchers.values()]
+    judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:
         streams, known, _ = load_inputs(
             run,
@@ -162,7 +168,7 @@ def explain(
             gold_format,
             prefetching,
             skip_bad=skip_bad,
-            texts=any(matcher.reads_texts for matcher in matchers),
+            texts=any(matcher.reads_texts for matcher in every),
             unlabelled=all(judged),
         )
     chosen = _choose_run([stream.name for stream in streams], system)
@@ -173,7 +179,8 @@ def explain(
         known,
         MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
         find_judge(judge) if any(judged) else None,
-        spoken,
+        by,
+        readings,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])
 
@@ -186,15 +193,6 @@ def worst_queries(result: Result, run: str, count: int) -> list[str]:
         "value", descending=not measure.higher_is_better, nulls_last=True, maintain_order=True
     )
     return list(order["query"].head(count))
-
-
-def _explain_result(result: Result, run: str, query: str | None, worst: int) -> list[Explanation]:
-    """Explain queries of a run from what a result keeps."""
-    queries = worst_queries(result, run, worst) if query is None else [query]
-    _require(queries, result.queries)
-    measured = [_Measured.of(result, run, queries, {})]
-    findings = tuple(found for found in result.findings if found.run in ("", run))
-    return _explanations(queries, measured, [dialect(result.dialect)], findings)
 
 
 def _explanations(
@@ -270,20 +268,12 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _DialectMeasures:
-    """Measures as a dialect speaks them, and what draws the relations that they read."""
+class _Reading:
+    """A dialect, measures as it means them, and what draws the relations that they read."""
 
     dialect: Dialect
     measures: tuple[Measure, ...]
-    by: str | Matcher
     matchers: Mapping[str, Matcher]
-
-    @classmethod
-    def of(
-        cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
-    ) -> _DialectMeasures:
-        wanted = resolve_measures(measures, speaks, rel)
-        return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +288,12 @@ class _Explainer:
     gold: Gold
     context: MatchContext
     judge: JudgeProtocol | None
-    spoken: list[_DialectMeasures]
+    by: str | Matcher
+    readings: list[_Reading]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
-        first = self.spoken[0]
+        first = self.readings[0]
         result = self._result(replace(first, measures=first.measures[:1]), self.judge)
         return worst_queries(result, self.stream.name, count)
 
@@ -312,34 +303,35 @@ class _Explainer:
         # the other queries cost money, and change nothing
         judge = None if self.judge is None else _OnlyQueries(self.judge, queries)
         measured = []
-        for each in self.spoken:
-            result, lists = self._result(each, judge), self._lists(each, queries)
+        for reading in self.readings:
+            result, lists = self._result(reading, judge), self._lists(reading, queries)
             measured.append(_Measured.of(result, self.stream.name, queries, lists))
         findings = merge_findings((*self.stream.findings, *self.gold.findings))
-        return _explanations(queries, measured, [each.dialect for each in self.spoken], findings)
+        dialects = [reading.dialect for reading in self.readings]
+        return _explanations(queries, measured, dialects, findings)
 
-    def _result(self, spoken: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
+    def _result(self, reading: _Reading, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
-        policy = spoken.dialect.policy
+        policy = reading.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
         result = assess(
             [self.stream],
             self.gold,
-            spoken.measures,
-            replace(spoken.dialect, policy=kind),
-            spoken.by,
+            reading.measures,
+            replace(reading.dialect, policy=kind),
+            self.by,
             self.context,
             judge=judge,
             keep=EVERY if judge else 0,
         )
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, spoken: _DialectMeasures, queries: list[str]) -> UnitLists:
+    def _lists(self, reading: _Reading, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        context = replace(self.context, run_ids=spoken.dialect.run_ids)
-        policy = replace(spoken.dialect.policy, blank="kept")
+        context = replace(self.context, run_ids=reading.dialect.run_ids)
+        policy = replace(reading.dialect.policy, blank="kept")
         found = {}
-        for name, matcher in spoken.matchers.items():
+        for name, matcher in reading.matchers.items():
             bound = None if matcher.judged else matcher.bind(self.gold, context)
             if not isinstance(bound, BoundByRule):
                 continue
@@ -387,13 +379,3 @@ def _choose_run(runs: list[str], wanted: str | None) -> str:
             fix=f"name one, for example system={runs[0]!r} (--system {runs[0]})",
         )
     return runs[0]
-
-
-def _with_missing(speaks: Dialect, missing: str | None) -> Dialect:
-    if missing is None:
-        return speaks
-    chosen = cast("Missing", choose("choice for missing queries", missing, MISSING))
-    return replace(speaks, policy=replace(speaks.policy, missing=chosen))
-
-
-__all__ = ["Explanation", "explain", "worst_queries"]
