@@ -124,9 +124,7 @@ def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
 def _default() -> str:
     """Return the file to write if none was named; one that karat did not write must stay."""
     try:
-        ours = MARK in Path(DEFAULT).read_bytes()
-    except FileNotFoundError:
-        ours = True
+        ours = not Path(DEFAULT).exists() or MARK in Path(DEFAULT).read_bytes()
     except OSError:
         ours = False
     if not ours:

@@ -168,21 +168,17 @@ class Marks:
         relation = self.relation
         first, last = (int(place) for place in relation.item_offset[at : at + 2])
         last = last if most is None else min(last, first + most)
-        met = self.met(at)
-        listed = []
-        for item in range(first, last):
-            docs = relation.member_doc[int(self._members[item]) : int(self._members[item + 1])]
-            grade = float(relation.item_grade[item])
-            listed.append(
-                Item(
-                    number=item - first + 1,
-                    docs=tuple(docs),
-                    grade=grade,
-                    relevant=grade >= self.level,
-                    rank=met.get(item - first),
-                )
+        met, start = self.met(at), self._members
+        return [
+            Item(
+                number=item - first + 1,
+                docs=tuple(relation.member_doc[int(start[item]) : int(start[item + 1])]),
+                grade=float(relation.item_grade[item]),
+                relevant=bool(relation.item_grade[item] >= self.level),
+                rank=met.get(item - first),
             )
-        return listed
+            for item in range(first, last)
+        ]
 
     def _edges_of(self, at: int) -> Iterable[tuple[int, int, bool]]:
         """Return rank and item, from 0 within the query, of each edge, and whether it counts."""

@@ -156,12 +156,13 @@ def _scores(bound: BoundByRule, units: Units) -> dict[int, tuple[tuple[int, floa
     found = bound.scores(units)
     if found is None:
         return {}
-    best: dict[int, dict[int, float]] = {}
-    pairs = zip(found.unit.tolist(), found.item.tolist(), found.score.tolist(), strict=True)
-    for unit, item, score in pairs:
-        mine = best.setdefault(unit, {})
-        mine[item] = max(score, mine.get(item, 0.0))
-    return {
-        unit: tuple(sorted(mine.items(), key=lambda entry: -entry[1])[:BEST_SCORES])
-        for unit, mine in best.items()
-    }
+    pairs = pl.DataFrame({"unit": found.unit, "item": found.item, "score": found.score})
+    best = (
+        pairs.group_by("unit", "item", maintain_order=True)
+        .max()
+        .sort("score", descending=True, maintain_order=True)
+        .group_by("unit", maintain_order=True)
+        .head(BEST_SCORES)
+        .rows_by_key("unit")
+    )
+    return {unit: tuple(rows) for unit, rows in best.items()}

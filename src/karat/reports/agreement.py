@@ -62,14 +62,10 @@ def _confusion(details: pl.DataFrame) -> Grid:
 def _details(details: pl.DataFrame) -> Grid:
     texts = [name for name in details.columns if name in ("query", "measure", "system")]
     rows = [
-        [_text(row[name]) if name in texts else number(row[name]) for name in details.columns]
+        [row[name] or "" if name in texts else number(row[name]) for name in details.columns]
         for row in details.to_dicts()
     ]
     return Grid("one by one", details.columns, rows, left=len(texts))
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def render_card(card: JudgeCard, how: str) -> str:
@@ -87,8 +83,8 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
     )
     header = ["statistic", "value", "low", "high", "n"]
     rows = [
-        [figure.statistic + _because(figure), *_limits(figure), str(figure.n)]
-        for figure in card.figures
+        [each.statistic + (f" ({each.reason})" if each.reason else ""), *_limits(each), str(each.n)]
+        for each in card.figures
     ]
     yield Grid(title, header, rows)
     labels = [str(label) for label in card.confusion.labels]
@@ -103,10 +99,6 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
     if card.recalibration is not None:
         yield _recalibration(card.recalibration)
-
-
-def _because(figure: CardFigure) -> str:
-    return f" ({figure.reason})" if figure.reason else ""
 
 
 def _limits(figure: CardFigure) -> list[str]:

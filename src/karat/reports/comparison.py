@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice, product
+from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from karat.findings import shorten
 from karat.reports import escape
@@ -27,9 +30,7 @@ from karat.reports.tables import (
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    import polars as pl
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from karat.comparison.compare import Comparison
 
@@ -142,24 +143,20 @@ def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
 def _moved(comparison: Comparison, count: int) -> Grid:
     """One row per query that moved, by the first measure; those that gained come first."""
     name = str(comparison.measures[0])
-    mine = [row for row in comparison.moved.to_dicts() if row["measure"] == name]
-    several = len(comparison.systems) > 2
-    questions = any((row["question"] or row["query"]) != row["query"] for row in mine)
-    cells = []
-    seen: dict[tuple[str, bool], int] = {}
-    for row in mine:
-        key = (row["system"], row["difference"] > 0)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= count:
-            cells.append(
-                ([row["system"]] if several else [])
-                + [shorten(row["query"])]
-                + ([shorten(row["question"] or "")] if questions else [])
-                + [number(row["before"]), number(row["after"]), signed(row["difference"])]
-            )
-    texts = [*(["system"] if several else []), "query", *(["question"] if questions else [])]
-    header = [*texts, "before", "after", "difference"]
-    return Grid(f"queries that moved most in {name}", header, cells, left=len(texts))
+    mine = comparison.moved.filter(pl.col("measure") == name)
+    ranked = pl.int_range(pl.len()).over("system", pl.col("difference") > 0)
+    rows = mine.filter(ranked < count).to_dicts()
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {}
+    if len(comparison.systems) > 2:
+        columns["system"] = itemgetter("system")
+    columns["query"] = lambda row: shorten(row["query"])
+    if any((row["question"] or row["query"]) != row["query"] for row in rows):
+        columns["question"] = lambda row: shorten(row["question"] or "")
+    left = len(columns)
+    columns["before"] = lambda row: number(row["before"])
+    columns["after"] = lambda row: number(row["after"])
+    columns["difference"] = lambda row: signed(row["difference"])
+    return Grid.of(f"queries that moved most in {name}", columns, rows, left=left)
 
 
 def _several_baselines(rows: pl.DataFrame) -> bool:

@@ -78,7 +78,8 @@ def page(
         headline=[_headline(panel, system) for system in panel.systems],
         any_failed=any(row["failed"] for row in panel.summary.values()),
         judged_at=JUDGED_AT,
-        comparison=_comparison(panel),
+        comparison=panel.comparison,
+        tests=[] if panel.comparison is None else notes(panel.comparison),
         forest=content.forest,
         notes=content.notes,
         distributions=content.distributions,
@@ -128,14 +129,6 @@ def _judged(panel: Panel, system: System) -> str:
     except KaratError:
         judged = None
     return "–" if judged is None else f"{judged:.0%}"
-
-
-def _comparison(panel: Panel) -> dict[str, Any] | None:
-    found = panel.comparison
-    if found is None:
-        return None
-    corrected = len(found.systems) > 2
-    return {"level": f"{found.level:.0%}", "corrected": corrected, "notes": notes(found)}
 
 
 def insights(panel: Panel) -> Iterator[dict[str, Any]]:

@@ -111,11 +111,8 @@ def lay_side_by_side(
         systems.sort(key=lambda system: system.name != baseline)
     if only is not None:
         systems = [replace(system, result=system.result.where(*only)) for system in systems]
-    return Panel(tuple(systems), pair(systems), _compared(systems), only)
-
-
-def _compared(systems: Sequence[System]) -> Comparison | None:
-    if len(systems) < 2:
-        return None
-    level = systems[0].result.level or 0.95
-    return compare({system.name: system.result for system in systems}, level=level)
+    comparison = None
+    if len(systems) > 1:
+        level = systems[0].result.level or 0.95
+        comparison = compare({system.name: system.result for system in systems}, level=level)
+    return Panel(tuple(systems), pair(systems), comparison, only)

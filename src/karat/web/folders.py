@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class SavedResult:
     path: Path
     stamp: str  # changes when the result is written anew
     created: str
-    manifest: dict[str, Any]
+    manifest: dict[str, Any] = field(hash=False)  # the stamp tells one from another
 
     def row(self) -> dict[str, Any]:
         """Return what the list of results shows of it."""

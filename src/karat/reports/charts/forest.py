@@ -8,6 +8,7 @@ from karat.reports.charts import Chart
 from karat.reports.charts.svg import (
     LETTER,
     SYSTEMS,
+    centered,
     drawing,
     element,
     label,
@@ -51,7 +52,7 @@ def forest(comparison: Comparison) -> Chart:
         x, kind = across(tick), "axis" if tick == 0 else "grid"
         parts.append(element("line", x1=x, x2=x, y1=TOP - 6, y2=foot, class_=kind))
         shown = f"{tick:+g}".replace("-", "−") if tick else "0"
-        parts.append(label(shown, x, foot + 16, class_="muted", text_anchor="middle"))
+        parts.append(centered(shown, x, foot + 16))
     for at, (row, name) in enumerate(zip(rows, named, strict=True)):
         y = TOP + ROW * at + 12
         parts.append(label(name, NAMES, y + 4, most=LONGEST))
@@ -68,8 +69,7 @@ def forest(comparison: Comparison) -> Chart:
         )
     if all(measure.higher_is_better for measure in comparison.measures):
         x = max(across(0), start + 50)
-        hint = "← worse · better →"
-        parts.append(label(hint, x, foot + 34, class_="muted small", text_anchor="middle"))
+        parts.append(centered("← worse · better →", x, foot + 34, "muted small"))
     says = f"Differences to {comparison.baseline}: " + "; ".join(
         f"{row['system']} {row['measure']} {signed(row['difference'])}, {verdict(comparison, row)}"
         for row in rows

@@ -56,6 +56,11 @@ def label(content: str, x: float, y: float, *, most: int = 0, **attributes: obje
     return element("text", xml(content), x=x, y=y, **attributes)
 
 
+def centered(content: str, x: float, y: float, class_: str = "muted") -> str:
+    """Return a label in the middle of a place."""
+    return label(content, x, y, class_=class_, text_anchor="middle")
+
+
 def title(content: str) -> str:
     """Return a tooltip."""
     return element("title", xml(content))
