@@ -100,8 +100,8 @@ def command(
         if judging.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
-    asked = gates.no_regression(comparison, guarded, margin) if guarded else []
-    gate = gates.gate(comparison, asked, **decisions)
+    requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
+    gate = gates.gate(comparison, requirements, **decisions)
     text = render(comparison, how, moved=moved, color=options.use_color())
     options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":

@@ -77,7 +77,7 @@ def command(
     choices |= judging.take(choices)
     dialect = saved.dialect if saved else choices["dialect"]
     bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
-    # a judge is asked no deeper than somebody looks: for a target that may be to the end
+    # a judge is asked no deeper than the last cutoff; a target may need the whole list
     needed = [
         at_cutoff(base, cutoff)
         for base in bases

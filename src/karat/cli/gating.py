@@ -131,7 +131,7 @@ class Requirements:
 
         names = ("require", "baseline", "update_baseline", "junit")
         texts, folder, update, junit = (choices.pop(name) for name in names)
-        asked = [parse_requirement(text) for text in texts]
+        requirements = [parse_requirement(text) for text in texts]
         if junit is not None and not texts:
             raise click.UsageError("--junit needs a --require")
         before = None
@@ -141,7 +141,7 @@ class Requirements:
         elif update:
             refuse_foreign(folder)
             before = load(folder) if is_folder(folder) else None
-        elif all(each.factor is None for each in asked):
+        elif all(each.factor is None for each in requirements):
             raise click.UsageError(
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"

@@ -153,11 +153,11 @@ def explain(
     by = "ids" if by is None else by
     listed = _several(DEFAULTS if measures is None else measures)
     readings = []
-    for spoken in map(dialect, _several(dialects, "karat")):
-        wanted = resolve_measures(listed, spoken, rel)
-        policy = with_missing(spoken.policy, missing)
-        matchers = find_matchers(by, wanted, spoken)
-        readings.append(_Reading(replace(spoken, policy=policy), wanted, matchers))
+    for each in map(dialect, _several(dialects, "karat")):
+        wanted = resolve_measures(listed, each, rel)
+        policy = with_missing(each.policy, missing)
+        matchers = find_matchers(by, wanted, each)
+        readings.append(_DialectMeasures(replace(each, policy=policy), wanted, matchers))
     every = [matcher for reading in readings for matcher in reading.matchers.values()]
     judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:
@@ -268,7 +268,7 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _DialectMeasures:
     """A dialect, measures as it means them, and what draws the relations that they read."""
 
     dialect: Dialect
@@ -289,7 +289,7 @@ class _Explainer:
     context: MatchContext
     judge: JudgeProtocol | None
     by: str | Matcher
-    readings: list[_Reading]
+    readings: list[_DialectMeasures]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
@@ -310,7 +310,7 @@ class _Explainer:
         dialects = [reading.dialect for reading in self.readings]
         return _explanations(queries, measured, dialects, findings)
 
-    def _result(self, reading: _Reading, judge: JudgeProtocol | None) -> Result:
+    def _result(self, reading: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
         policy = reading.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
@@ -326,7 +326,7 @@ class _Explainer:
         )
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, reading: _Reading, queries: list[str]) -> UnitLists:
+    def _lists(self, reading: _DialectMeasures, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
         context = replace(self.context, run_ids=reading.dialect.run_ids)
         policy = replace(reading.dialect.policy, blank="kept")
@@ -345,7 +345,7 @@ class _Explainer:
 
 
 class _OnlyQueries:
-    """A judge that is asked about some queries; about the others it says nothing."""
+    """A judge that is asked about some queries only; the others get no verdict."""
 
     def __init__(self, judge: JudgeProtocol, queries: Iterable[str]) -> None:
         self._judge = judge
@@ -358,16 +358,17 @@ class _OnlyQueries:
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Pass on the samples of the queries."""
-        asked = [sample.query in self._queries for sample in samples]
-        given = iter(self._judge.judge([*compress(samples, asked)], aspects, progress))
-        return [next(given) if wanted else Judged() for wanted in asked]
+        wanted = [sample.query in self._queries for sample in samples]
+        judged = iter(self._judge.judge([*compress(samples, wanted)], aspects, progress))
+        return [next(judged) if each else Judged() for each in wanted]
 
 
-def _several(given: Any, default: str = "") -> list[Any]:  # noqa: ANN401
-    """Return what was given once or several times as a list."""
-    if given is None:
+def _several(values: Any, default: str = "") -> list[Any]:  # noqa: ANN401
+    """Return one value or several as a list."""
+    if values is None:
         return [default]
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    one = isinstance(values, str) or not isinstance(values, Iterable)
+    return [values] if one else list(values)
 
 
 def _choose_run(runs: list[str], wanted: str | None) -> str:

@@ -85,7 +85,7 @@ class Ranking:
 
 
 class Marks:
-    """What the units and items of each query are, found without a look at the other queries."""
+    """What the units and items of each query are, found query by query."""
 
     def __init__(self, relation: Relation, level: float, *, texts: bool = False) -> None:
         self.relation = relation
@@ -216,7 +216,7 @@ class RelationView:
 
 
 def views(result: Result, run: str, measures: Iterable[Measure]) -> list[RelationView]:
-    """Return the relations that measures read, apart where they do not count the same items."""
+    """Return the relations that measures read, one for each set of items that they count."""
     every = list(measures)
     readers: dict[tuple[str, int], list[Measure]] = {}
     relations = {name: each for (owner, name), each in result.relations.items() if owner == run}
@@ -260,6 +260,6 @@ def grade_words(level: float) -> str:
 
 
 def reads_texts(relation: str) -> bool:
-    """Tell whether a relation compares texts; one that nobody knows here may well do."""
+    """Return whether a relation compares texts; an unknown one may do so."""
     matcher = known_matchers().get(relation.partition("(")[0])
     return matcher is None or matcher.reads_texts

@@ -1,4 +1,4 @@
-"""What stood at each rank of a list: from the inputs, or as a result keeps it with its verdicts."""
+"""What was retrieved at each rank: from the inputs, or as a result keeps it with verdicts."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BEST_SCORES = 3  # of a unit that are shown
 NOT_KEPT = "(not kept)"
+_VERDICT_FIELDS = ("aspect", "item", "value", "reason", "quote", "unproven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class KeptRun:
             ranks.setdefault(key, row["rank"])
         return tuple(
             ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
-                rank=ranks.get(key) if row["chunk"] else None, **{name: row[name] for name in _SAID}
+                rank=ranks.get(key) if row["chunk"] else None,
+                **{name: row[name] for name in _VERDICT_FIELDS},
             )
             for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
         )
@@ -106,17 +108,16 @@ class KeptRun:
             return []
         (key,) = chunk_keys([text])
         aspect = relation.partition("(")[0]
-        said = [row["item"] for row in self.verdicts(query).get(key, []) if row["aspect"] == aspect]
+        listed = [
+            row["item"] for row in self.verdicts(query).get(key, []) if row["aspect"] == aspect
+        ]
         splitter = self._settings.get(relation, {}).get("splitter")
-        if said or splitter is None:
-            return said
+        if listed or splitter is None:
+            return listed
         try:
             return split([text], splitter)[0]
         except KaratError:  # the splitter is not installed here
             return []
-
-
-_SAID = ("aspect", "item", "value", "reason", "quote", "unproven")
 
 
 def chunk_keys(texts: Iterable[str | None]) -> list[str]:

@@ -34,7 +34,7 @@ GOLD = 240  # letters of the text of a gold document
 ITEMS = 40  # of a query that are listed
 LONGEST = 20_000  # letters of a text that are searched
 WORDS = 400  # of a passage that is looked for
-ALIKE = 0.7  # share of a sentence's words that stand in the passage as well
+ALIKE = 0.7  # share of a sentence's words that are in the passage as well
 FEWEST = 3  # words of a sentence that can be alike
 _WORD = re.compile(r"\w+")
 
@@ -136,7 +136,7 @@ class QueryDetails:
         self, row: dict[str, Any], marked: list[tuple[RelationView, Mark]], verdicts: list[Any]
     ) -> dict[str, Any]:
         first = marked[0][1] if marked else None
-        # a text that is its own id need not be said twice
+        # a text that is its own id is not shown twice
         named = "" if row.get("text") == row["doc"] else shorten(str(row["doc"]))
         chunk: dict[str, Any] = {
             "rank": row["rank"],
@@ -191,8 +191,8 @@ class QueryDetails:
         """Return the verdicts about each chunk of a list, and those about the list as a whole."""
         question = self._questions.get(query)
         known = {
-            key: [_verdict(row, question) for row in said]
-            for key, said in self._kept.verdicts(query).items()
+            key: [_verdict(row, question) for row in found]
+            for key, found in self._kept.verdicts(query).items()
         }
         whole = known.pop("", [])
         keys = chunk_keys(row.get("text") for row in rows) if known else [""] * len(rows)
@@ -265,7 +265,7 @@ def shorten(text: str, most: int = SHORT) -> str:
 
 
 def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where passages stand in a text; otherwise the sentences with most words in common.
+    """Return where passages are in a text; otherwise the sentences with most words in common.
 
     >>> places("Hello. The pump  is blue. Bye.", ["the pump is blue"])
     [(7, 24)]
@@ -281,7 +281,7 @@ def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def sentences(text: str, parts: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where consecutive parts of a text stand in it."""
+    """Return where consecutive parts of a text are in it."""
     found, start = [], 0
     for part in parts:
         place = _exactly(text, part, start)

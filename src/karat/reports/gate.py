@@ -108,10 +108,10 @@ def as_junit(gate: GateReport) -> str:
 
 
 def _case(verdict: RequirementVerdict, outcome: str) -> str:
-    said = xml(sentence(verdict))
+    text = xml(sentence(verdict))
     name = f'classname="{xml(f"karat.{verdict.run}")}" name="{xml(verdict.requirement)}"'
     if outcome == "pass":
-        inside = f"<system-out>{said}</system-out>"
+        inside = f"<system-out>{text}</system-out>"
     else:
-        inside = f'<{outcome} message="{said}" type="{verdict.outcome}">{said}</{outcome}>'
+        inside = f'<{outcome} message="{text}" type="{verdict.outcome}">{text}</{outcome}>'
     return f'<testcase {name} time="0">{inside}</testcase>\n'

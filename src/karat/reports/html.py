@@ -131,8 +131,8 @@ def comparison_html(shown: Comparison) -> str:
 
 def explanation_html(shown: Explanation) -> str:
     """Return an explanation for notebooks: lists, gold, how each number comes about."""
-    said = [*map(explanation.sentence, shown.calculations), *shown.differences]
-    return notebook_html(explanation.grids(shown), said, heading=explanation.heading(shown))
+    sentences = [*map(explanation.sentence, shown.calculations), *shown.differences]
+    return notebook_html(explanation.grids(shown), sentences, heading=explanation.heading(shown))
 
 
 def notebook_html(grids: Iterable[Grid], sentences: Iterable[str], *, heading: str = "") -> str:

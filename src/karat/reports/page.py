@@ -53,7 +53,7 @@ def page(
 ) -> str:
     """Return a report as HTML.
 
-    `live` tells its script where a server answers, `tools` fill the form that picks a slice and a
+    `live` is for its script: where a server answers. `tools` fill the form that picks a slice and a
     baseline.
     """
     panel = content.panel
@@ -166,8 +166,8 @@ def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
         }
     if len(rows) > MOST:
         rest = Counter(verdict(found, row) for row in rows[MOST:])
-        said = ", ".join(f"{count} {word}" for word, count in rest.items())
-        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": said}
+        verdicts = ", ".join(f"{count} {word}" for word, count in rest.items())
+        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": verdicts}
 
 
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -198,8 +198,8 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
                 rest = ~inside & known
                 if inside.sum() >= ENOUGH and rest.sum() >= ENOUGH:
                     means = (float(values[inside].mean()), float(values[rest].mean()))
-                    said = {"column": column, "label": label, "queries": int(inside.sum())}
-                    found.append(said | {"inside": means[0], "outside": means[1]})
+                    about = {"column": column, "label": label, "queries": int(inside.sum())}
+                    found.append(about | {"inside": means[0], "outside": means[1]})
         worst = min(found, key=lambda each: each["inside"] - each["outside"], default=None)
         if worst is not None and worst["inside"] - worst["outside"] < -WEAKER_BY:
             yield {"kind": "weakest", "system": name, **worst}

@@ -26,20 +26,20 @@ def sentences(plan: PowerPlan) -> list[str]:
     if plan.reason:
         return [f"nothing can be said: {plan.reason}"]
     odds = f"with a power of {plan.power:.0%} at the level {plan.alpha:g}"
-    said = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
+    lines = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
     if plan.changed is not None:
-        said[0] += f"; {plan.changed:.0%} of the queries change"
+        lines[0] += f"; {plan.changed:.0%} of the queries change"
     if plan.needed is not None:
         wanted = f"to see a difference of {plan.difference:g} {odds}: "
-        said.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
+        lines.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
     if plan.detectable is not None:
         hand = f"{plan.queries:,} queries at hand"
-        said.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
+        lines.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
         if plan.seen is not None:
-            said.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
+            lines.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
     if plan.width is not None:
-        said.append(f"their {1 - plan.alpha:.0%} interval will be {_quantity(plan.width)} wide")
-    return said
+        lines.append(f"their {1 - plan.alpha:.0%} interval will be {_quantity(plan.width)} wide")
+    return lines
 
 
 def _heading(plan: PowerPlan) -> str:
@@ -59,12 +59,12 @@ def _share(found: Quantity) -> str:
 
 
 def _curve(plan: PowerPlan) -> Grid:
-    asked = plan.difference is not None
-    header = ["queries", *([f"power for {plan.difference:g}"] if asked else [])]
+    wanted = plan.difference is not None
+    header = ["queries", *([f"power for {plan.difference:g}"] if wanted else [])]
     header += ["detectable difference", "interval width"]
     rows = [
         [f"{point.queries:,}"]
-        + (["–" if point.power is None else f"{point.power:.0%}"] if asked else [])
+        + (["–" if point.power is None else f"{point.power:.0%}"] if wanted else [])
         + [number(point.detectable), number(point.width)]
         for point in plan.curve
     ]

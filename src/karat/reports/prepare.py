@@ -32,7 +32,7 @@ SLICINGS = 6  # columns with a heat map
 QUESTION = 300  # letters of a question in the table
 ROWS = 50_000  # queries of the table
 BUDGET = 9_000_000  # letters of JSON for single queries
-IN_FULL = 6  # systems of which single queries are held
+IN_FULL = 6  # systems whose single queries are held
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
 
 
 def order_of_interest(panel: Panel) -> Ints:
-    """Return the queries in the order in which somebody should look at them.
+    """Return the queries in the order in which they deserve a look.
 
     First those with nothing found, then those that lost most against the baseline, then those
     without a value, then the rest, the lowest values first.
