@@ -57,8 +57,7 @@ from karat.reports.tables import to_json
     "--sizes",
     callback=options.whole_numbers,
     metavar="N,N,…",
-    help="Numbers of queries in the table of what more queries bring (default: twelve that suit "
-    "the difference).",
+    help="Numbers of queries in the table of what more queries bring (default: sizes that suit).",
 )
 @judging.judge_options
 @options.output(("table", "json", "markdown"))
@@ -71,7 +70,7 @@ def command(
     output: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Say how many queries show a difference, and which difference the queries at hand show.
+    """Say how many queries it takes to show a difference, and what the queries at hand can show.
 
     \b
     karat power results/main results/branch -m recall@10 --difference 0.02

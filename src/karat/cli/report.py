@@ -24,7 +24,7 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
     "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
 )
 @click.option(
-    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value, a slice."
+    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value in this column."
 )
 @click.option(
     "--plot", metavar="FILE", help="Write one chart as an .svg or .png file instead of the page."
@@ -33,7 +33,7 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
     "--chart",
     metavar="NAME",
     help="Chart that --plot writes: forest, tradeoff, 'curve recall', 'distribution recall@5', "
-    "'heat topic', … (default: the first that there is).",
+    "'heat topic', … (default: the first available).",
 )
 @options.reading
 @options.dialect
