@@ -51,7 +51,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
     )
     _judged(runs, folder)
-    options.tell(result.findings)
+    options.print_findings(result.findings)
     if save is not None:
         result.save(save)
         click.echo(f"saved: {save}", err=True)

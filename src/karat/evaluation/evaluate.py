@@ -154,7 +154,7 @@ def evaluate(
             streams,
             replace(described, queries=timed),
             wanted,
-            replace(speaks, policy=_with_missing(speaks.policy, missing)),
+            replace(speaks, policy=with_missing(speaks.policy, missing)),
             "ids" if by is None else by,
             MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
             judge=judges,
@@ -236,7 +236,7 @@ def judge(
     return evaluate(samples, gold, measures, **options)
 
 
-def _with_missing(policy: Policy, missing: str | None) -> Policy:
+def with_missing(policy: Policy, missing: str | None) -> Policy:
     if missing is None:
         return policy
     choose("choice for missing queries", missing, ("zero", "skip", "error"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
 from karat.evaluation.assessment import assess, find_matchers
+from karat.evaluation.evaluate import with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -35,7 +36,6 @@ from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.core.policy import Missing
     from karat.evaluation.evaluate import InputOptions
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 Measures: TypeAlias = "Iterable[str | Measure] | str"
 UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 
-MISSING = ("zero", "skip", "error")
 EVERY = 1 << 31  # documents of a list that are kept: all of them
 
 
@@ -107,8 +106,8 @@ def explain(
     are those that it gives. Of several runs, `system` names the one to explain. Where a judge draws
     the relation, its verdicts are explained too, with reasons and quotes.
 
-    In the place of a run there may be a `Result`, or the folder of a saved one: it is explained
-    from what it keeps, by default with its own measures. Options that say how inputs are read
+    Instead of a run there may be a `Result`, or the folder of a saved one: it is explained from
+    what it keeps, by default with its own measures. Options that say how inputs are read
     (`gold`, `by`, `ids`, `corpus`, …) are then refused.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
@@ -123,16 +122,23 @@ def explain(
         refuse_inputs(name for name, each in {"gold": gold, **options}.items() if _is_set(each))
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
-        scored = rescore(result, measures, rel=rel)
-        return _explain_result(scored, _choose_run(scored.runs, system), query, worst)
-    by = options.get("by") or "ids"
+        result = rescore(result, measures, rel=rel)
+        chosen = _choose_run(result.runs, system)
+        queries = worst_queries(result, chosen, worst) if query is None else [query]
+        _require(queries, result.queries)
+        findings = tuple(found for found in result.findings if found.run in ("", chosen))
+        measured = [_Measured.of(result, chosen, queries, {})]
+        return _explanations(queries, measured, [dialect(result.dialect)], findings)
+    by = "ids" if by is None else by
     listed = _several(DEFAULTS if measures is None else measures)
-    spoken = [
-        _DialectMeasures.of(_with_missing(dialect(name), options.get("missing")), listed, rel, by)
-        for name in _several(dialects, "karat")
-    ]
-    matchers = [matcher for each in spoken for matcher in each.matchers.values()]
-    judged = [matcher.judged for matcher in matchers]
+    readings = []
+    for each in map(dialect, _several(dialects, "karat")):
+        wanted = resolve_measures(listed, each, rel)
+        policy = with_missing(each.policy, missing)
+        matchers = find_matchers(by, wanted, each)
+        readings.append(_DialectMeasures(replace(each, policy=policy), wanted, matchers))
+    every = [matcher for reading in readings for matcher in reading.matchers.values()]
+    judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:
         streams, known, _ = load_inputs(
             run,
@@ -140,8 +146,8 @@ def explain(
             options.get("run_format"),
             options.get("gold_format"),
             prefetching,
-            skip_bad=options.get("skip_bad", False),
-            texts=any(matcher.reads_texts for matcher in matchers),
+            skip_bad=skip_bad,
+            texts=any(matcher.reads_texts for matcher in every),
             unlabelled=all(judged),
         )
     chosen = _choose_run([stream.name for stream in streams], system)
@@ -157,7 +163,8 @@ def explain(
             base_url=server,
         ),
         find_judge(judge) if any(judged) else None,
-        spoken,
+        by,
+        readings,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])
 
@@ -177,15 +184,6 @@ def worst_queries(result: Result, run: str, count: int) -> list[str]:
         "value", descending=not measure.higher_is_better, nulls_last=True, maintain_order=True
     )
     return list(order["query"].head(count))
-
-
-def _explain_result(result: Result, run: str, query: str | None, worst: int) -> list[Explanation]:
-    """Explain queries of a run from what a result keeps."""
-    queries = worst_queries(result, run, worst) if query is None else [query]
-    _require(queries, result.queries)
-    measured = [_Measured.of(result, run, queries, {})]
-    findings = tuple(found for found in result.findings if found.run in ("", run))
-    return _explanations(queries, measured, [dialect(result.dialect)], findings)
 
 
 def _explanations(
@@ -262,19 +260,11 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class _DialectMeasures:
-    """Measures as a dialect speaks them, and what draws the relations that they read."""
+    """A dialect, measures as it means them, and what draws the relations that they read."""
 
     dialect: Dialect
     measures: tuple[Measure, ...]
-    by: str | Matcher
     matchers: Mapping[str, Matcher]
-
-    @classmethod
-    def of(
-        cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
-    ) -> _DialectMeasures:
-        wanted = resolve_measures(measures, speaks, rel)
-        return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,11 +279,12 @@ class _Explainer:
     gold: Gold
     context: MatchContext
     judge: JudgeProtocol | None
-    spoken: list[_DialectMeasures]
+    by: str | Matcher
+    readings: list[_DialectMeasures]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
-        first = self.spoken[0]
+        first = self.readings[0]
         result = self._result(replace(first, measures=first.measures[:1]), self.judge)
         return worst_queries(result, self.stream.name, count)
 
@@ -303,34 +294,35 @@ class _Explainer:
         # the other queries cost money, and change nothing
         judge = None if self.judge is None else _OnlyQueries(self.judge, queries)
         measured = []
-        for each in self.spoken:
-            result, lists = self._result(each, judge), self._lists(each, queries)
+        for reading in self.readings:
+            result, lists = self._result(reading, judge), self._lists(reading, queries)
             measured.append(_Measured.of(result, self.stream.name, queries, lists))
         findings = merge_findings((*self.stream.findings, *self.gold.findings))
-        return _explanations(queries, measured, [each.dialect for each in self.spoken], findings)
+        dialects = [reading.dialect for reading in self.readings]
+        return _explanations(queries, measured, dialects, findings)
 
-    def _result(self, spoken: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
+    def _result(self, reading: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
-        policy = spoken.dialect.policy
+        policy = reading.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
         result = assess(
             [self.stream],
             self.gold,
-            spoken.measures,
-            replace(spoken.dialect, policy=kind),
-            spoken.by,
+            reading.measures,
+            replace(reading.dialect, policy=kind),
+            self.by,
             self.context,
             judge=judge,
             keep=EVERY if judge else 0,
         )
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, spoken: _DialectMeasures, queries: list[str]) -> UnitLists:
+    def _lists(self, reading: _DialectMeasures, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        context = replace(self.context, run_ids=spoken.dialect.run_ids)
-        policy = replace(spoken.dialect.policy, blank="kept")
+        context = replace(self.context, run_ids=reading.dialect.run_ids)
+        policy = replace(reading.dialect.policy, blank="kept")
         found = {}
-        for name, matcher in spoken.matchers.items():
+        for name, matcher in reading.matchers.items():
             bound = None if matcher.judged else matcher.bind(self.gold, context)
             if not isinstance(bound, BoundByRule):
                 continue
@@ -344,7 +336,7 @@ class _Explainer:
 
 
 class _OnlyQueries:
-    """A judge that is asked about some queries; about the others it says nothing."""
+    """A judge that is asked about some queries only; the others get no verdict."""
 
     def __init__(self, judge: JudgeProtocol, queries: Iterable[str]) -> None:
         self._judge = judge
@@ -357,16 +349,17 @@ class _OnlyQueries:
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Pass on the samples of the queries."""
-        asked = [sample.query in self._queries for sample in samples]
-        given = iter(self._judge.judge([*compress(samples, asked)], aspects, progress))
-        return [next(given) if wanted else Judged() for wanted in asked]
+        wanted = [sample.query in self._queries for sample in samples]
+        judged = iter(self._judge.judge([*compress(samples, wanted)], aspects, progress))
+        return [next(judged) if each else Judged() for each in wanted]
 
 
-def _several(given: Any, default: str = "") -> list[Any]:  # noqa: ANN401
-    """Return what was given once or several times as a list."""
-    if given is None:
+def _several(values: Any, default: str = "") -> list[Any]:  # noqa: ANN401
+    """Return one value or several as a list."""
+    if values is None:
         return [default]
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    one = isinstance(values, str) or not isinstance(values, Iterable)
+    return [values] if one else list(values)
 
 
 def _choose_run(runs: list[str], wanted: str | None) -> str:
@@ -378,13 +371,3 @@ def _choose_run(runs: list[str], wanted: str | None) -> str:
             fix=f"name one, for example system={runs[0]!r} (--system {runs[0]})",
         )
     return runs[0]
-
-
-def _with_missing(speaks: Dialect, missing: str | None) -> Dialect:
-    if missing is None:
-        return speaks
-    chosen = cast("Missing", choose("choice for missing queries", missing, MISSING))
-    return replace(speaks, policy=replace(speaks.policy, missing=chosen))
-
-
-__all__ = ["Explanation", "explain", "worst_queries"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError
-from karat.reports.charts.svg import LIGHT, fixed_css
+from karat.reports.charts.svg import light_css
 from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def standalone(chart: Chart) -> str:
     """Return a chart as an SVG file with its own style, on white."""
     head, body = chart.svg.split(">", 1)
     white = '<rect width="100%" height="100%" fill="#fff"/>'
-    return f"{head}><style>{fixed_css(LIGHT)}</style>{white}{body}\n"
+    return f"{head}><style>{light_css()}</style>{white}{body}\n"
 
 
 def write_image(chart: Chart, path: str) -> str:
