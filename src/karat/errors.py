@@ -16,10 +16,11 @@ A message says what was found and where; `fix` says what to do about it.
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class KaratError(Exception):
@@ -89,6 +90,26 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
     names = list(dict.fromkeys(folded[name] for name in close))
     return f"did you mean {' or '.join(names)}?" if names else ""
+
+
+@contextmanager
+def needs_package(what: str, install: str, *, instead: str = "") -> Iterator[None]:
+    """Turn a failed import into the error that says what to install, or what to do instead.
+
+    >>> with needs_package("drawing", "'karat[report]'"):
+    ...     import no_such_package
+    Traceback (most recent call last):
+    karat.errors.OptionError: drawing needs the package no_such_package, which is not installed
+      fix: pip install 'karat[report]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        why = "is not installed" if absent else f"cannot be imported: {error}"
+        name = (error.name or "of that name").partition(".")[0]
+        fix = f"pip install {install}" + (f", or {instead}" if instead else "")
+        raise OptionError(f"{what} needs the package {name}, which {why}", fix=fix) from None
 
 
 # what to do where a column of the queries is asked for and there is none

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.errors import EmbeddingError, InputError, KaratError, OptionError
+from karat.errors import EmbeddingError, InputError, KaratError
 from karat.findings import EXAMPLES, Finding
 from karat.languages import READ, known, languages_of
 
@@ -158,17 +157,6 @@ def _readable(text: object, number: int) -> str:
     except UnicodeEncodeError:
         return text.encode(errors="replace").decode()
     return text
-
-
-def need(module: str, what: str, install: str) -> Any:  # noqa: ANN401
-    """Import a library that only an extra brings, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise OptionError(
-            f"{what} needs the package {module}, which cannot be imported: {error}",
-            fix=f"pip install {install}",
-        ) from None
 
 
 def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:

@@ -18,19 +18,20 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import json
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.embeddings.embedder import TextEmbedder, Vectors, need
-from karat.errors import EmbeddingError, OptionError
+from karat.embeddings.embedder import TextEmbedder, Vectors
+from karat.errors import EmbeddingError, OptionError, needs_package
 from karat.languages import ENGLISH
 
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
@@ -70,7 +71,9 @@ class OnnxEncoder:
     def __init__(
         self, model: bytes | Path, tokenizer: bytes, settings: EncoderSettings, where: str
     ) -> None:
-        runtime = need("onnxruntime", "this embedder", "'karat[onnx]'")
+        with needs_package("this embedder", "'karat[onnx]'"):
+            import onnxruntime as runtime  # noqa: PLC0415
+            import tokenizers  # noqa: F401, PLC0415
         runtime.disable_telemetry_events()
         self._where = where
         self._settings = settings
@@ -137,7 +140,8 @@ class OnnxEncoder:
         return hidden.max(axis=0) if self._settings.pooling == "max" else hidden.mean(axis=0)
 
     def _load_tokenizer(self, content: bytes) -> Any:  # noqa: ANN401
-        tokenizers = need("tokenizers", "this embedder", "'karat[onnx]'")
+        import tokenizers  # noqa: PLC0415
+
         try:
             tokenizer = tokenizers.Tokenizer.from_buffer(content)
         except Exception as error:  # noqa: BLE001 - the library raises nothing more specific
@@ -203,13 +207,9 @@ def _load_minilm(folder: Path) -> TextEmbedder:
 
 def packaged_minilm() -> Path:
     """Return where the installed package keeps the model."""
-    try:
+    instead = "set KARAT_MINILM to a folder with the model"
+    with needs_package("the embedder minilm", "'karat[semantic]'", instead=instead):
         return Path(str(distribution(MINILM_PACKAGE).locate_file(MINILM_PLACE)))
-    except PackageNotFoundError:
-        raise OptionError(
-            f"the embedder minilm needs the package {MINILM_PACKAGE}, which is not installed",
-            fix="pip install 'karat[semantic]', or set KARAT_MINILM to a folder with the model",
-        ) from None
 
 
 def _verified(path: Path, sha256: str) -> bytes:
@@ -306,7 +306,8 @@ def transformers_embedder(model: str) -> TextEmbedder:
     a name is taken to mean the same model for ever. The library pads the texts of a batch to one
     length, so the last digits of a vector may depend on its neighbours.
     """
-    library = need("sentence_transformers", f"the model {model!r}", "sentence-transformers")
+    with needs_package(f"the model {model!r}", "sentence-transformers"):
+        library: Any = importlib.import_module("sentence_transformers")
     folder = Path(model).expanduser()
     local = folder.is_dir()
     try:
