@@ -135,7 +135,7 @@ def test_other_names_for_the_columns() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([{"qestion": "q", "chunk": "c", "label": 1}], "no question, only 'qestion'"),
+        ([{"qestion": "q", "chunk": "c", "label": 1}], "no question; found 'qestion'"),
         ([{"question": "q", "chunk": "c"}], "no label"),
         ([{"question": " ", "chunk": "c", "label": 1}], "the question is ' ', not a text"),
         ([{"question": "q", "chunk": None, "label": 1}], "the chunk is 'None', not a text"),

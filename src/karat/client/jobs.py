@@ -136,10 +136,7 @@ class Session:
         return self._thread
 
     def _wait(
-        self,
-        work: Coroutine[Any, Any, None],
-        ended: Ended,
-        progress: Callable[[int], None] | None,
+        self, work: Coroutine[Any, Any, None], ended: Ended, progress: Callable[[int], None] | None
     ) -> None:
         """Run a coroutine to its end, and report its progress meanwhile."""
         thread = self._started()

@@ -48,10 +48,7 @@ class FunctionJudge:
         return {"judge": self._name, "calls": self._asked, "failed": self._failed}
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = []

@@ -14,14 +14,7 @@ from typing import Any, TypeGuard
 
 from karat.client.protocol import Reason
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from karat.judges.verdicts import (
-    AspectVerdicts,
-    Judged,
-    JudgeFailure,
-    JudgeReason,
-    Sample,
-    Verdict,
-)
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
 
 REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
 

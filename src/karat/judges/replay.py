@@ -82,10 +82,7 @@ class ReplayJudge:
         return {"judge": self.name, **recorded, **counted}
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = [self._one(sample, aspects) for sample in samples]

@@ -143,24 +143,9 @@ class JudgeProtocol(Protocol):
         """What results and caches call it."""
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: model, prompts, versions, calls, tokens, cost."""
-
-
-__all__ = [
-    "AspectVerdicts",
-    "JudgeFailure",
-    "JudgeProtocol",
-    "JudgeReason",
-    "Judged",
-    "Matrix",
-    "Sample",
-    "Verdict",
-]

@@ -169,8 +169,7 @@ def judge_card(
 
     def measured(which: Ints) -> tuple[CardFigure, ...]:
         names = [given.queries[at] for at in which.tolist()]
-        found = figures(said[which], true[which], names, rel=rel, level=level)
-        return tuple(found)
+        return tuple(figures(said[which], true[which], names, rel=rel, level=level))
 
     return JudgeCard(
         judge=asked.name,
@@ -206,10 +205,7 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 
 
 def verdicts(
-    judge: JudgeProtocol,
-    labels: Labels,
-    aspect: str,
-    progress: Report | None = None,
+    judge: JudgeProtocol, labels: Labels, aspect: str, progress: Report | None = None
 ) -> list[int | None]:
     """Return what a judge says of each pair; all chunks of a question are judged together.
 
@@ -268,10 +264,6 @@ class CardFigure:
     n: int
     reason: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
 
 def figures(
     said: Ints, true: Ints, questions: Sequence[str], *, rel: int, level: float
@@ -290,11 +282,12 @@ def figures(
     found = [_kappa("kappa", yes, right, codes, level, "none")]
     if len(np.unique(true)) > 2:
         found.append(_kappa("weighted kappa", said, true, codes, level, "quadratic"))
+    all_pairs = np.ones(len(yes), dtype=bool)
     rates = {
-        "accuracy": (yes == right, np.ones(len(yes), dtype=bool), "no pair"),
+        "accuracy": (yes == right, all_pairs, "no pair"),
         "precision": (right, yes > 0, "the judge never says yes"),
         "recall": (yes, right > 0, "people never say yes"),
-        "bias": (yes - right, np.ones(len(yes), dtype=bool), "no pair"),
+        "bias": (yes - right, all_pairs, "no pair"),
     }
     for name, (values, which, missing) in rates.items():
         each = interval(

@@ -6,7 +6,7 @@ that remember beginnings need not read them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,10 +43,7 @@ class VerdictCall:
 
     def again(self, ids: Sequence[tuple[str, str]]) -> VerdictCall:
         """Return the call that asks for these ids alone."""
-        wanted: dict[str, tuple[str, ...]] = {}
-        for aspect, each in ids:
-            wanted[aspect] = (*wanted.get(aspect, ()), each)
-        shown = self.shown
+        wanted, shown = by_aspect(ids), self.shown
         if all(find_aspect(aspect).listed for aspect in wanted):
             needed = {chunk_of(each) for _, each in ids}
             shown = tuple(chunk for chunk in shown if chunk in needed)
@@ -74,10 +71,13 @@ class VerdictCall:
         }
         return VerdictCall(chunks, {aspect: ids for aspect, ids in wanted.items() if ids})
 
-    @property
-    def answer_tokens(self) -> int:
-        """How long the answer will be, about."""
-        return sum(find_aspect(name).answer_tokens * len(ids) for name, ids in self.wanted.items())
+
+def by_aspect(ids: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return ids by aspect, from pairs of an aspect and an id."""
+    found: dict[str, tuple[str, ...]] = {}
+    for aspect, each in ids:
+        found[aspect] = (*found.get(aspect, ()), each)
+    return found
 
 
 def plan_calls(
@@ -117,10 +117,8 @@ def _about_chunks(
         for each in items.judged(aspect)
     ]
     for start in range(0, len(units) or 1, ITEMS):
-        wanted = dict(first) if not start else {}
-        for aspect, each in units[start : start + ITEMS]:
-            wanted[aspect] = (*wanted.get(aspect, ()), each)
-        yield VerdictCall(shown, wanted)
+        more = by_aspect(units[start : start + ITEMS])
+        yield VerdictCall(shown, more if start else first | more)
 
 
 def pack(texts: Mapping[str, str], tokens: int, most: int) -> Iterator[tuple[str, ...]]:
@@ -238,13 +236,13 @@ class VerdictQuestion:
         """Take the verdicts; ask again for those that are missing, alone."""
         call = self.call
         if isinstance(outcome, Answer):
-            reading = read_answer(outcome.content, call.wanted, call.shown, self.sample.items)
-            rules.stats.malformed.update([*reading.wrong.values(), *reading.extra.elements()])
-            self.sample.votes[self.vote] |= reading.verdicts
-            again = [call.again(list(reading.wrong))] if reading.wrong else []
+            parsed = read_answer(outcome.content, call.wanted, call.shown, self.sample.items)
+            rules.stats.malformed.update([*parsed.wrong.values(), *parsed.extra.elements()])
+            self.sample.votes[self.vote] |= parsed.verdicts
+            again = [call.again(list(parsed.wrong))] if parsed.wrong else []
             lost = {
                 each: JudgeFailure(JudgeReason.MALFORMED, fault)
-                for each, fault in reading.wrong.items()
+                for each, fault in parsed.wrong.items()
             }
         else:
             again = call.halves() if outcome.reason in DIVISIBLE else []
@@ -254,12 +252,9 @@ class VerdictQuestion:
             rules.stats.asked_again += len(again)
             return [VerdictQuestion(self.sample, each, self.vote) for each in again]
         for (aspect, each), failure in lost.items():
-            chunks = (
-                call.shown if find_aspect(aspect).shape is VerdictShape.ITEMS else (chunk_of(each),)
-            )
-            for chunk in chunks:
-                said = Verdict(None, failure=failure)
-                self.sample.votes[self.vote][aspect, each, chunk] = said
+            of_item = find_aspect(aspect).shape is VerdictShape.ITEMS
+            for chunk in call.shown if of_item else (chunk_of(each),):
+                self.sample.votes[self.vote][aspect, each, chunk] = Verdict(None, failure=failure)
         return []
 
     def guess(self) -> None:
@@ -268,4 +263,5 @@ class VerdictQuestion:
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, about."""
-        return self.call.answer_tokens
+        wanted = self.call.wanted.items()
+        return sum(find_aspect(name).answer_tokens * len(ids) for name, ids in wanted)

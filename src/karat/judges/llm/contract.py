@@ -53,7 +53,7 @@ class FaultError(ValueError):
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedAnswer:
     """The verdicts that an answer holds, and what was wrong with the rest."""
 
     verdicts: dict[Cell, Verdict] = field(default_factory=dict)
@@ -117,22 +117,22 @@ FOUND = array_of(object_of({"chunk": TEXT, "quote": TEXT}))
 
 def read_answer(
     content: str, wanted: Mapping[str, Sequence[str]], shown: Sequence[str], items: PromptItems
-) -> Reading:
+) -> ParsedAnswer:
     """Take the verdicts out of an answer: of the ids that were wanted, about the chunks shown."""
-    reading = Reading()
+    parsed = ParsedAnswer()
     said = extract_object(content)
     for name, ids in wanted.items():
         aspect = find_aspect(name)
-        good, wrong = entries(said, name, aspect.unit, ids, reading.extra)
-        reading.wrong |= {(name, each): fault for each, fault in wrong.items()}
+        good, wrong = entries(said, name, aspect.unit, ids, parsed.extra)
+        parsed.wrong |= {(name, each): fault for each, fault in wrong.items()}
         for each, entry in good.items():
             try:
                 verdicts = _read_entry(aspect, each, entry, shown, items)
             except FaultError as error:
-                reading.wrong[name, each] = error.fault
+                parsed.wrong[name, each] = error.fault
                 continue
-            reading.verdicts |= {(name, each, chunk): said for chunk, said in verdicts.items()}
-    return reading
+            parsed.verdicts |= {(name, each, chunk): said for chunk, said in verdicts.items()}
+    return parsed
 
 
 def entries(

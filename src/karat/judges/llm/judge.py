@@ -23,13 +23,7 @@ from karat.client.endpoint import Endpoint
 from karat.client.jobs import Ask, Session
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
-from karat.judges.llm.calls import (
-    AskingRules,
-    PromptWriter,
-    Question,
-    VerdictQuestion,
-    plan_calls,
-)
+from karat.judges.llm.calls import AskingRules, PromptWriter, Question, VerdictQuestion, plan_calls
 from karat.judges.llm.listing import listings
 from karat.judges.llm.open_sample import OpenSample
 from karat.judges.llm.stats import JudgeStats
@@ -45,7 +39,7 @@ if TYPE_CHECKING:
 
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-TOLD = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")  # in the manifest
+IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
 
 
@@ -74,10 +68,7 @@ class LLMJudge:
         return f"openai:{self.endpoint.model}"
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         self.stats.begin()
@@ -99,11 +90,7 @@ class LLMJudge:
         return judged
 
     def dry_run(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        *,
-        seen: set[bytes] | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], *, seen: set[bytes] | None = None
     ) -> Forecast:
         """Estimate what judging would take, without asking; what is in the cache is free.
 
@@ -120,12 +107,13 @@ class LLMJudge:
             first, unknown = plan_requests(listed, cache, self.endpoint, rules)
             asked = [question for each in opened for question in self._questions(each)]
             then, more = plan_requests(asked, cache, self.endpoint, rules)
+            tokens = [question.answer_tokens for question in (*unknown, *more)]
             part = forecast(
                 [*first, *then],
                 self.endpoint,
                 cache=cache,
                 prices=self.budget.prices,
-                answer_tokens=typical_answer([*unknown, *more]),
+                answer_tokens=ceil(sum(tokens) / max(len(tokens), 1)),
                 seen=seen,
             )
             parts.append(part)
@@ -139,7 +127,7 @@ class LLMJudge:
             "endpoint": self.endpoint.identity,
             "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
             "options": dict(self._options),
-            **{name: getattr(self.settings, name) for name in TOLD},
+            **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),
@@ -218,9 +206,9 @@ def plan_requests(
     unknown: list[Question] = []
     while questions:
         asked = [question.request(rules) for question in questions]
+        requests += asked
         keys = [request.key(endpoint) for request in asked]
         known = cache.get(keys)
-        requests += asked
         again: list[Question] = []
         for question, key in zip(questions, keys, strict=True):
             if key in known:
@@ -230,11 +218,6 @@ def plan_requests(
                 unknown.append(question)
         questions = again
     return requests, unknown
-
-
-def typical_answer(questions: Sequence[Question]) -> int:
-    """Return how many tokens an answer has on average, by what is asked for."""
-    return ceil(sum(question.answer_tokens for question in questions) / max(len(questions), 1))
 
 
 def total(parts: Sequence[Forecast]) -> Forecast:

@@ -48,13 +48,14 @@ class OpenSample:
                 opened.fail(aspect.name, WITHOUT)
             elif aspect.shape is VerdictShape.LIST:
                 opened.require_room(aspect)
-            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.ITEMS:
+            elif opened.to_list(aspect):
+                continue
+            elif aspect.shape is VerdictShape.ITEMS:
                 opened.listed[aspect.name] = sample.items[aspect.name]
-            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.PARTS:
+            elif aspect.shape is VerdictShape.PARTS:
                 opened.parts[aspect.name] = opened.given_parts(aspect)
-        if any(
-            opened.to_list(each) and each.shape is VerdictShape.PARTS for each in opened.aspects
-        ):
+        listed = filter(opened.to_list, opened.aspects)
+        if any(each.shape is VerdictShape.PARTS for each in listed):
             opened.number()  # the chunks are shown to have their parts listed
         return opened
 
@@ -113,9 +114,8 @@ class OpenSample:
         chunks = self.items.chunks
 
         def decide(each: str, chunk: str) -> Verdict:
-            return stats.decide(
-                aspect.name, [vote[aspect.name, each, chunk] for vote in self.votes]
-            )
+            votes = [vote[aspect.name, each, chunk] for vote in self.votes]
+            return stats.decide(aspect.name, votes)
 
         match aspect.shape:
             case VerdictShape.CHUNKS:
@@ -132,5 +132,4 @@ class OpenSample:
                 parts = tuple(tuple(texts) for texts in self.parts[aspect.name])
                 return AspectVerdicts(tuple(rows), parts=parts)
             case VerdictShape.LIST:
-                row = (decide(ALL, ALL),) if chunks else ()
-                return AspectVerdicts((row,) if row else (), chunks=len(chunks))
+                return AspectVerdicts(((decide(ALL, ALL),),) if chunks else (), chunks=len(chunks))

@@ -70,15 +70,9 @@ def plain_digits(text: str) -> str:
     """
     if text.isascii():
         return text
-    return text.translate(
-        {ord(letter): _plain(letter) for letter in set(text) if not letter.isascii()}
-    )
-
-
-def _plain(letter: str) -> str:
-    if unicodedata.category(letter) == "Cf":
-        return ""
-    return str(unicodedata.digit(letter, letter))
+    hidden = (letter for letter in set(text) if unicodedata.category(letter) == "Cf")
+    plain = {ord(letter): str(unicodedata.digit(letter, letter)) for letter in set(text)}
+    return text.translate(plain | dict.fromkeys(map(ord, hidden), ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,6 @@ WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
 KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
 
 
-def numbers_of(text: str) -> Iterator[tuple[int, int]]:
-    """Go through the places of numbers, with their currency, percent sign or scale."""
-    for match in NUMBER.finditer(text):
-        start = match.start() + len(match[0]) - len(match[0].lstrip())
-        yield start, match.end()
-
-
 def names_of(text: str) -> Iterator[tuple[int, int]]:
     """Go through the places of names: capitalised words in a row, particles between them.
 
@@ -143,8 +136,9 @@ def entity_finder(kind: str = "auto") -> EntityFinder:
 
 def entities_by_rules(text: str) -> list[str]:
     """Return dates, numbers and capitalised names in the order of the text."""
-    found = [(match.start(), match.end()) for match, _ in find_dates(text)]
-    for spans in (numbers_of(text), names_of(text)):
+    found = [match.span() for match, _ in find_dates(text)]
+    numbers = ((it.end() - len(it[0].lstrip()), it.end()) for it in NUMBER.finditer(text))
+    for spans in (numbers, names_of(text)):
         taken = list(found)
         found += [
             (start, end)
@@ -188,12 +182,11 @@ class Holdings:
         """Return the entities of which a word is missing, in any form that a language has."""
         stem = known(language).stem
         stems = {stem(word) for word in self._words.split()} if known(language).endings else set()
-        return [fact for fact in facts if not self._has_words(fact, stem, stems)]
 
-    def _has_words(self, entity: str, stem: Callable[[str], str], stems: set[str]) -> bool:
-        return all(
-            f" {word} " in self._words or stem(word) in stems for word in plain_form(entity).split()
-        )
+        def is_there(word: str) -> bool:
+            return f" {word} " in self._words or stem(word) in stems
+
+        return [fact for fact in facts if not all(map(is_there, plain_form(fact).split()))]
 
 
 def _plain(text: str) -> tuple[str, list[str]]:

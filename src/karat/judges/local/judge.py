@@ -119,10 +119,7 @@ class LocalJudge:
         return scores(list(pairs), self._models[aspect], self._embedder, aspect)
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         step = TOGETHER[self._embedder is not None]
@@ -189,31 +186,26 @@ def foreign_findings(
     for code, count in found.items():
         by_words_alone = embedder is None and known(code).asking is None
         (unread if english_only or by_words_alone else unmeasured)[code] = count
-    told = []
-    if unread:
-        told.append(
-            _finding(
-                "unread-language",
-                unread,
-                f"question or chunk in a language that {judge} cannot read: what it says about it "
-                "means little",
-                "ask a language model (--judge openai:MODEL)"
-                + (", or use local:text, which goes by words alone" if english_only else ""),
-            )
-        )
-    if unmeasured:
-        told.append(
-            _finding(
-                "unmeasured-language",
-                unmeasured,
-                f"question or chunk that is not in English, on which alone {judge} was measured",
-                "measure it on labels of your own (karat judge-card), or ask a language model",
-            )
-        )
-    return tuple(told)
+    by_words = ", or use local:text, which goes by words alone" if english_only else ""
+    return (
+        *_finding(
+            "unread-language",
+            unread,
+            f"question or chunk in a language that {judge} cannot read: its verdicts about it mean "
+            "little",
+            f"ask a language model (--judge openai:MODEL){by_words}",
+        ),
+        *_finding(
+            "unmeasured-language",
+            unmeasured,
+            f"question or chunk that is not in English, the only language {judge} was measured in",
+            "measure it on labels of your own (karat judge-card), or ask a language model",
+        ),
+    )
 
 
-def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Finding:
+def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Iterator[Finding]:
     names = sorted(found, key=lambda code: (-found[code], code))
     examples = tuple(known(code).name for code in names)[:EXAMPLES]
-    return Finding(kind, sum(found.values()), examples, message, fix)
+    if found:
+        yield Finding(kind, sum(found.values()), examples, message, fix)

@@ -122,12 +122,8 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
     signals = compare(pairs, embedder, closest=aspect == "claims")
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
-        found[
-            [
-                bool(reason)
-                for reason in objections(pairs, signals, [True] * len(pairs), cache(Holdings))
-            ]
-        ] = 0.0
+        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+        found[[bool(reason) for reason in against]] = 0.0
     return found
 
 
@@ -169,12 +165,7 @@ def _held(entity: str, chunk: str, pieces: Callable[[], list[str]], holdings: He
     return Verdict(1, "in the chunk", sentence)
 
 
-def objections(
-    pairs: Sequence[tuple[str, str]],
-    signals: Signals,
-    asked: Sequence[bool],
-    holdings: Callable[[str], Holdings],
-) -> list[str]:
+def objections(pairs: Pairs, signals: Signals, asked: Sequence[bool], holdings: Held) -> list[str]:
     """Return what speaks against each pair of a claim and a chunk, where that is asked."""
     facts = cache(_facts)
     found = []

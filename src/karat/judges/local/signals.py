@@ -164,17 +164,11 @@ class Signals:
     pieces: Pieces
     chunk: Ints  # of each pair
 
-    def __len__(self) -> int:
-        return len(self.chunk)
-
     def columns(self) -> dict[str, Floats]:
         """Return the signals by name, as weights are given for them."""
         named = {"cover": self.overlap.cover, "often": self.overlap.often}
-        if self.similarity is not None:
-            named["similarity"] = self.similarity
-        if self.closest is not None:
-            named["closest"] = self.closest
-        return named
+        likeness = {"similarity": self.similarity, "closest": self.closest}
+        return named | {name: each for name, each in likeness.items() if each is not None}
 
     def around(self, pair: int) -> tuple[str, str, str]:
         """Return the best piece of a pair's chunk between its neighbours."""
@@ -200,9 +194,9 @@ def compare(
     if embedder is None:
         return Signals(shared, None, None, pieces, chunk)
     read, pair = _read(list(chunks), pieces, chunk, shared.place)
-    similarity = _largest(
-        cosine(list(texts), read, (text[pair], np.arange(len(read))), embedder), pair, len(text)
-    )
+    similarity = np.full(len(text), -1.0)  # the largest of each pair's windows
+    found = cosine(list(texts), read, (text[pair], np.arange(len(read))), embedder)
+    np.maximum.at(similarity, pair, found)
     nearest = None
     if closest:
         best = _best_pieces(pieces, chunk, shared.place)
@@ -223,13 +217,6 @@ def _read(chunks: list[str], pieces: Pieces, chunk: Ints, place: Ints) -> tuple[
         read += (text for text, _, _ in found)
         pair += [number] * len(found)
     return read, np.array(pair, dtype=np.int64)
-
-
-def _largest(values: Floats, pair: Ints, count: int) -> Floats:
-    """Return the largest value of each pair."""
-    largest = np.full(count, -1.0)
-    np.maximum.at(largest, pair, values)
-    return largest
 
 
 def _best_pieces(pieces: Pieces, chunk: Ints, place: Ints) -> list[str]:
