@@ -75,7 +75,9 @@ class Cache:
         except sqlite3.Error as error:
             raise self._file.failure(error) from None
         return {
-            key: Answer(content, Usage(prompt, written, cached, bool(guess)), took, mode, stored=True)
+            key: Answer(
+                content, Usage(prompt, written, cached, bool(guess)), took, mode, stored=True
+            )
             for key, content, prompt, written, cached, guess, took, mode in rows
         }
 

@@ -16,15 +16,17 @@ kernels do.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import distribution
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,8 @@ class OnnxEncoder:
             raise EmbeddingError(f"this is not an ONNX model: {error}", where=where) from None
         self._inputs = self._known_inputs()
         self._output = self._best_output()
-        self._workers = _cores()
+        on_linux = hasattr(os, "sched_getaffinity")  # it knows which cores this process may use
+        self._workers = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
 
     @property
     def pools(self) -> bool:
@@ -180,13 +183,6 @@ def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
     if number is None and model.get("unk_token") is not None:
         number = tokenizer.token_to_id(model["unk_token"])
     return -1 if number is None else int(number)
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def minilm_embedder() -> TextEmbedder:
@@ -330,10 +326,8 @@ def transformers_embedder(model: str) -> TextEmbedder:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    with _opened(path) as file:
+        return file.read()
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -351,19 +345,18 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _fingerprint(paths: Iterable[Path], *settings: object) -> str:
     """Return a short identity of the contents of files and of the settings they are used with."""
-    parts = [*(_sha256(path) for path in sorted(paths)), RECIPE, *settings]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    parts: list[object] = []
+    for path in sorted(paths):
+        with _opened(path) as file:
+            parts.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return hashlib.sha256(repr([*parts, RECIPE, *settings]).encode()).hexdigest()[:16]
 
 
-def _sha256(path: Path) -> str:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            yield file
     except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: OSError) -> EmbeddingError:
-    return EmbeddingError(
-        f"this file of the model cannot be read: {error.strerror}", where=str(path)
-    )
+        what = f"this file of the model cannot be read: {error.strerror}"
+        raise EmbeddingError(what, where=str(path)) from None

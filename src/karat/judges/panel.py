@@ -31,7 +31,7 @@ from karat.statistics.agreement import kappa
 How: TypeAlias = Literal["majority", "mean"]
 Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
 
-ONE = 2  # judges make a panel
+FEWEST = 2  # judges of a panel
 
 
 class PanelJudge:
@@ -48,22 +48,18 @@ class PanelJudge:
     """
 
     def __init__(self, judges: Sequence[JudgeProtocol], *, how: How = "majority") -> None:
-        if len(judges) < ONE:
+        if len(judges) < FEWEST:
             raise OptionError("a panel of one judge", fix="give two judges or more")
         choose("way to decide", how, ("majority", "mean"))
         self._judges = list(judges)
-        self._decide = partial(_decided, [judge.name for judge in judges], how)
-        self._how = how
+        self._names = [judge.name for judge in judges]
+        self.name = f"panel({'+'.join(self._names)},{how})"
+        self._decide = partial(_decided, self._names, how)
         self._votes: dict[str, list[Votes]] = {}
-
-    @property
-    def name(self) -> str:
-        """The judges and how they decide."""
-        return f"panel({'+'.join(judge.name for judge in self._judges)},{self._how})"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: each judge, and how far they agree, by aspect."""
-        names = [judge.name for judge in self._judges]
+        names = self._names
         return {
             "judge": self.name,
             "judges": [judge.about() for judge in self._judges],
@@ -82,8 +78,8 @@ class PanelJudge:
         """Return the verdicts of each sample, in their order."""
         opinions = []
         for number, judge in enumerate(self._judges):
-            tell = progress and partial(_tell, progress, number, len(self._judges), judge.name)
-            opinions.append(judge.judge(samples, aspects, tell))
+            report = progress and partial(_report, progress, number, len(self._judges), judge.name)
+            opinions.append(judge.judge(samples, aspects, report))
         return [self._one(list(given), aspects) for given in zip(*opinions, strict=True)]
 
     def _one(self, given: list[Judged], aspects: frozenset[str]) -> Judged:
@@ -180,8 +176,8 @@ def _mean(values: Sequence[int]) -> int:
     return -(-(2 * sum(values) - len(values)) // (2 * len(values)))
 
 
-def _tell(progress: Report, number: int, judges: int, name: str, step: Progress) -> None:
-    """Tell the progress of one judge as part of the whole."""
+def _report(progress: Report, number: int, judges: int, name: str, step: Progress) -> None:
+    """Report the progress of one judge as part of the whole."""
     done = number * step.total + step.done
     progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))
 

@@ -68,12 +68,8 @@ class ReplayJudge:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._header, self._lines = _read(self._path)
+        self.name = f"replay:{self._header.get('judge') or self._path.name}"  # who judged
         self._found = self._missing = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the judge whose verdicts these are, and that they are replayed."""
-        return f"replay:{self._header.get('judge') or self._path.name}"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
@@ -101,9 +97,8 @@ class ReplayJudge:
         asked = aspects & set(self._header["aspects"])
         judged = as_judged(about_first(line, chunks, known), sample, asked)
         lacking = JudgeFailure(JudgeReason.NOT_RECORDED, "this aspect")
-        return Judged(
-            judged.verdicts, {**judged.failures, **dict.fromkeys(sorted(aspects - asked), lacking)}
-        )
+        others = dict.fromkeys(sorted(aspects - asked), lacking)
+        return Judged(judged.verdicts, {**judged.failures, **others})
 
     def _unfit(self, line: dict[str, Any], sample: Sample) -> JudgeFailure | None:
         """Say why a line is not about a sample; nothing if it is."""

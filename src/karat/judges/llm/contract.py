@@ -135,6 +135,16 @@ def read_answer(
     return parsed
 
 
+def list_in(said: Mapping[str, Json] | Unreadable, name: str) -> list[Json]:
+    """Return the list in a field of an answer."""
+    if isinstance(said, Unreadable):
+        raise FaultError(Fault.NOT_JSON)
+    listed = said.get(name)
+    if not isinstance(listed, list):
+        raise FaultError(Fault.WRONG_TYPE if name in said else Fault.NO_FIELD)
+    return listed
+
+
 def entries(
     said: Mapping[str, Json] | Unreadable,
     name: str,
@@ -143,11 +153,10 @@ def entries(
     extra: Counter[Fault],
 ) -> tuple[dict[str, dict[str, Json]], dict[str, Fault]]:
     """Return the entries of a field by their ids, and what is wrong with the other ids."""
-    if isinstance(said, Unreadable):
-        return {}, dict.fromkeys(ids, Fault.NOT_JSON)
-    listed = said.get(name)
-    if not isinstance(listed, list):
-        return {}, dict.fromkeys(ids, Fault.WRONG_TYPE if name in said else Fault.NO_FIELD)
+    try:
+        listed = list_in(said, name)
+    except FaultError as error:
+        return {}, dict.fromkeys(ids, error.fault)
     found: dict[str, list[dict[str, Json]]] = {each: [] for each in ids}
     for entry in listed:
         each = entry.get(key) if isinstance(entry, dict) else None

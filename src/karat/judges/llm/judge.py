@@ -50,6 +50,7 @@ class LLMJudge:
         self.settings = settings
         model = settings.model.strip().removeprefix(MODEL)
         self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
+        self.name = f"{MODEL}{self.endpoint.model}"
         limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
         shared = settings.budget
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
@@ -61,11 +62,6 @@ class LLMJudge:
         self._prompts = load_prompts(settings.prompts)
         writer = PromptWriter(self._prompts, self._options)
         self._rules = AskingRules(writer, self.stats, settings.attempts)
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        return f"openai:{self.endpoint.model}"
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None

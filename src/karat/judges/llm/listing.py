@@ -20,10 +20,11 @@ from karat.judges.llm.contract import (
     FaultError,
     array_of,
     entries,
+    list_in,
     object_of,
     quote_of,
 )
-from karat.judges.llm.parse import Unreadable, extract_object
+from karat.judges.llm.parse import extract_object
 from karat.judges.llm.prompt_items import Fence, numbered, ranges
 from karat.judges.quotes import folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
@@ -108,12 +109,10 @@ class ItemListing:
 
     def _read(self, content: str) -> tuple[list[str], list[Fault]]:
         """Return the items of an answer, each once, and what is wrong with it."""
-        said = extract_object(content)
-        if isinstance(said, Unreadable):
-            return [], [Fault.NOT_JSON]
-        items = said.get(self.aspect.name)
-        if not isinstance(items, list):
-            return [], [Fault.WRONG_TYPE if self.aspect.name in said else Fault.NO_FIELD]
+        try:
+            items = list_in(extract_object(content), self.aspect.name)
+        except FaultError as error:
+            return [], [error.fault]
         texts = [item.strip() for item in items if isinstance(item, str)]
         if len(texts) < len(items) or not all(texts):
             return [], [Fault.WRONG_TYPE]

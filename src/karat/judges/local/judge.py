@@ -75,20 +75,15 @@ class LocalJudge:
         self._models = models("text" if self._embedder is None else "minilm", thresholds)
         changed = {**thresholds, **self._unusual}
         given = ",".join(f"{name}={spell(value)}" for name, value in changed.items())
-        self._name = f"{self._kind}({given})" if given else self._kind
+        self.name = f"{self._kind}({given})" if given else self._kind
 
     def __repr__(self) -> str:
-        return f"<LocalJudge {self._name}>"
-
-    @property
-    def name(self) -> str:
-        """`local`, or `local:text` without a model, and what was changed about it."""
-        return self._name
+        return f"<LocalJudge {self.name}>"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
         return {
-            "judge": self._name,
+            "judge": self.name,
             "version": VERSION,
             "embedder": self._embedder.name if self._embedder else None,
             "entities": self._find.name,
@@ -134,7 +129,7 @@ class LocalJudge:
 
     def findings(self) -> tuple[Finding, ...]:
         """Say what of what it judged last is not in English."""
-        return foreign_findings(self._foreign, self._name, self._embedder)
+        return foreign_findings(self._foreign, self.name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
         holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
@@ -147,7 +142,7 @@ class LocalJudge:
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict
-        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(able)}")
+        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self.name} judges {', '.join(able)}")
         others = [find_aspect(name) for name in sorted(aspects - able.keys())]
         return [
             Judged(
