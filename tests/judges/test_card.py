@@ -155,7 +155,7 @@ def test_files_that_hold_no_labels(save: Save) -> None:
         load_labels(save("a.jsonl", '{"question": "q", "chunk": "c", "label": 1}\n{"label": 1}\n'))
     with pytest.raises(InputError, match="no column of labels"):
         load_labels(save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"))
-    with pytest.raises(InputError, match="nothing says what was asked"):
+    with pytest.raises(InputError, match="the questions are missing"):
         load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d1": "one"})
     with pytest.raises(InputError, match="the chunk 'd1' has no text"):
         load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d2": "x"}, questions={"q1": "?"})

@@ -259,7 +259,7 @@ class ServerSupport:
         return None if mode in self.modes else lesser
 
     def summary(self) -> dict[str, Json]:
-        """Return for the manifest how calls differed from what was meant."""
+        """Return for the manifest how calls differed from what was intended."""
         modes: list[Json] = [mode for mode in OUTPUT_MODES if mode in self.modes]
         left_out: list[Json] = [*sorted(self.format.left_out)]
         return {"forms": modes, "left_out": left_out}

@@ -33,8 +33,8 @@ CREATE TABLE IF NOT EXISTS vector (
 def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
     """Return the embedder with a cache on disk: only texts never seen before are embedded.
 
-    An embedder whose name does not stand for the same vectors for ever (a function without a name)
-    is returned as it is.
+    An embedder whose name does not promise the same vectors (a function without a name) is returned
+    as it is.
     """
     if not getattr(embedder, "lasting", True):
         return embedder

@@ -28,7 +28,7 @@ READS_MORE = (
 class Embedder(Protocol):
     """Texts in, one row of length 1 per text out; a text without content has a row of zeros.
 
-    The name stands in manifests and in keys of the cache: what changes a vector changes the name.
+    Manifests and keys of the cache hold the name: what changes a vector changes the name.
     """
 
     @property
@@ -45,7 +45,7 @@ class TextEmbedder:
     """An embedder around any function from texts to vectors.
 
     The function sees only texts with content; what it returns is checked and brought to length 1.
-    `lasting` says that the name stands for the same vectors in every process, so that they may be
+    `lasting` promises that the name means the same vectors in every process, so that they may be
     kept on disk. `reads` is the one language that the model was trained on, if there is one, and
     `unknown_share` returns which part of each text the model does not know, if that can be found.
 

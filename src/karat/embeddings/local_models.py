@@ -22,7 +22,7 @@ import hashlib
 import importlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import distribution
@@ -39,7 +39,13 @@ from karat.languages import ENGLISH
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 POOLED = "sentence_embedding"  # the output of a model that pools itself
-POOLINGS = ("mean", "cls", "max", "lasttoken")
+# how the vectors of tokens become one
+POOLINGS: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda hidden: hidden.mean(axis=0),
+    "cls": lambda hidden: hidden[0],
+    "max": lambda hidden: hidden.max(axis=0),
+    "lasttoken": lambda hidden: hidden[-1],
+}
 TOKENS = 512  # where neither the model nor its tokenizer says how many
 CHARACTERS = 128  # of a long text, this many per token are tokenized: words are shorter
 LONGEST = 1 << 20  # tokenizers without a limit claim an absurd one
@@ -131,16 +137,8 @@ class OnnxEncoder:
         if all(special or token == self._unknown for token, special in tokens):
             # no token stands for anything in the text: any two such texts would be alike
             return np.zeros(hidden.shape[-1], dtype=np.float32)
-        return np.asarray(self._pooled(hidden), dtype=np.float32)
-
-    def _pooled(self, hidden: np.ndarray[Any, np.dtype[np.float64]]) -> Any:  # noqa: ANN401
-        if self.pools:
-            return hidden
-        if self._settings.pooling == "cls":
-            return hidden[0]
-        if self._settings.pooling == "lasttoken":
-            return hidden[-1]
-        return hidden.max(axis=0) if self._settings.pooling == "max" else hidden.mean(axis=0)
+        pooled = hidden if self.pools else POOLINGS[self._settings.pooling](hidden)
+        return np.asarray(pooled, dtype=np.float32)
 
     def _load_tokenizer(self, content: bytes) -> Any:  # noqa: ANN401
         import tokenizers  # noqa: PLC0415

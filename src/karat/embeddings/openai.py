@@ -1,4 +1,4 @@
-"""Embeddings from any server that speaks OpenAI's protocol: `POST BASE_URL/embeddings`.
+"""Embeddings from any server with OpenAI's protocol: `POST BASE_URL/embeddings`.
 
 Texts go in batches, a few at a time, through the client that judges use, too (`karat.client`):
 it decides which server, which key, which proxy, and how often and how long a request is tried.
@@ -41,7 +41,7 @@ def openai_embedder(
     """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
 
     Without arguments server and key are those of the environment, see `karat.client.endpoint`;
-    most servers of one's own need no key. Connections are kept as long as the embedder.
+    most local servers need no key. Connections are kept as long as the embedder.
     """
     with needs_package("an embedding endpoint", "'karat[judge]'"):
         import httpx  # noqa: F401, PLC0415 - missed now, not after everything else was read

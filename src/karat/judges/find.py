@@ -1,6 +1,6 @@
-"""From what names a judge to the judge: `local:text(relevance=0.6)`, settings, objects, several.
+"""Finds a judge: by a spec such as `local:text(relevance=0.6)`, settings, an object, or several.
 
-Each kind of judge is imported when it is asked for.
+Each kind of judge is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_judge(spec: object) -> JudgeProtocol:
 def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     """Return a judge on the one server for judge and embedder, and where that server is.
 
-    Either may name it: what is meant for a server of one's own must not go anywhere else.
+    Either may name it: texts for a private server must not go anywhere else.
     """
     if isinstance(judge, list | tuple):
         return [on_server(each, base_url)[0] for each in judge], base_url

@@ -1,4 +1,4 @@
-"""Several judges at once: what most of them say, or their mean, and how far they agree.
+"""Several judges at once: the verdict of most of them, or the mean, and how far they agree.
 
 A judge that failed has no vote; where all failed, so did the panel. Of equally many votes the
 lower value wins, and a mean halfway between two values is the lower one: a tie is no yes.
@@ -6,11 +6,11 @@ lower value wins, and a mean halfway between two values is the lower one: a tie 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from statistics import multimode
 from typing import Any, Literal, TypeAlias
 
 from karat.errors import OptionError, choose
@@ -113,7 +113,7 @@ class PanelJudge:
         return replace(first, rows=rows)
 
     def _listed(self, aspect: Aspect, given: list[AspectVerdicts | None]) -> AspectVerdicts:
-        """Let those vote who listed an item; what half of the judges or fewer listed is none."""
+        """Let the judges vote that listed an item; it counts if more than half listed it."""
         same = aspect.listing.same if aspect.listing and aspect.listing.same else folded
         listed: dict[str, list[tuple[Verdict, ...] | None]] = {}
         texts: dict[str, str] = {}
@@ -141,17 +141,17 @@ class PanelJudge:
 
 
 def _decided(names: Sequence[str], how: How, votes: Votes) -> Verdict:
-    """Return the verdict of a panel, with the quote of the first who said the same."""
+    """Return the verdict of a panel, with the quote of the first judge that agrees."""
     cast = [(name, vote) for name, vote in zip(names, votes, strict=True) if vote is not None]
     values = [vote.value for _, vote in cast if vote.value is not None]
     if not values:
         return Verdict(None, failure=_all_failed([vote.failure for _, vote in cast]))
-    value = _majority(values) if how == "majority" else _mean(values)
-    said = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
+    value = min(multimode(values)) if how == "majority" else _mean(values)
+    listed = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
     agreeing = [vote for _, vote in cast if vote.value == value]
     proof = next((vote for vote in agreeing if vote.quote), None)
     unproven = bool(value) and bool(agreeing) and all(vote.unproven for vote in agreeing)
-    return Verdict(value, ", ".join(said), proof.quote if proof else "", unproven)
+    return Verdict(value, ", ".join(listed), proof.quote if proof else "", unproven)
 
 
 def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
@@ -160,11 +160,6 @@ def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
     if len(distinct) == 1:
         return distinct[0]
     return JudgeFailure(JudgeReason.NO_VERDICT, "; ".join(map(str, distinct)))
-
-
-def _majority(values: Iterable[int]) -> int:
-    """Return the commonest value, of equally common ones the lowest."""
-    return min(Counter(values).items(), key=lambda entry: (-entry[1], entry[0]))[0]
 
 
 def _mean(values: Sequence[int]) -> int:
@@ -189,14 +184,11 @@ def agreement(votes: Sequence[Sequence[Verdict | None]], one: int, other: int) -
     >>> agreement(votes, 0, 1)
     {'verdicts': 3, 'same': 0.6667, 'kappa': 0.4}
     """
-    pairs = [(_value(row[one]), _value(row[other])) for row in votes]
+    cast = ((row[one], row[other]) for row in votes)
+    pairs = [(first.value, second.value) for first, second in cast if first and second]
     both = [pair for pair in pairs if None not in pair]
     same = sum(first == second for first, second in both) / len(both) if both else None
     counted = {"verdicts": len(both), "same": same if same is None else round(same, 4)}
     found = kappa(*([pair[side] for pair in both] for side in (0, 1)))
     value = found.value if found.value is None else round(found.value, 4)
     return {**counted, "kappa": value} | ({"reason": found.reason} if value is None else {})
-
-
-def _value(verdict: Verdict | None) -> int | None:
-    return None if verdict is None else verdict.value

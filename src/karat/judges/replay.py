@@ -1,6 +1,6 @@
 """Verdicts in a file: written once, read again and again, for tests and for audits.
 
-The file is JSON lines. The first says which judge it was and what its manifest said; each other
+The file is JSON lines. The first names the judge, with its entry of the manifest; each other
 line is one query: its id, a hash of question and reference, one of each chunk, and the verdicts.
 So verdicts are never replayed for texts that the judge did not see, and those about the first
 chunks of a list can be replayed without the others.
@@ -101,7 +101,7 @@ class ReplayJudge:
         return Judged(judged.verdicts, {**judged.failures, **others})
 
     def _unfit(self, line: dict[str, Any], sample: Sample) -> JudgeFailure | None:
-        """Say why a line is not about a sample; nothing if it is."""
+        """Return why a line is not about a sample; None if it is."""
         if not line:
             return JudgeFailure(JudgeReason.NOT_RECORDED, "no verdicts about this query")
         other = JudgeFailure(JudgeReason.OTHER_TEXTS, "the recorded verdicts are not about these")

@@ -122,7 +122,7 @@ class AspectVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All verdicts about one sample, by aspect; an aspect that was not asked for is empty.
+    """All verdicts about one sample, by aspect; one that was not asked about is empty.
 
     The items and parts are those of the sample, unless the judge found its own. `failures` names
     aspects that failed as a whole, such as entities that were never listed.

@@ -1,8 +1,8 @@
-"""What people said: pairs of a question and a chunk with a label, from records or from a gold.
+"""Labels by people: pairs of a question and a chunk with a label, from records or from a gold.
 
 Records (JSON lines, CSV, TSV, Parquet, a frame, a list of dicts) have a `question`, a `chunk` and a
 `label`; every other column can slice the results. A gold (qrels or any other that karat reads) has
-ids only, so the texts of the chunks and of the questions come from files of their own.
+ids only, so the texts of the chunks and of the questions come from separate files.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _asked(queries: pl.DataFrame, questions: object) -> dict[str, str]:
     if "question" in queries.columns:
         return dict(queries.select("query", "question").rows())
     raise InputError(
-        "the labels name queries by id, and nothing says what was asked",
+        "the labels name queries by id, and the questions are missing",
         fix="give the texts of the questions: questions=… or --questions FILE",
     )
 
@@ -187,7 +187,7 @@ def _label(value: object, where: Callable[[], str]) -> int | None:
 
 
 def _slices(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of a record that slices can be cut by."""
+    """Return the columns of a record that results can be sliced by."""
     return {
         str(column): str(value)
         for column, value in record.items()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.judges.llm.open_sample import OpenSample
     from karat.judges.llm.prompt_items import PromptItems
-    from karat.judges.llm.stats import JudgeStats
     from karat.judges.llm.templates import Prompt
 
 CHUNKS, ITEMS, PARTS = 40, 60, 200  # the most of each that one call asks about
@@ -35,7 +34,7 @@ DIVISIBLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class VerdictCall:
-    """The ids of the chunks that are shown, and of what is to be answered about them, by aspect."""
+    """The ids of the chunks that are shown, and the ids to answer about them, by aspect."""
 
     shown: tuple[str, ...]
     wanted: Mapping[str, tuple[str, ...]]
@@ -85,7 +84,7 @@ def plan_calls(
 ) -> list[VerdictCall]:
     """Divide what is to be judged into calls, each with about this many tokens of chunks at most.
 
-    Chunks and items are asked about together, parts and the list as a whole in calls of their own.
+    Chunks and items are asked about together; parts and the list as a whole in separate calls.
     """
     calls: list[VerdictCall] = []
     asked = [aspect for aspect in aspects if items.judged(aspect)]
@@ -194,22 +193,13 @@ class PromptWriter:
                 yield fence.lines(name, {each: items.units[name][each] for each in ids})
 
 
-@dataclass(frozen=True, slots=True)
-class AskingRules:
-    """What all questions of a judge share."""
-
-    writer: PromptWriter
-    stats: JudgeStats
-    attempts: int  # at each id
-
-
 class Question(Protocol):
     """Something to ask, once."""
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Put it into words."""
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> Sequence[Question]:
+    def settle(self, outcome: Outcome) -> Sequence[Question]:
         """Take what the outcome holds, and return what must be asked again."""
 
     def guess(self) -> None:
@@ -224,21 +214,21 @@ class Question(Protocol):
 class VerdictQuestion:
     """Asks for verdicts about a sample."""
 
-    sample: OpenSample
+    opened: OpenSample
     call: VerdictCall
     vote: int = 0
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Put it into words."""
-        return rules.writer.for_verdicts(self.call, self.sample.items, self.vote)
+        return self.opened.writer.for_verdicts(self.call, self.opened.items, self.vote)
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[VerdictQuestion]:
+    def settle(self, outcome: Outcome) -> list[VerdictQuestion]:
         """Take the verdicts; ask again for those that are missing, alone."""
-        call = self.call
+        call, stats = self.call, self.opened.stats
         if isinstance(outcome, Answer):
-            parsed = read_answer(outcome.content, call.wanted, call.shown, self.sample.items)
-            rules.stats.malformed.update([*parsed.wrong.values(), *parsed.extra.elements()])
-            self.sample.votes[self.vote] |= parsed.verdicts
+            parsed = read_answer(outcome.content, call.wanted, call.shown, self.opened.items)
+            stats.malformed.update([*parsed.wrong.values(), *parsed.extra.elements()])
+            self.opened.votes[self.vote] |= parsed.verdicts
             again = [call.again(list(parsed.wrong))] if parsed.wrong else []
             lost = {
                 each: JudgeFailure(JudgeReason.MALFORMED, fault)
@@ -248,13 +238,13 @@ class VerdictQuestion:
             again = call.halves() if outcome.reason in DIVISIBLE else []
             wanted = ((aspect, each) for aspect, ids in call.wanted.items() for each in ids)
             lost = dict.fromkeys(wanted, JudgeFailure(outcome.reason, outcome.detail))
-        if again and call.attempt < rules.attempts:
-            rules.stats.asked_again += len(again)
-            return [VerdictQuestion(self.sample, each, self.vote) for each in again]
+        if again and call.attempt < self.opened.settings.attempts:
+            stats.asked_again += len(again)
+            return [replace(self, call=each) for each in again]
         for (aspect, each), failure in lost.items():
             of_item = find_aspect(aspect).shape is VerdictShape.ITEMS
             for chunk in call.shown if of_item else (chunk_of(each),):
-                self.sample.votes[self.vote][aspect, each, chunk] = Verdict(None, failure=failure)
+                self.opened.votes[self.vote][aspect, each, chunk] = Verdict(None, failure=failure)
         return []
 
     def guess(self) -> None:

@@ -6,7 +6,7 @@ Items come from the reference alone, so that they are the same whatever was retr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,13 @@ from karat.judges.llm.contract import (
 )
 from karat.judges.llm.parse import extract_object
 from karat.judges.llm.prompt_items import Fence, numbered, ranges
-from karat.judges.quotes import folded, is_quoted
+from karat.judges.quotes import distinct, folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
-    from karat.judges.llm.calls import AskingRules, Question
+    from karat.judges.llm.calls import Question
     from karat.judges.llm.open_sample import OpenSample
 
 GUESSED = 4  # items of a reference
@@ -48,7 +48,7 @@ def listings(opened: OpenSample) -> Iterator[Question]:
     for aspect in wanted:
         if aspect.shape is VerdictShape.PARTS:
             opened.parts[aspect.name] = [()] * len(opened.sample.chunks)
-            for chunks in pack(opened.items.chunks, opened.most_tokens, CHUNKS):
+            for chunks in pack(opened.items.chunks, opened.settings.call_tokens, CHUNKS):
                 yield PartListing(opened, aspect, chunks)
 
 
@@ -65,31 +65,34 @@ class ItemListing:
         """How the items are listed."""
         return self.aspect.listing or Listing()
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Show the reference, and the question where it helps to understand it."""
         sample, name = self.opened.sample, self.aspect.name
         fence = Fence.around((sample.reference,), (sample.question,))
         data = [fence.block("reference", sample.reference)]
         if self.how.with_question and sample.question.strip():
             data = [fence.block("question", sample.question), *data]
-        task = rules.writer.prompts[f"list-{name}"].fill()
-        return rules.writer.request(data, [task], object_of({name: array_of(TEXT)}), self.attempt)
+        task = self.opened.writer.prompts[f"list-{name}"].fill()
+        return self.opened.writer.request(
+            data, [task], object_of({name: array_of(TEXT)}), self.attempt
+        )
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[Question]:
         """Take the items if they are sound, otherwise ask again."""
         if not isinstance(outcome, Answer):
             self.opened.fail(self.aspect.name, JudgeFailure(outcome.reason, outcome.detail))
             return []
         listed, faults = self._read(outcome.content)
-        rules.stats.malformed.update(faults)
-        if faults and self.attempt < rules.attempts:
-            rules.stats.asked_again += 1
+        stats = self.opened.stats
+        stats.malformed.update(faults)
+        if faults and self.attempt < self.opened.settings.attempts:
+            stats.asked_again += 1
             return [replace(self, attempt=self.attempt + 1)]
         if faults and not listed:
             self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, faults[0]))
             return []
         for _ in faults:
-            rules.stats.note("invented-item", self.opened.sample.query)
+            stats.note("invented-item", self.opened.sample.query)
         self.opened.listed[self.aspect.name] = listed
         return []
 
@@ -132,18 +135,18 @@ class PartListing:
     chunks: tuple[str, ...]
     attempt: int = 1
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Show the chunks."""
         items, name = self.opened.items, self.aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
-        task = rules.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        task = self.opened.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
         entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
-        return rules.writer.request(data, [task], form, self.attempt)
+        return self.opened.writer.request(data, [task], form, self.attempt)
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[Question]:
         """Take the parts of the chunks that are sound, ask again about the others."""
-        failure = None
+        failure, stats = None, self.opened.stats
         if isinstance(outcome, Answer):
             extra: Counter[Fault] = Counter()
             good, wrong = entries(
@@ -151,7 +154,7 @@ class PartListing:
             )
             bad = [chunk for chunk, entry in good.items() if not self._take(chunk, entry)]
             wrong |= dict.fromkeys(bad, Fault.WRONG_TYPE)
-            rules.stats.malformed.update([*wrong.values(), *extra.elements()])
+            stats.malformed.update([*wrong.values(), *extra.elements()])
             again = [tuple(chunk for chunk in self.chunks if chunk in wrong)] if wrong else []
             if wrong:
                 failure = JudgeFailure(JudgeReason.MALFORMED, next(iter(wrong.values())))
@@ -160,8 +163,8 @@ class PartListing:
             divisible = outcome.reason in DIVISIBLE and len(self.chunks) > 1
             again = [self.chunks[:middle], self.chunks[middle:]] if divisible else []
             failure = JudgeFailure(outcome.reason, outcome.detail)
-        if again and self.attempt < rules.attempts:
-            rules.stats.asked_again += len(again)
+        if again and self.attempt < self.opened.settings.attempts:
+            stats.asked_again += len(again)
             return [replace(self, chunks=part, attempt=self.attempt + 1) for part in again]
         if failure is not None:
             self.opened.fail(self.aspect.name, failure)
@@ -199,15 +202,3 @@ class PartListing:
         ids = numbered(f"{chunk}.{self.aspect.prefix}", quotes)
         self.opened.sources.setdefault(self.aspect.name, {}).update(ids)
         return True
-
-
-def distinct(texts: Iterable[str], form: Callable[[str], str]) -> list[str]:
-    """Return the first text of each form.
-
-    >>> distinct(["Brasília", "Rio", "BRASÍLIA"], str.casefold)
-    ['Brasília', 'Rio']
-    """
-    first: dict[str, str] = {}
-    for text in texts:
-        first.setdefault(form(text) or text, text)
-    return list(first.values())

@@ -19,6 +19,7 @@ from karat.errors import OptionError
 from karat.judges.local.dates import find_dates, parts_of
 from karat.judges.local.spacy_model import find_entities, installed, name_of
 from karat.judges.local.terms import FUNCTION_WORDS, LETTER, is_common
+from karat.judges.quotes import distinct
 from karat.languages import ENGLISH, known, without_accents
 
 Finder: TypeAlias = Callable[[str], list[str]]
@@ -111,11 +112,7 @@ class EntityFinder:
 
     def __call__(self, text: str) -> list[str]:
         """Return the entities of a text in their order, those with the same plain form once."""
-        distinct: dict[str, str] = {}
-        for entity in self.find(text):
-            if form := plain_form(entity):
-                distinct.setdefault(form, entity)
-        return list(distinct.values())
+        return distinct(filter(plain_form, self.find(text)), plain_form)
 
 
 def entity_finder(kind: str = "auto") -> EntityFinder:
@@ -179,7 +176,7 @@ class Holdings:
         return bool(form) and f" {form} " in self._words
 
     def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
-        """Return the entities of which a word is missing, in any form that a language has."""
+        """Return the entities with a word that is missing, in any form that a language has."""
         stem = known(language).stem
         stems = {stem(word) for word in self._words.split()} if known(language).endings else set()
 

@@ -1,9 +1,9 @@
 """The judge that needs no key, no server and no download: shared words and, if wanted, MiniLM.
 
-It does not understand what it reads. It measures how much of a question or a claim stands in a
-chunk, and how alike they are to an embedding model, and says yes from a threshold on. The weights
+It does not understand what it reads. It measures how much of a question or a claim is in a chunk,
+and how similar they are to an embedding model, and says yes from a threshold on. The weights
 were fitted on labels that people gave; see `karat.judges.local.calibration` and, for how far it can
-be trusted, docs/local-judge.md. A sample gets the same verdicts in any company and any order.
+be trusted, docs/local-judge.md. The verdicts about a sample do not depend on other samples.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class LocalJudge:
         return judged
 
     def findings(self) -> tuple[Finding, ...]:
-        """Say what of what it judged last is not in English."""
+        """Report how many of the last samples are not in English."""
         return foreign_findings(self._foreign, self.name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
@@ -160,8 +160,8 @@ class LocalJudge:
 def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
     """Go through the languages of the samples that are not in English.
 
-    What a sample is in, its question says and its first chunk. A question in English about texts
-    in another language is not in English either, as no word of it stands in them.
+    The question and the first chunk tell the language of a sample. A question in English about
+    texts in another language is not in English either, as they have no word of it.
     """
     questions = [sample.question or sample.reference for sample in samples]
     chunks = [sample.chunks[0][:LOOKED_AT] if sample.chunks else "" for sample in samples]
@@ -174,7 +174,7 @@ def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
 def foreign_findings(
     found: Mapping[str, int], judge: str, embedder: Embedder | None
 ) -> tuple[Finding, ...]:
-    """Say which languages were met, and what the verdicts about them are worth."""
+    """Report the languages that were met, and what the verdicts about them are worth."""
     english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
     unread: dict[str, int] = {}
     unmeasured: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""What the local judge sees of a text and a chunk: shared words and, with a model, likeness.
+"""What the local judge sees of a text and a chunk: shared words and, with a model, similarity.
 
-Thousands of pairs are compared at once. All sums of words are of whole numbers, so the same pair
-has the same numbers in any company.
+Thousands of pairs are compared at once. All sums of words are of whole numbers, so a pair has
+the same numbers whatever other pairs there are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) ->
 
 
 def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Codes:
-    """Return the language of each pair; one of which nothing is known is read as English is."""
+    """Return the language of each pair; an unknown one is read as English."""
     found = _codes(codes)[pairs[0]]
     silent = np.flatnonzero(np.array([not code for code in codes], dtype=bool)[pairs[0]])
     if len(silent):
@@ -147,7 +147,7 @@ def _best_place(shared: pl.DataFrame, held: pl.DataFrame, pieces: Pieces, count:
 
 
 def _each(table: pl.DataFrame, count: int, what: pl.Expr) -> Ints:
-    """Return a sum for each of so many pairs, 0 where there is nothing to sum."""
+    """Return a sum for each pair, 0 where there is nothing to sum."""
     sums = table.group_by("pair").agg(what.alias("sum"))
     values = np.zeros(count, dtype=np.int64)
     values[sums["pair"].to_numpy()] = sums["sum"].to_numpy()
