@@ -16,6 +16,7 @@ A message says what was found and where; `fix` says what to do about it.
 from __future__ import annotations
 
 import difflib
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -129,5 +130,16 @@ def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> st
     names = list(known)
     if value in names:
         return value
-    listed = f"(known: {', '.join(names)})" if names else none or f"there is no {what} to choose"
-    raise OptionError(f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip())
+    raise unknown(what, value, names, none=none)
+
+
+def unknown(what: str, value: str, names: Iterable[str], *, none: str = "") -> OptionError:
+    """Return the error for a value that is none of the known names, such as `onnx:PATH`.
+
+    >>> unknown("embedder", "onnyx:model", ["minilm", "onnx:PATH"]).fix
+    'did you mean onnx? (known: minilm, onnx:PATH)'
+    """
+    known = list(names)
+    head, *heads = (re.split(r"[:(]", name)[0] for name in (value, *known))
+    listed = f"(known: {', '.join(known)})" if known else none or f"there is no {what} to choose"
+    return OptionError(f"unknown {what} {value!r}", fix=f"{nearest(head, heads)} {listed}".strip())

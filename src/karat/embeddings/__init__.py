@@ -17,7 +17,7 @@ from karat.embeddings.embedder import (
 from karat.embeddings.local_models import minilm_embedder, onnx_embedder, transformers_embedder
 from karat.embeddings.openai import openai_embedder
 from karat.embeddings.similarity import cosine
-from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
+from karat.errors import EmbeddingError, EndpointError, OptionError, unknown
 
 __all__ = [
     "EMBEDDERS",
@@ -72,10 +72,7 @@ def find_embedder(
         return onnx_embedder(argument)
     if kind == "sentence-transformers" and argument:
         return transformers_embedder(argument)
-    suggestion = nearest(kind, (entry.partition(":")[0] for entry in EMBEDDERS))
-    raise OptionError(
-        f"unknown embedder {spec!r}", fix=f"{suggestion} (known: {', '.join(EMBEDDERS)})".strip()
-    )
+    raise unknown("embedder", spec, EMBEDDERS)
 
 
 def _from_object(spec: EmbedFunction | Embedder, name: str) -> Embedder:

@@ -152,11 +152,7 @@ def _readable(text: object, number: int) -> str:
     """Return the text as UTF-8 can write it: half a surrogate pair becomes a question mark."""
     if not isinstance(text, str):
         raise InputError(f"text number {number} is not a text but {type(text).__name__}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
+    return text.encode(errors="replace").decode()
 
 
 def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:

@@ -81,11 +81,16 @@ class OnnxEncoder:
     ) -> None:
         with needs_package("this embedder", "'karat[onnx]'"):
             import onnxruntime as runtime  # noqa: PLC0415
-            import tokenizers  # noqa: F401, PLC0415
+            from tokenizers import Tokenizer  # noqa: PLC0415
         runtime.disable_telemetry_events()
         self._where = where
         self._settings = settings
-        self._tokenizer = self._load_tokenizer(tokenizer)
+        try:
+            self._tokenizer = Tokenizer.from_buffer(tokenizer)
+        except Exception as error:  # noqa: BLE001 - the library raises nothing more specific
+            raise EmbeddingError(f"this is not a tokenizer: {error}", where=where) from None
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(settings.max_tokens)
         self._unknown = _unknown_token(self._tokenizer)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -139,17 +144,6 @@ class OnnxEncoder:
             return np.zeros(hidden.shape[-1], dtype=np.float32)
         pooled = hidden if self.pools else POOLINGS[self._settings.pooling](hidden)
         return np.asarray(pooled, dtype=np.float32)
-
-    def _load_tokenizer(self, content: bytes) -> Any:  # noqa: ANN401
-        import tokenizers  # noqa: PLC0415
-
-        try:
-            tokenizer = tokenizers.Tokenizer.from_buffer(content)
-        except Exception as error:  # noqa: BLE001 - the library raises nothing more specific
-            raise EmbeddingError(f"this is not a tokenizer: {error}", where=self._where) from None
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._settings.max_tokens)
-        return tokenizer
 
     def _known_inputs(self) -> dict[str, str]:
         inputs = {entry.name: TYPES.get(entry.type, "") for entry in self._session.get_inputs()}

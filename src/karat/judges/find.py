@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from karat.errors import OptionError, nearest
+from karat.errors import OptionError, unknown
 from karat.judges.settings import Judge
 from karat.spelling import read_parameters, split_parameters
 
@@ -96,10 +96,7 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
     known = next((each for each in JUDGES if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
         raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
-    suggestion = nearest(re.split(r"[:(]", spec)[0], (name.partition(":")[0] for name in JUDGES))
-    raise OptionError(
-        f"unknown judge {spec!r}", fix=f"{suggestion} (known: {', '.join(JUDGES)})".strip()
-    )
+    raise unknown("judge", spec, JUDGES)
 
 
 def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:

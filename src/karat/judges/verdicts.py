@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from karat.client.protocol import Reason
@@ -98,9 +98,6 @@ class Verdict:
         return cls(None, failure=JudgeFailure(reason, detail))
 
 
-Matrix: TypeAlias = tuple[tuple[Verdict, ...], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class AspectVerdicts:
     """The verdicts about one aspect of a sample; what `rows` are is the shape of the aspect.
@@ -109,7 +106,7 @@ class AspectVerdicts:
     row per chunk with one verdict per text of `parts`; or one verdict about all `chunks` together.
     """
 
-    rows: Matrix = ()
+    rows: tuple[tuple[Verdict, ...], ...] = ()
     items: tuple[str, ...] = ()
     parts: tuple[tuple[str, ...], ...] = ()
     chunks: int = 0  # of the list, where the verdict is about it as a whole
