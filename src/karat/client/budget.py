@@ -20,8 +20,8 @@ from karat.errors import InputError, OptionError, nearest
 if TYPE_CHECKING:
     from karat.client.cache import Cache
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Json, Request
-    from karat.client.requests import ChatRequest
+    from karat.client.protocol import Json
+    from karat.client.requests import ChatRequest, Request
 
 ASCII_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4  # the role and the marks around a message

@@ -24,8 +24,7 @@ from karat.errors import SaveError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Request
-    from karat.client.requests import ChatRequest
+    from karat.client.requests import ChatRequest, Request
 
 TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
 CLOSING = 1.0  # seconds that a session waits for its connections to close

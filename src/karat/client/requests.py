@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from karat.client.protocol import Answer, Failure, Outcome, Reason, Usage
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import ErrorResponse, Json, Request
+    from karat.client.protocol import ErrorResponse, Json
 
 LAYOUT = 1  # raised when what a key is made of changes, so that old keys no longer match
 FINISHES = {
@@ -188,6 +188,9 @@ class EmbeddingRequest:
             vectors[number] = vector
         ordered = [vectors[number] for number in range(len(rows))]
         return Answer("", Usage(0, 0, estimated=True), seconds, vectors=ordered)
+
+
+Request: TypeAlias = ChatRequest | EmbeddingRequest
 
 
 @dataclass(frozen=True, slots=True)

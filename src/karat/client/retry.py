@@ -29,8 +29,7 @@ from karat.errors import EndpointError, OptionError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Request
-    from karat.client.requests import CallFormat
+    from karat.client.requests import CallFormat, Request
     from karat.client.transport import Transport
 
 BUSY = frozenset({429, 503, 529})

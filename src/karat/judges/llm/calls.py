@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome, Reason
@@ -191,23 +191,6 @@ class PromptWriter:
         for name, ids in call.wanted.items():
             if shapes[name] is VerdictShape.ITEMS:
                 yield fence.lines(name, {each: items.units[name][each] for each in ids})
-
-
-class Question(Protocol):
-    """Something to ask, once."""
-
-    def request(self) -> ChatRequest:
-        """Put it into words."""
-
-    def settle(self, outcome: Outcome) -> Sequence[Question]:
-        """Take what the outcome holds, and return what must be asked again."""
-
-    def guess(self) -> None:
-        """Put something in the place of an answer, to go on with."""
-
-    @property
-    def answer_tokens(self) -> int:
-        """How long the answer will be, about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from karat.client.endpoint import Endpoint
 from karat.client.jobs import Ask, Session
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
-from karat.judges.llm.calls import PromptWriter, Question
-from karat.judges.llm.listing import listings
+from karat.judges.llm.calls import PromptWriter
+from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
 from karat.judges.llm.stats import JudgeStats
 from karat.judges.llm.templates import aspect_prompts, load_prompts

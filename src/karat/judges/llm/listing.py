@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome
 from karat.judges.aspects import Aspect, Listing, VerdictShape
-from karat.judges.llm.calls import CHUNKS, DIVISIBLE, pack
+from karat.judges.llm.calls import CHUNKS, DIVISIBLE, VerdictQuestion, pack
 from karat.judges.llm.contract import (
     TEXT,
     Fault,
@@ -32,7 +32,6 @@ from karat.judges.verdicts import JudgeFailure, JudgeReason
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
-    from karat.judges.llm.calls import Question
     from karat.judges.llm.open_sample import OpenSample
 
 GUESSED = 4  # items of a reference
@@ -77,7 +76,7 @@ class ItemListing:
             data, [task], object_of({name: array_of(TEXT)}), self.attempt
         )
 
-    def settle(self, outcome: Outcome) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[ItemListing]:
         """Take the items if they are sound, otherwise ask again."""
         if not isinstance(outcome, Answer):
             self.opened.fail(self.aspect.name, JudgeFailure(outcome.reason, outcome.detail))
@@ -144,7 +143,7 @@ class PartListing:
         form = object_of({"chunks": array_of(entry)})
         return self.opened.writer.request(data, [task], form, self.attempt)
 
-    def settle(self, outcome: Outcome) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[PartListing]:
         """Take the parts of the chunks that are sound, ask again about the others."""
         failure, stats = None, self.opened.stats
         if isinstance(outcome, Answer):
@@ -202,3 +201,6 @@ class PartListing:
         ids = numbered(f"{chunk}.{self.aspect.prefix}", quotes)
         self.opened.sources.setdefault(self.aspect.name, {}).update(ids)
         return True
+
+
+Question: TypeAlias = ItemListing | PartListing | VerdictQuestion

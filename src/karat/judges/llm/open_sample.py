@@ -14,7 +14,7 @@ from karat.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_ite
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
-    from karat.judges.llm.calls import PromptWriter, Question
+    from karat.judges.llm.calls import PromptWriter
     from karat.judges.llm.contract import Cell
     from karat.judges.llm.stats import JudgeStats
     from karat.judges.settings import Judge
@@ -99,7 +99,7 @@ class OpenSample:
         self.failures[aspect] = failure
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[VerdictQuestion]:
         """Return what to ask for verdicts, when the items are known."""
         self.number()
         how = self.settings
