@@ -114,6 +114,12 @@ def test_labels_that_are_none(label: object) -> None:
     assert "record 1" in str(error.value)
 
 
+def test_a_judgement_that_is_no_label_is_named_with_its_query_and_document() -> None:
+    with pytest.raises(InputError, match="the label is '7.0'") as error:
+        load_labels({"q1": {"d1": 7}}, corpus={"d1": "one"}, questions={"q1": "?"})
+    assert error.value.where == "labels, query q1, d1"
+
+
 def test_pairs_without_a_label_are_left_out_and_counted() -> None:
     rows = [{**ROWS[0], "label": label} for label in (1, None, "", float("nan"))]
     found = load_labels(rows)

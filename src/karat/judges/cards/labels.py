@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError
@@ -69,18 +70,20 @@ def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Label
     gold = load_gold(data)
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)
-    queries, docs, grades = gold.rows().select("query", "doc", "grade").get_columns()
-    for query, doc in zip(queries, docs, strict=True):
+    rows = gold.rows().select("query", "doc", "grade")
+    labels = []
+    for query, doc, grade in rows.iter_rows():
         if query not in asked or doc not in texts:
             what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
             raise InputError(f"{what} has no text", where=name, fix="add it to the file of texts")
+        labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
     described = gold.queries.drop("query", "question", "reference", strict=False)
     return Labels(
         name,
-        tuple(asked[query] for query in queries),
-        tuple(texts[doc] for doc in docs),
-        tuple(_label(each, lambda: name) or 0 for each in grades),
-        tuple(queries),
+        tuple(asked[query] for query in rows["query"]),
+        tuple(texts[doc] for doc in rows["doc"]),
+        tuple(labels),
+        tuple(rows["query"]),
         {each.name: tuple(map(str, each.gather(gold.member_query))) for each in described},
     )
 
