@@ -115,7 +115,7 @@ def test_labels_that_are_none(label: object) -> None:
 
 
 def test_a_judgement_that_is_no_label_is_named_with_its_query_and_document() -> None:
-    with pytest.raises(InputError, match="the label is '7.0'") as error:
+    with pytest.raises(InputError, match=r"the label is '7\.0'") as error:
         load_labels({"q1": {"d1": 7}}, corpus={"d1": "one"}, questions={"q1": "?"})
     assert error.value.where == "labels, query q1, d1"
 
