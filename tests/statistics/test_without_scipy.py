@@ -52,5 +52,5 @@ def test_what_needs_the_extra_names_it(call: str) -> None:
     done = run(f"import sys; {BLOCKED}\n{call}")
     assert done.returncode
     last = done.stderr.strip().splitlines()[-2:]
-    assert last[0].startswith("karat.errors.OptionError: this needs scipy")
+    assert last[0].startswith("karat.errors.OptionError: this needs the package scipy")
     assert last[1] == "  fix: pip install 'karat[stats]'"

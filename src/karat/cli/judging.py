@@ -173,9 +173,11 @@ def dry_run(
     """Measure systems without comparing them, if only an estimate was asked for, and write it."""
     if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
-    from karat.comparison.systems import OPTIONS, gather  # noqa: PLC0415
+    from karat.comparison.systems import gather  # noqa: PLC0415
+    from karat.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
 
-    known = {name: value for name, value in chosen.items() if name in OPTIONS}
+    options_of = EvaluationOptions.__optional_keys__ - {"rel"}
+    known = {name: value for name, value in chosen.items() if name in options_of}
     gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=known)
     return write_dry_run(chosen, how, output)
 

@@ -237,6 +237,7 @@ def judge(
 
 
 def with_missing(policy: Policy, missing: str | None) -> Policy:
+    """Return the policy with another choice for queries that a run lacks; None: as it is."""
     if missing is None:
         return policy
     choose("choice for missing queries", missing, ("zero", "skip", "error"))

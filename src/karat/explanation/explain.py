@@ -129,12 +129,12 @@ def explain(
         findings = tuple(found for found in result.findings if found.run in ("", chosen))
         measured = [_Measured.of(result, chosen, queries, {})]
         return _explanations(queries, measured, [dialect(result.dialect)], findings)
-    by = "ids" if by is None else by
+    by = options.get("by") or "ids"
     listed = _several(DEFAULTS if measures is None else measures)
     readings = []
     for each in map(dialect, _several(dialects, "karat")):
         wanted = resolve_measures(listed, each, rel)
-        policy = with_missing(each.policy, missing)
+        policy = with_missing(each.policy, options.get("missing"))
         matchers = find_matchers(by, wanted, each)
         readings.append(_DialectMeasures(replace(each, policy=policy), wanted, matchers))
     every = [matcher for reading in readings for matcher in reading.matchers.values()]
@@ -146,7 +146,7 @@ def explain(
             options.get("run_format"),
             options.get("gold_format"),
             prefetching,
-            skip_bad=skip_bad,
+            skip_bad=options.get("skip_bad", False),
             texts=any(matcher.reads_texts for matcher in every),
             unlabelled=all(judged),
         )

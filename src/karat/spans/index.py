@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from karat.errors import OptionError
+from karat.errors import needs_package
 from karat.spans.fold import codes_of, fold, fold_quote, text_of
 
 if TYPE_CHECKING:
@@ -164,14 +164,10 @@ class Documents:
 
 def _rapidfuzz() -> tuple[Callable[[str, str, float], float], Callable[[str, str], int]]:
     """Return two functions: how alike two texts are, and how many letters they share."""
-    try:
+    what = "a quote is nowhere in the texts letter by letter; to find similar text"
+    with needs_package(what, "'karat[text]'"):
         from rapidfuzz import fuzz  # noqa: PLC0415
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
-    except ImportError:
-        raise OptionError(
-            "a quote was not found letter by letter, and finding similar text needs rapidfuzz",
-            fix="pip install 'karat[text]'",
-        ) from None
 
     def ratio(one: str, other: str, min_score: float) -> float:
         # the higher the bar, the faster the answer, and most texts differ little or much

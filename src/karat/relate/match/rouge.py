@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.errors import OptionError
+from karat.errors import needs_package
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
 from karat.texts.sentences import find_splitter
@@ -211,13 +211,9 @@ def _ranges(offset: Ints, texts: Ints) -> tuple[Ints, Ints]:
 
 def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int) -> Ints:
     """Return the length of the longest common subsequence of each pair."""
-    try:
+    with needs_package("ROUGE-L", "'karat[text]'"):
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
         from rapidfuzz.process import cpdist  # noqa: PLC0415
-    except ImportError:
-        raise OptionError(
-            "ROUGE-L needs the package rapidfuzz", fix="pip install 'karat[text]'"
-        ) from None
     unit_texts, item_texts = units.spelled(alphabet), items.spelled(alphabet)
     common: Ints = cpdist(
         [item_texts[item] for item in pairs[1].tolist()],

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import finding_about, shorten
+from karat.findings import FindingKind, finding_about, shorten
 from karat.relate.match.matcher import (
     BoundByRule,
     EqualKeys,

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import OptionError
+from karat.errors import OptionError, needs_package
 from karat.reports.charts.svg import light_css
 from karat.storage.files import write_bytes, write_text
 
@@ -95,14 +95,10 @@ def boxed(chart: Chart) -> str:
 
 
 def _render(svg: str) -> bytes:
-    try:
+    instead = "write an .svg, which needs nothing"
+    with needs_package("a PNG image", "'karat[report]'", instead=instead):
         from resvg_py import svg_to_bytes  # noqa: PLC0415
 
         font = str(files("fontpkg_arimo"))
-    except ImportError:
-        raise OptionError(
-            "PNG images need the packages resvg-py and fontpkg-arimo",
-            fix="pip install 'karat[report]', or write an .svg, which needs nothing",
-        ) from None
     style = f".chart text {{ font-family: {FONT} !important }}"
     return bytes(svg_to_bytes(svg_string=svg, zoom=SCALE, font_dirs=[font], style_sheet=style))
