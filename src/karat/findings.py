@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def finding_about(  # noqa: PLR0917
     """
     if not len(names):
         return []
-    return [Finding(kind, len(names), tuple(map(str, names[:examples])), message, fix, run)]
+    shown = tuple(islice(dict.fromkeys(map(str, names[: 100 * examples])), examples))
+    return [Finding(kind, len(names), shown, message, fix, run)]
 
 
 def finding_about_rows(kind: str, rows: pl.DataFrame, message: str, fix: str) -> list[Finding]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.core.keys import all_different, blank_ids
+from karat.core.keys import all_different, blank_ids, sorted_by
 from karat.errors import AlignError, InputError
 from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
@@ -184,15 +184,7 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     tied = same & (score[1:] == score[:-1])
     order = None
     if (same & (score[1:] > score[:-1])).any() or not _contiguous(query):
-        keys = pl.DataFrame({"query": query, "score": score})
-        order = (
-            keys.select(
-                pl.arg_sort_by("query", "score", descending=[False, True], maintain_order=True)
-            )
-            .to_series()
-            .to_numpy()
-            .astype(np.int64)
-        )
+        order = sorted_by({"query": query, "score": score}, descending=(False, True))
         query, score = query[order], score[order]
         tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -201,13 +193,8 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     # sort only the rows that share a score: by block of ties, then doc id descending
     block = np.cumsum(np.concatenate(([True], ~tied)))
     rows = np.flatnonzero(np.concatenate((tied, [False])) | np.concatenate(([False], tied)))
-    ties = pl.DataFrame({"block": block[rows], "doc": doc.gather(order[rows])})
-    by_doc = (
-        ties.select(pl.arg_sort_by("block", "doc", descending=[False, True], maintain_order=True))
-        .to_series()
-        .to_numpy()
-    )
-    order[rows] = order[rows[by_doc]]
+    ties = {"block": block[rows], "doc": doc.gather(order[rows])}
+    order[rows] = order[rows[sorted_by(ties, descending=(False, True))]]
     return None if bool((order == np.arange(len(order))).all()) else order
 
 

@@ -28,13 +28,13 @@ class Hint:
     """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
 
     A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
-    one side must have the ids `already`; where it is not, the ids of each side must stay `apart`.
+    one side must have the ids `already`; where it is not, those of each side must stay `distinct`.
     """
 
     why: str
     ids: str = ""
     undo: Callable[[pl.Series], pl.Series] | None = None
-    only_if: Literal["already", "separate_calls", ""] = ""
+    only_if: Literal["already", "distinct", ""] = ""
 
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
         """Count the ids of one side, each given once, that would meet some of the other anew."""
@@ -43,7 +43,7 @@ class Hint:
             return 0
         before = ours.is_in(theirs.implode())
         one, other = change(ours), change(theirs)
-        if self.only_if == "separate_calls" and (
+        if self.only_if == "distinct" and (
             one.n_unique() < len(one) or other.n_unique() < len(other)
         ):
             return 0
@@ -69,14 +69,14 @@ SAME = (  # what differs only in how it is written
     Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
 )
 NUMBER = Hint(
-    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="separate_calls"
+    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
 QUERIES = (*SAME, NUMBER)
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
-    Hint("one side names files with their folders or endings", "stem", only_if="separate_calls"),
+    Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
         Hint("one side names chunks of documents", how, only_if="already")
         for how in (

@@ -20,7 +20,7 @@ from karat.findings import Finding, finding_about
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.reuse import require_result
 from karat.statistics.agreement import (
     WEIGHTS,
     in_common,
@@ -47,11 +47,8 @@ Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
 
 SUMMARY: dict[str, PolarsDataType] = {
     "statistic": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
     "reason": pl.String,
 }
 KINDS = ("rankings", "labels", "systems")
@@ -129,8 +126,7 @@ def agree(
     read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
     if chosen == "systems":
-        results = [each if isinstance(each, Result) else load(each) for each in sides]
-        return _on_systems(results[0], results[1], measures)
+        return _on_systems(*map(require_result, sides), measures=measures)
     change = normaliser(ids)
     if chosen == "rankings":
         runs = [read_run(each).collect() for each in sides]
@@ -159,7 +155,10 @@ def _kind(
     sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
 ) -> str:
     """Tell what the two sides are, from what the first one can be read as."""
-    if all(isinstance(each, Result) or _is_saved(each) for each in sides):
+    if all(
+        isinstance(each, Result) or (isinstance(each, str | os.PathLike) and is_folder(each))
+        for each in sides
+    ):
         return "systems"
     try:
         next(read_run(sides[0]).batches(), None)
@@ -177,10 +176,6 @@ def _kind(
     raise OptionError(
         f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
     )
-
-
-def _is_saved(data: object) -> bool:
-    return isinstance(data, str | os.PathLike) and is_folder(data)
 
 
 def _on_rankings(
@@ -203,7 +198,7 @@ def _on_rankings(
 
 
 def _on_systems(
-    one: Result, other: Result, measures: Iterable[str | Measure] | str | None
+    one: Result, other: Result, *, measures: Iterable[str | Measure] | str | None
 ) -> Agreement:
     one = one if measures is None else one.score(measures)
     other = other.score([str(measure) for measure in one.measures])

@@ -40,21 +40,13 @@ if TYPE_CHECKING:
 
 SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
 MOVED: dict[str, PolarsDataType] = {
-    "baseline": pl.String,
-    "system": pl.String,
-    "measure": pl.String,
-    "query": pl.String,
-    "question": pl.String,
-    "before": pl.Float64,
-    "after": pl.Float64,
-    "difference": pl.Float64,
+    **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
+    **dict.fromkeys(("before", "after", "difference"), pl.Float64),
 }
 VALUES: dict[str, PolarsDataType] = {
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("system", "measure"), pl.String),
     "value": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
 }
 
 

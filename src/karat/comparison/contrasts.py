@@ -32,25 +32,12 @@ NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
 NO_TUKEY = "the correction for all pairs takes queries of a cluster as independent"
 
 ROWS: dict[str, PolarsDataType] = {
-    "baseline": pl.String,
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("baseline", "system", "measure"), pl.String),
     "difference": pl.Float64,  # system − baseline
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "p": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "effect": pl.Float64,
-    "wins": pl.Int64,
-    "ties": pl.Int64,
-    "losses": pl.Int64,
-    "n": pl.Int64,
-    "left_out": pl.Int64,
-    "baseline_value": pl.Float64,
-    "system_value": pl.Float64,
-    "test": pl.String,
-    "correction": pl.String,
-    "method": pl.String,
+    **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
+    **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
+    **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
+    **dict.fromkeys(("test", "correction", "method"), pl.String),
     "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
     "reason": pl.String,
 }

@@ -28,13 +28,12 @@ import numpy as np
 
 from karat.comparison.compare import Comparison
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
-from karat.comparison.systems import System, same_dialect
+from karat.comparison.systems import System
 from karat.dialects import ask, meant, resolve_measures
 from karat.errors import OptionError, choose
 from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
-from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.reuse import require_result, same_dialect
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.results.result import Result
 
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
@@ -168,10 +168,10 @@ def gate(
         if baseline is not None:
             raise OptionError("a comparison has a baseline already", fix="leave out baseline")
         return GateReport(tuple(_on_comparison(result, asked, decide)), undecided=undecided)
-    before = baseline if baseline is None or isinstance(baseline, Result) else load(baseline)
+    before = None if baseline is None else require_result(baseline)
     if before is None and no_baseline == "error":
         _refuse_without_baseline(asked)
-    measured = result if isinstance(result, Result) else load(result)
+    measured = require_result(result)
     runs = list(_runs(measured, before, asked)) if asked else []
     findings = {
         (found.run, found.kind, found.message): found for run, _ in runs for found in run.findings
@@ -243,7 +243,7 @@ class RunAgainstBaseline:
         if baseline is not None:
             before = replace(baseline, measures=tuple(measures))
             other = System("baseline", before, _its_run(baseline, run))
-            same_dialect([other], result.dialect)
+            same_dialect(baseline, result.dialect)
             mine = replace(result, measures=tuple(measures))
             self.pairing = pair([other, System(run, mine, run)])
             every = self.pairing.findings

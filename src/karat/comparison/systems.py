@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.dialects import ask, dialect, resolve_measures
-from karat.errors import OptionError
 from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
-from karat.results.reuse import as_result, refuse_inputs
+from karat.results.reuse import as_result, refuse_inputs, same_dialect
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
@@ -112,10 +111,10 @@ def gather(
     found, spelled = [], []
     for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:
+            same_dialect(each.result, speaks.name, each.path)
             scored = _measured(each.result, wanted)  # once for all its runs
             found += [System("", scored, run, each.path) for run in scored.runs]
             spelled += [each.spellings(run) for run in scored.runs]
-    same_dialect(found, speaks.name)
     named = zip(found, unique_names(spelled), strict=True)
     return [replace(system, name=name) for system, name in named]
 
@@ -205,14 +204,3 @@ def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:
     idle = [name for name in options if name not in HARMLESS and name != "dialect"]
     idle += ["gold"] if gold is not None else []
     refuse_inputs(idle)
-
-
-def same_dialect(systems: Iterable[System], name: str) -> None:
-    """Raise unless all systems were measured in this dialect."""
-    for system in systems:
-        if system.result.dialect != name:
-            raise OptionError(
-                f"{system.run} was measured in the dialect {system.result.dialect}, not in {name}",
-                where=system.given,
-                fix="compare results of one dialect: evaluate anew with the same",
-            )

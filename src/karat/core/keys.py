@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from karat.core.data import Ints
 
@@ -54,6 +54,12 @@ def blank_ids(ids: pl.Series) -> pl.Series:
     if not unusual.any():
         return unusual
     return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
+
+
+def sorted_by(columns: dict[str, Any], *, descending: Sequence[bool]) -> Ints:
+    """Return the order of rows by these columns; equal rows keep theirs."""
+    by = pl.arg_sort_by(*columns, descending=descending, maintain_order=True)
+    return pl.DataFrame(columns).select(by).to_series().to_numpy().astype(np.int64)
 
 
 def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, ask
 from karat.dialects import dialect as find_dialect
-from karat.errors import OptionError, choose, choose_column
-from karat.evaluation.assessment import assess, find_matchers
+from karat.errors import choose_column
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
@@ -20,13 +20,13 @@ from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.result import SummaryOptions
 from karat.results.store import Input
+from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     import polars as pl
 
     from karat.core.data import RunStream
     from karat.core.normalisers import Normaliser
-    from karat.core.policy import Missing, Policy
     from karat.findings import Finding
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
@@ -127,9 +127,11 @@ def evaluate(
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
-    speaks = find_dialect(dialect)
-    wanted = ask(measures, speaks, rel)
-    matchers = find_matchers("ids" if by is None else by, wanted, speaks)
+    if level is not None:
+        check_share("level", level)
+    found = find_dialect(dialect)
+    wanted = ask(measures, found, rel)
+    matchers = find_matchers("ids" if by is None else by, wanted, found)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(judge, base_url)
@@ -154,7 +156,7 @@ def evaluate(
             streams,
             replace(described, queries=timed),
             wanted,
-            replace(speaks, policy=_with_missing(speaks.policy, missing)),
+            with_missing(found, missing),
             "ids" if by is None else by,
             MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
             judge=judges,
@@ -166,7 +168,7 @@ def evaluate(
         result,
         findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
         provenance=replace(result.provenance, inputs=tuple(inputs)),
-        options=SummaryOptions(_checked_level(level), _cluster(result.queries, cluster), bounds),
+        options=SummaryOptions(level, _cluster(result.queries, cluster), bounds),
     )
 
 
@@ -178,12 +180,6 @@ def _timed(stream: RunStream, unit: str | None) -> RunStream:
         return None if said is None else in_units(said, unit, f"run {stream.name}")
 
     return replace(stream, about=about)
-
-
-def _checked_level(level: float | None) -> float | None:
-    if level is None or 0 < level < 1:
-        return level
-    raise OptionError(f"{level} is not the level of an interval", fix="for example 0.95")
 
 
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
@@ -234,10 +230,3 @@ def judge(
     {'context_precision': 1.0, 'context_recall': 1.0}
     """
     return evaluate(samples, gold, measures, **options)
-
-
-def _with_missing(policy: Policy, missing: str | None) -> Policy:
-    if missing is None:
-        return policy
-    choose("choice for missing queries", missing, ("zero", "skip", "error"))
-    return replace(policy, missing=cast("Missing", missing))

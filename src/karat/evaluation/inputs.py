@@ -205,7 +205,7 @@ def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
 
 
 def _contents(gold: Gold) -> pl.DataFrame:
-    """Return a row a query with all that is to be the same, as texts; what is not said is null."""
+    """Return one row per query with all that must be the same, as texts; null where unknown."""
     rows = gold.rows()
     said = ("doc", *(name for name in FACTS if name in rows.columns))
     member = pl.concat_str(pl.col(said).cast(pl.String).fill_null(""), separator="\x1f")
@@ -217,12 +217,14 @@ def _contents(gold: Gold) -> pl.DataFrame:
         .group_by("query")
         .agg(gold=pl.col("item").sort().str.join("\x1d"))
     )
-    about = [
-        pl.col(name).cast(pl.String) if name in gold.queries.columns else pl.lit(None, pl.String)
-        for name in ("question", "reference")
-    ]
-    named = zip(("question", "reference"), about, strict=True)
-    queries = gold.queries.select("query", **dict(named))
+    known = gold.queries.columns
+    queries = gold.queries.select(
+        "query",
+        *(
+            (pl.col(name) if name in known else pl.lit(None)).cast(pl.String).alias(name)
+            for name in ("question", "reference")
+        ),
+    )
     return queries.join(items, on="query", how="left").with_columns(pl.col("gold").fill_null(""))
 
 
@@ -231,14 +233,9 @@ def _joined(one: Gold, other: Gold) -> Gold:
     new = ~other.queries["query"].is_in(one.queries["query"].implode())
     more = ["query", *(name for name in other.queries.columns if name not in one.queries.columns)]
     known = one.queries.join(other.queries.select(more), "query", "left", maintain_order="left")
-    rows = other.rows()
+    rows = other.rows().filter(pl.col("query").is_in(other.queries["query"].filter(new).implode()))
     return Gold.build(
-        pl.concat([one.rows(), *_of(rows, other.queries["query"].filter(new))], how="diagonal"),
+        pl.concat([one.rows(), rows] if new.any() else [one.rows()], how="diagonal"),
         queries=join_about([known, other.queries.filter(new)]),
         flaws={**other.flaws, **one.flaws},
     )
-
-
-def _of(rows: pl.DataFrame, queries: pl.Series) -> Iterator[pl.DataFrame]:
-    if len(queries):
-        yield rows.filter(pl.col("query").is_in(queries.implode()))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
-from karat.evaluation.assessment import assess, find_matchers
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -35,7 +35,6 @@ from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.core.policy import Missing
     from karat.evaluation.evaluate import InputOptions
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 Measures: TypeAlias = "Iterable[str | Measure] | str"
 UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 
-MISSING = ("zero", "skip", "error")
 EVERY = 1 << 31  # documents of a list that are kept: all of them
 
 
@@ -128,7 +126,7 @@ def explain(
     by = options.get("by") or "ids"
     listed = _several(DEFAULTS if measures is None else measures)
     spoken = [
-        _DialectMeasures.of(_with_missing(dialect(name), options.get("missing")), listed, rel, by)
+        _DialectMeasures.of(with_missing(dialect(name), options.get("missing")), listed, rel, by)
         for name in _several(dialects, "karat")
     ]
     matchers = [matcher for each in spoken for matcher in each.matchers.values()]
@@ -378,13 +376,6 @@ def _choose_run(runs: list[str], wanted: str | None) -> str:
             fix=f"name one, for example system={runs[0]!r} (--system {runs[0]})",
         )
     return runs[0]
-
-
-def _with_missing(speaks: Dialect, missing: str | None) -> Dialect:
-    if missing is None:
-        return speaks
-    chosen = cast("Missing", choose("choice for missing queries", missing, MISSING))
-    return replace(speaks, policy=replace(speaks.policy, missing=chosen))
 
 
 __all__ = ["Explanation", "explain", "worst_queries"]

@@ -37,14 +37,14 @@ def load_only(paths: Sequence[str]) -> Result | None:
 
 def require_result(data: object) -> Result:
     """Return a result, or the one that a folder holds."""
-    result = as_result(data)
-    if result is None:
-        raise InputError(
-            f"this is no result, but {type(data).__name__}",
-            where=os.fspath(data) if isinstance(data, str | os.PathLike) else "",
-            fix="give what karat.evaluate returns, or the folder that Result.save wrote",
-        )
-    return result
+    if isinstance(data, str | os.PathLike):
+        return load(data)
+    if isinstance(data, Result):
+        return data
+    raise InputError(
+        f"this is no result, but {type(data).__name__}",
+        fix="give what karat.evaluate returns, or the folder that Result.save wrote",
+    )
 
 
 def refuse_inputs(names: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ def same_dialect(result: Result, name: str, where: str = "") -> None:
         raise OptionError(
             f"the result was measured in the dialect {result.dialect}, not in {name}",
             where=where,
-            fix="leave the dialect out, or evaluate the run again in the other one",
+            fix=f"leave the dialect out, or evaluate the run again in the dialect {name}",
         )
 
 

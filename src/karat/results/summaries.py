@@ -21,18 +21,13 @@ if TYPE_CHECKING:
     from karat.results.result import Result
 
 SUMMARY: dict[str, PolarsDataType] = {
-    "run": pl.String,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
-    "failed": pl.Int64,
+    **dict.fromkeys(("run", "measure"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined", "failed"), pl.Int64),
 }
 BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
-# of the interval: how it was made, or why there is none; told beside the summary, not in it
+# of the interval: how it was made, or why there is none; shown beside the summary, not in it
 METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
@@ -179,12 +179,9 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> Quantity:
     >>> round(kendall_tau([3.0, 2.0, 1.0], [30.0, 10.0, 20.0]).value, 3)
     0.333
     """
-    one, other = _scores(first, second)
-    if len(one) < 2:
-        return Quantity(None, TOO_FEW)
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return Quantity(None, ALL_TIED)
-    return Quantity(float(scipy("stats").kendalltau(one, other).statistic))
+    return _of_orders(
+        first, second, lambda one, other: scipy("stats").kendalltau(one, other).statistic
+    )
 
 
 def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
@@ -198,12 +195,9 @@ def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
     >>> round(tau_ap([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]).value, 3)
     0.778
     """
-    one, other = _scores(first, second)
-    if len(one) < 2:
-        return Quantity(None, TOO_FEW)
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return Quantity(None, ALL_TIED)
-    return Quantity((_tau_ap_b(one, other) + _tau_ap_b(other, one)) / 2)
+    return _of_orders(
+        first, second, lambda one, other: (_tau_ap_b(one, other) + _tau_ap_b(other, one)) / 2
+    )
 
 
 def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -> Quantity:
@@ -234,12 +228,19 @@ def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -
     return Quantity(float((1 - p) / p * (agreement @ p**depth) + tail * p ** len(long)))
 
 
-def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def _of_orders(
+    first: ArrayLike, second: ArrayLike, statistic: Callable[[Floats, Floats], float]
+) -> Quantity:
+    """Return a statistic of the items that have a score in both."""
     one, other = as_columns(first), as_columns(second)
     same_shape(one, other)
     one, other = one.ravel(), other.ravel()
     both = ~(np.isnan(one) | np.isnan(other))
-    return one[both], other[both]
+    if both.sum() < 2:
+        return Quantity(None, TOO_FEW)
+    if np.ptp(one[both]) == 0 or np.ptp(other[both]) == 0:
+        return Quantity(None, ALL_TIED)
+    return Quantity(float(statistic(one[both], other[both])))
 
 
 def _tau_ap_b(truth: Floats, estimate: Floats) -> float:

@@ -54,7 +54,7 @@ class BoundJudged:
 
     def edges(self, aligned: Aligned) -> Edges:
         """Ask the judge about a batch, and draw what it says."""
-        said = self.judging.about(self.task, aligned, number_chunks(aligned), self.gold)
+        said = self.judging.about(self.task, aligned, self.gold)
         judged = {number: verdicts for number, (_, verdicts) in said.items()}
         cut = aligned.first(self.depth)
         chunk = number_chunks(cut)

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.judges.aspects import (
     VERDICTS,
     VerdictShape,
@@ -60,14 +60,13 @@ class Judging:
     _said: dict[Task, Said] = field(default_factory=dict)  # about the run that is being drawn
     _noted: list[Finding] = field(default_factory=list)
 
-    def about(self, task: Task, aligned: Aligned, chunk: Ints, gold: Gold) -> Said:
+    def about(self, task: Task, aligned: Aligned, gold: Gold) -> Said:
         """Return what the judge says for a task about the queries of a batch.
 
         The first relation of a batch has all tasks asked; the others find the answers here.
-        `chunk` says which distinct chunk of its query each row is.
         """
         numbers = np.union1d(aligned.query, aligned.asked).tolist()
-        samples = self._samples(numbers, aligned, chunk, gold)
+        samples = self._samples(numbers, aligned, gold)
         open_ = {
             number: [each for each in self._tasks if not self._knows(each, number, samples[each])]
             for number in numbers
@@ -85,7 +84,7 @@ class Judging:
         return known is not None and known[0].chunks == samples[number].chunks
 
     def _samples(
-        self, numbers: list[int], aligned: Aligned, chunk: Ints, gold: Gold
+        self, numbers: list[int], aligned: Aligned, gold: Gold
     ) -> dict[Task, dict[int, Sample]]:
         """Make the samples of each task: its lists are cut where its measures stop."""
         questions, references = (
@@ -93,22 +92,14 @@ class Judging:
             for name in ("question", "reference")
         )
         names = gold.queries["query"].gather(numbers).to_list()
-        chunks = chunks_of(aligned, chunk)
         found: dict[Task, dict[int, Sample]] = {}
         for task in self._tasks:
-            kept = aligned.rank <= (
-                aligned.rank.max(initial=0) if task.depth is None else task.depth
-            )
-            # chunks are numbered as they first occur: those of the first ranks are the first
-            count: dict[int, int] = dict.fromkeys(numbers, 0)
-            pairs = zip(aligned.query[kept].tolist(), chunk[kept].tolist(), strict=True)
-            for number, at in pairs:
-                count[number] = max(count[number], at + 1)
+            chunks = chunks_of(aligned.first(task.depth))
             samples = {
                 number: Sample(
                     query=name,
                     question=questions[number],
-                    chunks=chunks.get(number, ())[: count[number]],
+                    chunks=chunks.get(number, ()),
                     reference=references[number],
                 )
                 for number, name in zip(numbers, names, strict=True)
@@ -154,11 +145,11 @@ class Judging:
         return table.with_columns(run=pl.lit(run)), findings
 
 
-def chunks_of(aligned: Aligned, chunk: Ints) -> dict[int, tuple[str, ...]]:
+def chunks_of(aligned: Aligned) -> dict[int, tuple[str, ...]]:
     """Return the distinct chunks of each query, in the order of their numbers."""
     found: dict[int, dict[int, str]] = {}
-    rows = zip(aligned.query.tolist(), chunk.tolist(), aligned.rows["text"], strict=True)
-    for query, at, text in rows:
+    chunks = number_chunks(aligned).tolist()
+    for query, at, text in zip(aligned.query.tolist(), chunks, aligned.rows["text"], strict=True):
         if at >= 0:
             found.setdefault(query, {}).setdefault(at, text)
     return {query: tuple(texts.values()) for query, texts in found.items()}
@@ -255,30 +246,22 @@ def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Findin
                 failed.append((sample.query, str(verdict.failure), verdict.failure))
             elif verdict.unproven:
                 unproven.append(sample.query)
-    found = []
-    if failed:
-        common = Counter(reason for _, reason, _ in failed).most_common(1)[0][0]
-        unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
-        found.append(
-            Finding(
-                "judge-failed",
-                len(failed),
-                tuple(dict.fromkeys(query for query, _, _ in failed))[:EXAMPLES],
-                f"verdict that the judge failed to give, most often: {common}; its query has no "
-                "value, and the bounds say what it could have been",
-                "ask a language model: --judge openai:MODEL"
-                if unable
-                else "run it again: what was judged is kept, only the rest is asked for",
-            )
-        )
-    if unproven:
-        found.append(
-            Finding(
-                "unproven-verdict",
-                len(unproven),
-                tuple(dict.fromkeys(unproven))[:EXAMPLES],
-                "verdict in favour of a chunk whose quote does not stand in it",
-                "look at these queries: the judge may have made it up, or the chunk gave orders",
-            )
-        )
-    return found
+    common = Counter(reason for _, reason, _ in failed).most_common(1)
+    unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
+    return [
+        *finding_about(
+            "judge-failed",
+            [query for query, _, _ in failed],
+            f"verdict that the judge failed to give, most often: {common and common[0][0]}; its "
+            "query has no value, and the bounds say what it could have been",
+            "ask a language model: --judge openai:MODEL"
+            if unable
+            else "run it again: what was judged is kept, only the rest is asked for",
+        ),
+        *finding_about(
+            "unproven-verdict",
+            unproven,
+            "verdict in favour of a chunk that does not contain its quote",
+            "look at these queries: the judge may have made it up, or the chunk gave orders",
+        ),
+    ]
