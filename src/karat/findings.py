@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from other findings: those with the same key say the same."""
+        """What distinguishes findings: those with the same key are the same."""
         return self.run, self.kind, self.message
 
     def as_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def name_rows(rows: pl.DataFrame) -> tuple[str, ...]:
 
 
 def first_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings without those that say again what an earlier one says."""
+    """Return findings without repetitions of an earlier one."""
     first: dict[tuple[str, str, str], Finding] = {}
     for found in findings:
         first.setdefault(found.key, found)
@@ -101,7 +101,7 @@ def first_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Add up findings that say the same, as found in several batches of one input.
+    """Add up findings that are the same, as found in several batches of one input.
 
     >>> a = Finding("nan-score", 2, ("q1",), "NaN scores rank last")
     >>> merge_findings([a, a])[0].count

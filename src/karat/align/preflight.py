@@ -37,7 +37,7 @@ class Hint:
     only_if: Literal["already", "distinct", ""] = ""
 
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
-        """Count the ids of one side, each given once, that would meet some of the other anew."""
+        """Count the ids of one side, each given once, that would newly meet some of the other."""
         change = normaliser(self.ids) if self.undo is None else self.undo
         if change is None:
             return 0
@@ -200,7 +200,7 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
 
 
 def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
-    """Look at a run of which no document is in the gold: more often the ids than the retriever."""
+    """Look at a run without any document of the gold: mostly the ids differ."""
     if not len(gold.member_doc):
         return []
     guess = hint(run_docs, gold.member_doc, DOCUMENTS)
@@ -223,7 +223,7 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
 
 
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
-    """Look for texts or places on both sides where nobody said what to compare, so that ids are."""
+    """Look for texts or places on both sides where ids are compared because nothing was chosen."""
     options = {"places": "--by spans", "texts": "--by containment, rouge or exact"}
     found = []
     for run in runs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -142,7 +142,7 @@ def agree(
 
 
 def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
-    """Add what was found while the two sides were read, each said to be of which."""
+    """Add what was found while the two sides were read, with the name of the side."""
     read = (
         replace(each, run=each.run or name)
         for name, findings in zip(("first", "second"), sides, strict=True)
@@ -212,9 +212,9 @@ def _on_systems(
         better = 1.0 if measure.higher_is_better else -1.0
         scores = [[np.nan if value is None else better * value for value in side] for side in sides]
         for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
-            told = {"statistic": f"{name} {measure}", "value": found.value, "reason": found.reason}
             defined = int((~np.isnan(scores).any(axis=0)).sum())
-            summary.append({**told, "n": defined, "undefined": len(runs) - defined})
+            counted = {"n": defined, "undefined": len(runs) - defined}
+            summary.append({"statistic": f"{name} {measure}", **asdict(found), **counted})
         rows += (
             {"measure": str(measure), "system": run, "first": before, "second": after}
             for run, before, after in zip(runs, *sides, strict=True)
@@ -235,13 +235,11 @@ def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
     summary: list[Row] = [
         {"statistic": "agreement", "value": found[0].agreement, "reason": "", **counted}
     ]
+    shown = ("value", "low", "high", "reason")
     summary += (
         {
             "statistic": KAPPAS[each.weights],
-            "value": each.value,
-            "low": each.low,
-            "high": each.high,
-            "reason": each.reason,
+            **{name: getattr(each, name) for name in shown},
             **counted,
         }
         for each in found

@@ -71,7 +71,7 @@ def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
 
 
 def _is_sorted(*columns: Ints) -> bool:
-    """Tell whether the rows stand in ascending order, the first column deciding first."""
+    """Tell whether the rows are in ascending order, the first column deciding first."""
     after = np.ones(max(len(columns[0]) - 1, 0), dtype=bool)
     for column in reversed(columns):
         after = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & after)

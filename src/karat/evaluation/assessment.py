@@ -138,7 +138,7 @@ class _Drawn:
         self.findings += merge_findings(news)
 
     def keep_verdicts(self, judging: Judging, run: str) -> None:
-        """Take what the judge said about a run."""
+        """Keep the verdicts about a run."""
         verdicts, findings = judging.close(run)
         if self.keep:
             self.verdicts.append(verdicts)

@@ -149,7 +149,7 @@ def evaluate(
         )
         streams = [_timed(stream, latency_unit) for stream in streams]
         described = with_columns(known, queries)
-        timed = in_units(described.queries, latency_unit, "what is said about the queries")
+        timed = in_units(described.queries, latency_unit, "columns about the queries")
         table = None if corpus is None else load_corpus(corpus)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         result = assess(
@@ -173,17 +173,17 @@ def evaluate(
 
 
 def _timed(stream: RunStream, unit: str | None) -> RunStream:
-    """Have a run say the unit of its times."""
+    """Give the times of a run their unit."""
 
     def about() -> pl.DataFrame | None:
-        said = stream.about()
-        return None if said is None else in_units(said, unit, f"run {stream.name}")
+        columns = stream.about()
+        return None if columns is None else in_units(columns, unit, f"run {stream.name}")
 
     return replace(stream, about=about)
 
 
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
-    """Return the column that tells which queries are not independent of each other."""
+    """Return the column that shows which queries are not independent of each other."""
     if named is not None:
         return choose_column(queries, named)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()

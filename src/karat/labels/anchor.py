@@ -1,7 +1,7 @@
 """Labels that outlive their chunks: gold as characters of documents instead of ids of chunks.
 
 `anchor` finds the text of each gold chunk in the documents; `drift` finds it again when they have
-changed. What stands in several places or in none is listed, never guessed.
+changed. What is found in several places or in none is listed, never guessed.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ ENTRY = (*PLACE, "quote", "grade")
 AMBIGUOUS = ("leave", "first", "all")
 MIN_SCORE = 0.85
 MESSAGES = {  # what findings say of a label, by its status and its cut
-    "lost": ("label whose text was not found: it has no place", "label the query anew"),
+    "lost": ("label whose text was not found: it has no place", "label the query again"),
     "ambiguous": (
-        "label whose text stands in several places",
+        "label whose text is found in several places",
         "give offsets, or take the first place or all of them (--ambiguous, ambiguous=)",
     ),
     "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
     "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
-    "partly": ("label of which a part is in no chunk", "check the chunker"),
+    "partly": ("label that is partly in no chunk", "check the chunker"),
     "none": ("label that is in no chunk: nothing can find it", "check the chunker"),
 }
 OTHER_PLACE = (
-    "label whose text stands elsewhere than its chunk says",
+    "label whose text is not where its chunk says",
     "check that the sources and offsets of the chunks belong to these documents",
 )
-LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query anew")
+LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query again")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +114,7 @@ def anchor(
 
     Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the
     source, then in all documents: exact, normalised, or fuzzy with a score of `min_score` or more
-    (`karat.spans.locate`). A label that stands in several places is left without one (`leave`),
+    (`karat.spans.locate`). A label that is found in several places is left without one (`leave`),
     gets the first (`first`), or all of them as alternatives (`all`).
 
     >>> documents = {"guide": "Charge it first. Then press the red button."}
@@ -163,8 +163,7 @@ def _wanted(
         size = pl.col("text").str.len_chars()
         known = documents.select("doc", "text", source="doc", start=pl.lit(0), end=size)
     else:
-        absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
-        known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
+        known = with_places(chunks)
     known = known.rename({"doc": "id", "source": "doc"})
     known = known.with_columns(pl.col("doc").cast(pl.String), pl.col("start", "end").cast(pl.Int64))
     joined = labels.join(known, on="id", how="left", maintain_order="left", suffix="_known")
@@ -172,6 +171,12 @@ def _wanted(
     return joined.select(
         pl.when(own).then(name).otherwise(f"{name}_known").alias(name) for name in ("text", *PLACE)
     )
+
+
+def with_places(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return chunks with the columns of their places, null where they have none."""
+    absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
+    return chunks.with_columns(pl.lit(None).alias(name) for name in absent)
 
 
 def settle(

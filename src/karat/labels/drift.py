@@ -17,12 +17,13 @@ from karat.labels.anchor import (
     findings_of,
     labels_of,
     settle,
+    with_places,
 )
 from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import cover, place
 
-CONTEXT = 1 << 14  # characters on either side of a label that tell its places apart
+CONTEXT = 1 << 14  # characters on either side of a label that distinguish its places
 BLANK = re.compile(r"\s*")
 CLEARLY = 16  # this many more of them must agree at one place than at all others
 
@@ -114,19 +115,23 @@ def _tell_apart(
         if start is None or old.get(doc, "")[start:end] != text:
             continue
         around = _around(old[doc], start, end)
-        agree = [_agreement(around, _around(new[d], s, e)) for d, s, e in places[PLACE].rows()]
+        agree = [
+            sum(map(_in_common, around, _around(new[d], s, e))) for d, s, e in places[PLACE].rows()
+        ]
         second, best = sorted(agree)[-2:]
         if best - second >= CLEARLY:
             chosen[number] = places["row"][agree.index(best)]
     kept = ~pl.col("number").is_in(list(chosen)) | pl.col("row").is_in(list(chosen.values()))
-    told = pl.col("number").is_in(list(chosen))
+    decided = pl.col("number").is_in(list(chosen))
     return (
         found.with_row_index("row")
         .filter(kept)
         .drop("row")
         .with_columns(
-            status=pl.when(told).then(pl.lit("exact")).otherwise("status"),
-            note=pl.when(told).then(pl.lit("told apart by the text around it")).otherwise("note"),
+            status=pl.when(decided).then(pl.lit("exact")).otherwise("status"),
+            note=pl.when(decided)
+            .then(pl.lit("told apart by the text around it"))
+            .otherwise("note"),
         )
     )
 
@@ -134,11 +139,6 @@ def _tell_apart(
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
     """Return the text before a place, backwards, and the text behind it."""
     return text[max(0, start - CONTEXT) : start][::-1], text[end : end + CONTEXT]
-
-
-def _agreement(one: tuple[str, str], other: tuple[str, str]) -> int:
-    """Count the characters on either side that are the same, from the inside out."""
-    return sum(map(_in_common, one, other))
 
 
 def _in_common(one: str, other: str) -> int:
@@ -160,10 +160,9 @@ def _trimmed(labels: pl.DataFrame) -> pl.DataFrame:
 def _place_chunks(
     chunks: pl.DataFrame, documents: pl.DataFrame, min_score: float
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Find out where the chunks stand; one whose text stands in several places holds them all."""
-    absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
-    known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
-    found = place(known.select("text", "start", "end", doc="source"), documents, least=min_score)
+    """Find the places of the chunks; one whose text is in several places holds them all."""
+    known = with_places(chunks).select("text", "start", "end", doc="source")
+    found = place(known, documents, least=min_score)
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
     findings = finding_about(
         "lost-chunk",

@@ -1,4 +1,4 @@
-"""A saved result in the place of a run: what was read once need not be read again."""
+"""A saved result instead of a run: what was read once need not be read again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_only(paths: Sequence[str]) -> Result | None:
         return None
     if len(paths) > 1:
         raise OptionError(
-            "one saved result at a time can stand in the place of runs",
+            "only one saved result can be used instead of runs",
             fix="name one folder, or put several side by side: karat compare, karat report",
         )
     return load(paths[0])
@@ -78,7 +78,7 @@ def rescore(
 ) -> Result:
     """Score a result again with other measures or options; those left out stay as they were.
 
-    The level 0 stands for no intervals.
+    The level 0 means no intervals.
     """
     if measures is not None or rel is not None:
         names = [str(each) for each in result.measures] if measures is None else measures

@@ -65,7 +65,7 @@ def _manifest(result: Result) -> dict[str, Any]:
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder; `result.score([…])` then measures anew without the inputs."""
+    """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
     manifest, tables = store.read_folder(folder)
     rows = tables["relation"]
     lenient = _relations(rows.filter(pl.col("lenient") == 1))
@@ -113,7 +113,7 @@ def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
 
 
 def _by_run(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
-    """Take a table of all runs apart."""
+    """Split a table of all runs."""
     if table is None:
         return {}
     parts = table.partition_by("run", as_dict=True, include_key=False, maintain_order=True)

@@ -40,8 +40,8 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
             files[path.name] = _hash(path.name, file)
-    told = manifest | {"files": files}
-    write_json(folder / MANIFEST, told | {"sha256": _own_hash(json.loads(json.dumps(told)))})
+    whole = json.loads(json.dumps(manifest | {"files": files}))  # as it will be read
+    write_json(folder / MANIFEST, whole | {"sha256": _own_hash(whole)})
 
 
 def write_json(path: Path, value: object) -> None:
@@ -89,20 +89,20 @@ def _open(
 
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(content)
-        layout = told.get("layout")
+        manifest = json.loads(content)
+        layout = manifest.get("layout")
     except (ValueError, AttributeError, RecursionError) as error:
         raise _incomplete(folder, f"{MANIFEST}: {error}") from None
     if layout != LAYOUT:
-        version = told.get("versions", {}).get("karat", "of another version")
+        version = manifest.get("versions", {}).get("karat", "of another version")
         raise InputError(
             f"the result has layout {layout}, this karat reads {LAYOUT}",
             where=str(folder),
             fix=f"use karat {version}, or save the result again",
         )
-    if told.pop("sha256", None) != _own_hash(told):
+    if manifest.pop("sha256", None) != _own_hash(manifest):
         raise _damaged(folder / MANIFEST)
-    return dict(told)
+    return dict(manifest)
 
 
 def _hash(name: str, file: BufferedReader) -> str:
@@ -111,8 +111,8 @@ def _hash(name: str, file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _own_hash(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _own_hash(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _damaged(path: Path) -> InputError:

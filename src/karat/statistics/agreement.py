@@ -34,7 +34,7 @@ Labels: TypeAlias = Sequence[Label | None]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often the first said the label of a row when the second said that of a column."""
+    """How often the first gave the label of a row when the second gave that of a column."""
 
     labels: tuple[Label, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -100,10 +100,10 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     return Kappa(value, low, high, level, weights, agreed, table)
 
 
-def kappa_of(counts: Floats, apart: Floats) -> tuple[float, Floats]:
+def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
     """Return κ of a table of counts, and how far an item of each cell moves it, times all items.
 
-    `apart` says how grave it is to give the label of a row for that of a column. NaN if chance
+    `severity` says how bad it is to give the label of a row for that of a column. NaN if chance
     agrees as well.
 
     >>> kappa_of(np.array([[2.0, 0.0], [1.0, 1.0]]), 1 - np.eye(2))[0]
@@ -111,11 +111,11 @@ def kappa_of(counts: Floats, apart: Floats) -> tuple[float, Floats]:
     """
     shares = counts / counts.sum()
     first, second = shares.sum(axis=1), shares.sum(axis=0)
-    met, expected = float((apart * shares).sum()), float(first @ apart @ second)
+    met, expected = float((severity * shares).sum()), float(first @ severity @ second)
     if expected <= 0:
         return float("nan"), np.zeros_like(counts)
-    moved = (apart @ second)[:, np.newaxis] + first @ apart - 2 * expected
-    return 1 - met / expected, (met * moved / expected - (apart - met)) / expected
+    moved = (severity @ second)[:, np.newaxis] + first @ severity - 2 * expected
+    return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
 
 
 def kappa_limits(
@@ -144,7 +144,7 @@ def _numeric(labels: Collection[Label]) -> bool:
 
 
 def disagreement(labels: Sequence[Label], weights: str) -> Floats:
-    """Return how grave it is to give one label (row) for another (column)."""
+    """Return how bad it is to give one label (row) for another (column)."""
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
         return 1 - np.eye(len(labels))
@@ -185,7 +185,7 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> Quantity:
 
 
 def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
-    """Return the AP correlation between two orders (Yilmaz et al. 2008), of which neither is true.
+    """Return the AP correlation between two orders (Yilmaz et al. 2008); neither is the true one.
 
     Like Kendall's τ, but mistakes among the best weigh more: for each item of one order but the
     first, the share of the items above it that the other puts there too; the mean of that, scaled

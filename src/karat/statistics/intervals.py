@@ -326,11 +326,11 @@ def _reach(deviations: Floats, offset: Floats, z: float) -> Floats:
     bottom, top = units.min(axis=1), units.max(axis=1)
     span = top - bottom
     found = np.zeros(len(units))
-    apart = span > 0
-    if apart.any():
-        scaled = units[apart] - bottom[apart, np.newaxis]
-        scaled /= span[apart, np.newaxis]
-        found[apart] = bottom[apart] + span[apart] * _quantile(scaled, z)
+    varied = span > 0
+    if varied.any():
+        scaled = units[varied] - bottom[varied, np.newaxis]
+        scaled /= span[varied, np.newaxis]
+        found[varied] = bottom[varied] + span[varied] * _quantile(scaled, z)
     return found
 
 

@@ -113,7 +113,10 @@ def paired(
     spans = _intervals(both, level, bounds, factor)
     return tuple(
         Paired(
-            difference=_explained(spans[column], tests[column]),
+            # without limits, the interval has a reason of its own
+            difference=spans[column]
+            if spans[column].n and spans[column].low is None
+            else replace(spans[column], reason=tests[column].reason),
             test=tests[column],
             effect=effect_size(both.differences[:, column]),
             wins=int(wins[column]),
@@ -197,10 +200,3 @@ def _intervals(
         spans = as_intervals(made, units, limits, named, why, level=level, queries=len(rows))
         found |= dict(zip(columns, spans, strict=True))
     return found
-
-
-def _explained(span: Interval, test: Significance) -> Interval:
-    """Return the interval with its reason in terms of differences."""
-    if not span.n or span.low is not None:
-        return replace(span, reason=test.reason)
-    return span

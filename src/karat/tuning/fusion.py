@@ -38,7 +38,7 @@ def convex_combination(
     The weights are not negative and add up to 1. What a run does not score, because it lacks the
     document or because all its scores of the query are equal, counts as `fill`: 0 is the worst
     under `mm`, but the mean under `z`. `lowest` are the lowest scores that the retrievers can
-    give, for `tmm`. The result keeps the first k documents; equal sums stand in the order in which
+    give, for `tmm`. The result keeps the first k documents; equal sums keep the order in which
     the documents are first met, run by run.
 
     >>> semantic, lexical = {"q": {"a": 0.9, "b": 0.7, "c": 0.5}}, {"q": {"c": 8.0, "d": 2.0}}
@@ -57,7 +57,7 @@ def reciprocal_rank_fusion(
 
     `by` says what the rank is: the place in the list ("rank"), or 1 + how many documents of the
     list score higher ("score"), so that equal scores share a rank. The result keeps the first k
-    documents; equal sums stand in the order in which the documents are first met, run by run.
+    documents; equal sums keep the order in which the documents are first met, run by run.
 
     Cormack, Clarke & Buettcher, SIGIR 2009.
 
@@ -91,15 +91,10 @@ def scaled_scores(
     pool: Pool, normaliser: str = "mm", lowest: Sequence[float] | None = None, fill: float = 0.0
 ) -> Floats:
     """Return the normalised scores of a pool, runs × rows, with `fill` where there is none."""
-    if normaliser == "tmm" and lowest is None:
-        raise OptionError(
-            "tmm needs the lowest score that each retriever can give",
-            fix="for example lowest=(-1, 0) for a cosine and BM25",
-        )
-    lows = [0.0] * len(pool.runs) if lowest is None else lowest
+    lows = [None] * len(pool.runs) if lowest is None else lowest
     if len(lows) != len(pool.runs):
         raise OptionError(
-            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give each one"
+            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give one for each run"
         )
     scaled = np.array(
         [
@@ -117,7 +112,9 @@ def weighted_sum(scaled: Floats, weights: Sequence[float]) -> Floats:
     [0.625, 0.75]
     """
     if len(weights) != len(scaled):
-        raise OptionError(f"{len(weights)} weights for {len(scaled)} runs", fix="one a run")
+        raise OptionError(
+            f"{len(weights)} weights for {len(scaled)} runs", fix="give one for each run"
+        )
     if not (all(weight >= 0 for weight in weights) and math.isclose(math.fsum(weights), 1)):
         raise OptionError(
             f"the weights {', '.join(f'{weight:g}' for weight in weights)} are not shares of 1",

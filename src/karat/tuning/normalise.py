@@ -42,8 +42,8 @@ def normalise(
     choose("normaliser", how, NORMALISERS)
     if how == "tmm" and lowest is None:
         raise OptionError(
-            "tmm needs the lowest score that the retriever can give",
-            fix="for example -1 for a cosine, 0 for BM25",
+            "tmm needs the lowest score that each retriever can give",
+            fix="for example -1 for a cosine, 0 for BM25: lowest=(-1, 0)",
         )
     score = np.asarray(score, dtype=np.float64)
     if not len(score):
@@ -64,7 +64,7 @@ def normalise(
         least = np.full(len(start), lowest) if how == "tmm" else low
         if ((high < least) & (count > 0)).any():
             raise OptionError(
-                f"all scores of a query lie below {lowest:g}, said to be the lowest",
+                f"all scores of a query lie below {lowest:g}, the lowest score given",
                 fix="give tmm the lowest score that the retriever can give",
             )
         floor, span = least, high - least

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The documents of several runs, a row each, sorted by query.
+    """The documents of several runs, one row per document, sorted by query.
 
-    Within a query they stand in the order in which they are first met, going through the runs one
+    Within a query they are in the order in which they are first met, going through the runs one
     after another from their first rank on: that order breaks the ties of every fusion. A document
     that a run lists again counts where it stands first, and the ranks behind it close up.
     """
@@ -37,7 +37,7 @@ class Pool:
     doc: pl.Series
     rank: Ints  # runs × rows, from 1; 0 where the run lacks the document
     score: Floats  # runs × rows; NaN where the run lacks the document or a score for it
-    findings: tuple[Finding, ...]  # what is odd about the runs
+    findings: tuple[Finding, ...]  # problems in the runs
 
     @classmethod
     def of(cls, runs: Sequence[RunLike] | Pool, gold: Gold | None = None) -> Pool:
@@ -72,7 +72,9 @@ class Pool:
             rank=rank,
             score=score,
             findings=merge_findings(
-                found for run, each in zip(loaded, lists, strict=True) for found in _odd(run, each)
+                found
+                for run, each in zip(loaded, lists, strict=True)
+                for found in _problems(run, each)
             ),
         )
 
@@ -156,7 +158,7 @@ def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:
     return rows.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
 
 
-def _odd(run: Run, kept: pl.DataFrame) -> list[Finding]:
+def _problems(run: Run, kept: pl.DataFrame) -> list[Finding]:
     """Return problems in a run: its own findings, repeated documents, scores that are NaN."""
     found = list(run.findings)
     docs = run.rows.filter(pl.col("doc").is_not_null())

@@ -1,4 +1,4 @@
-"""What a judge is asked about a run, and what it said: once for all relations that need it.
+"""What a judge is asked about a run, and what it answers: once for all relations that need it.
 
 A sample is one query: its question, its reference answer, and its chunks, distinct and in rank
 order. A judge is asked no deeper than measures read, and about several aspects in one go where
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from karat.progress import Report
     from karat.relate.match.matcher import Matcher
 
-Said: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
+Answers: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class Judging:
     judge: JudgeProtocol
     tasks: Mapping[Matcher, Task]  # of the relations
     progress: Report | None = None
-    _said: dict[Task, Said] = field(default_factory=dict)  # about the run that is being drawn
+    _answers: dict[Task, Answers] = field(default_factory=dict)  # about the run that is being drawn
     _noted: list[Finding] = field(default_factory=list)
 
-    def about(self, task: Task, aligned: Aligned, gold: Gold) -> Said:
+    def about(self, task: Task, aligned: Aligned, gold: Gold) -> Answers:
         """Return what the judge says for a task about the queries of a batch.
 
         The first relation of a batch has all tasks asked; the others find the answers here.
@@ -72,7 +72,7 @@ class Judging:
             for number in numbers
         }
         self._ask(open_, samples)
-        return {number: self._said[task][number] for number in numbers}
+        return {number: self._answers[task][number] for number in numbers}
 
     @property
     def _tasks(self) -> list[Task]:
@@ -80,7 +80,7 @@ class Judging:
         return list(dict.fromkeys(self.tasks.values()))
 
     def _knows(self, task: Task, number: int, samples: Mapping[int, Sample]) -> bool:
-        known = self._said.get(task, {}).get(number)
+        known = self._answers.get(task, {}).get(number)
         return known is not None and known[0].chunks == samples[number].chunks
 
     def _samples(
@@ -88,7 +88,7 @@ class Judging:
     ) -> dict[Task, dict[int, Sample]]:
         """Make the samples of each task: its lists are cut where its measures stop."""
         questions, references = (
-            _told(gold, name, sorted({task.aspect for task in self._tasks}))
+            _texts_about(gold, name, sorted({task.aspect for task in self._tasks}))
             for name in ("question", "reference")
         )
         names = gold.queries["query"].gather(numbers).to_list()
@@ -118,29 +118,30 @@ class Judging:
         total, done = sum(map(len, together.values())), 0
         for tasks, numbers in together.items():
             asked = [_joined([samples[task][number] for task in tasks]) for number in numbers]
-            tell = self.progress
-            if tell is not None and len(together) > 1:
-                tell = partial(_tell, tell, done, len(asked), total)
-            judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), tell)
+            report = self.progress
+            if report is not None and len(together) > 1:
+                report = partial(_report_part, report, done, len(asked), total)
+            judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), report)
             self._noted += getattr(self.judge, "findings", list)()  # what only the judge can know
             done += len(asked)
-            said = list(zip(asked, judged, strict=True))
+            answers = list(zip(asked, judged, strict=True))
             for task in tasks:
-                self._said.setdefault(task, {}).update(zip(numbers, said, strict=True))
+                self._answers.setdefault(task, {}).update(zip(numbers, answers, strict=True))
 
     def close(self, run: str) -> tuple[pl.DataFrame, list[Finding]]:
         """Return every verdict about a run as a row, and what is worth knowing; then forget it."""
-        ordered = sorted(self._said, key=lambda task: known_aspects().index(task.aspect))
-        numbers = sorted({number for said in self._said.values() for number in said})
-        # relations of one aspect share what was said where their lists are the same
-        said = {
-            (number, task.aspect, id(self._said[task][number])): (task, self._said[task][number])
+        ordered = sorted(self._answers, key=lambda task: known_aspects().index(task.aspect))
+        numbers = sorted({number for answers in self._answers.values() for number in answers})
+        # relations of one aspect share an answer where their lists are the same
+        answers = {
+            (number, task.aspect, id(answer)): (task, answer)
             for number in numbers
             for task in ordered
+            for answer in [self._answers[task][number]]
         }.values()
-        rows = [row for task, pair in said for row in rows_of(task.aspect, *pair)]
-        findings = [*_findings(said), *self._noted]
-        self._said, self._noted = {}, []
+        rows = [row for task, pair in answers for row in rows_of(task.aspect, *pair)]
+        findings = [*_findings(answers), *self._noted]
+        self._answers, self._noted = {}, []
         table = pl.DataFrame(rows, schema=VERDICTS, orient="row")
         return table.with_columns(run=pl.lit(run)), findings
 
@@ -168,7 +169,7 @@ def number_chunks(aligned: Aligned) -> Ints:
     return chunk
 
 
-def _told(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
+def _texts_about(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     """Return question or reference of each query; blank where there is none."""
     column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
     texts = column.cast(pl.String).fill_null("")
@@ -227,17 +228,17 @@ def _joined(samples: Sequence[Sample]) -> Sample:
     return replace(samples[0], items=items, parts=parts)
 
 
-def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
+def _report_part(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
     """Report the progress with some samples as part of the whole."""
     done = count * step.done // max(step.total, 1)
     progress(Progress(before + done, total, step.note))
 
 
-def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
+def _findings(answers: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
     """Say which verdicts failed, and which rest on a quote that is not there."""
     failed: list[tuple[str, str, JudgeFailure]] = []
     unproven: list[str] = []
-    for task, (sample, judged) in said:
+    for task, (sample, judged) in answers:
         if task.aspect in judged.failures:
             failure = judged.failures[task.aspect]
             failed.append((sample.query, f"{task.aspect}: {failure}", failure))
