@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
-    from karat.labels.anchor import anchor
-    from karat.labels.drift import drift
+    from karat.labels.anchor import anchor, drift
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
-    from karat.results.saving import load
+    from karat.results.store import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _HOME = {
@@ -67,7 +66,7 @@ _HOME = {
     "check": "karat.evaluation.evaluate",
     "compare": "karat.comparison.compare",
     "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drift",
+    "drift": "karat.labels.anchor",
     "evaluate": "karat.evaluation.evaluate",
     "explain": "karat.explanation.explain",
     "find_matcher": "karat.relate.match",
@@ -76,7 +75,7 @@ _HOME = {
     "judge_card": "karat.judges.cards.card",
     "known_dialects": "karat.dialects",
     "known_measures": "karat.measures",
-    "load": "karat.results.saving",
+    "load": "karat.results.store",
     "load_corpus": "karat.read.corpus",
     "load_gold": "karat.read",
     "load_run": "karat.read",

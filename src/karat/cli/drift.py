@@ -34,7 +34,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     karat drift gold-spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
     karat drift gold-spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
-    from karat.labels.drift import drift  # noqa: PLC0415
+    from karat.labels.anchor import drift  # noqa: PLC0415
 
     file, _ = options.paths((gold,), None)
     with options.progress("looking for the labels"):

@@ -301,7 +301,7 @@ class Result:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
-        from karat.results.saving import save  # noqa: PLC0415 - it reads results, too
+        from karat.results.store import save  # noqa: PLC0415 - it reads results, too
 
         return save(self, folder)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import InputError, OptionError, choose_column
 from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.store import load
 from karat.storage.folders import MANIFEST, is_folder
 
 if TYPE_CHECKING:
