@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
-    from karat.labels.anchor import anchor
-    from karat.labels.drift import drift
+    from karat.labels.anchor import anchor, drift
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
-    from karat.results.saving import load
+    from karat.results.store import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -58,8 +57,7 @@ _MODULES = {
     "karat.findings": "Finding",
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
-    "karat.labels.anchor": "anchor",
-    "karat.labels.drift": "drift",
+    "karat.labels.anchor": "anchor drift",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
     "karat.read.corpus": "load_corpus",
@@ -68,7 +66,7 @@ _MODULES = {
     "karat.reports.report": "report",
     "karat.results.cutoffs": "curve smallest_k",
     "karat.results.result": "Result",
-    "karat.results.saving": "load",
+    "karat.results.store": "load",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError
-from karat.labels.anchor import Anchored, anchor
-from karat.labels.drift import drift
+from karat.labels.anchor import Anchored, anchor, drift
 
 if TYPE_CHECKING:
     from karat.findings import Finding

@@ -209,7 +209,7 @@ class TestIntervals:
         assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
         none = karat.evaluate(self.RUN, self.GOLD, "RR", level=None).summary
         assert none.select("low", "high").row(0) == (None, None)
-        with pytest.raises(karat.KaratError, match="not the level"):
+        with pytest.raises(karat.KaratError, match="the level is 95"):
             karat.evaluate(self.RUN, self.GOLD, "RR", level=95)
 
     def test_queries_of_one_source_are_not_independent(self, tmp_path: Path) -> None:

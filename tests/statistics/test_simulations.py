@@ -59,8 +59,7 @@ def test_all_pairs_raise_a_false_alarm_at_their_level(queries: int, name: str) -
     hard = rng.random((queries, 1, runs))
     values = 0.3 * hard + draw(rng, (queries, 5, runs))
     smallest = [
-        min(pair.p for pair in each.pairs if pair.p is not None)
-        for each in tukey(values, permutations=499)
+        min(p for p in each.p.values() if p is not None) for each in tukey(values, permutations=499)
     ]
     assert rejected(smallest) == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / runs))
 

@@ -23,7 +23,7 @@ spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(valu
 (found,) = paired(values[:, 0], values[:, 1], permutations=200)
 (pairs,) = tukey(values, permutations=200)
 numbers = [number for span in spans for number in (span.low, span.high)]
-numbers += [found.test.p, found.effect.value, *(pair.p for pair in pairs.pairs)]
+numbers += [found.test.p, found.effect.value, *pairs.p.values()]
 numbers += [kappa([0, 1, 0, 1], [0, 1, 1, 1]).low, mcnemar([1.0], [0.0])[0].p]
 numbers += adjust([0.01, 0.04, 0.03])
 print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.core.keys import all_different, blank_ids
+from karat.core.keys import all_different, blank_ids, sorted_by
 from karat.errors import AlignError, InputError
 from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
@@ -49,7 +49,7 @@ class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
     Row `i` is unit `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
-    `repeat` is 1 for a unit that stands higher up already, 2 if under the very same id.
+    `repeat` is 1 for a unit that occurs before in the list, 2 if under the very same id.
     """
 
     query: Ints
@@ -62,7 +62,7 @@ class Aligned:
     ties: Ties | None = None  # None: nothing is tied
 
     def first(self, depth: int | None) -> Aligned:
-        """Return the run cut after so many ranks; None: as it is."""
+        """Return the run cut after this many ranks; None: as it is."""
         kept = self.rank <= (self.rank.max(initial=0) if depth is None else depth)
         if kept.all():
             return self
@@ -81,11 +81,11 @@ class Aligned:
 
 
 def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligned:
-    """Rank the units of a run and find what is odd about them.
+    """Rank the units of a run and find problems in them.
 
     What tells units apart is the column doc: ids, or texts or places, as the relation wants it.
     The ids as they were given, `raw` where doc holds something else, break ties; `by_id` says that
-    a unit under the very same id is to be told from one that became the same by normalising.
+    a unit under the very same id is distinguished from one that became the same by normalising.
     """
     rows, query, findings = _known_queries(run.rows, gold)
     rows, query, asked = _nothing_retrieved(rows, query)
@@ -123,9 +123,9 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
 
 
 def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
-    """Find the stretches of equal scores in lists that stand in the order of their scores."""
+    """Find the stretches of equal scores in lists that are in the order of their scores."""
     tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
-    tied &= score[1:] > -np.inf  # which stands for no score at all
+    tied &= score[1:] > -np.inf  # which means no score at all
     if not tied.any():
         return None
     edge = np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))
@@ -152,7 +152,7 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
 
 
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Set aside the rows that stand for an empty list: a query without a document."""
+    """Set aside the rows that mean an empty list: a query without a document."""
     if not rows["doc"].null_count():
         return rows, query, query[:0]
     none = rows["doc"].is_null().to_numpy()
@@ -184,15 +184,7 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     tied = same & (score[1:] == score[:-1])
     order = None
     if (same & (score[1:] > score[:-1])).any() or not _contiguous(query):
-        keys = pl.DataFrame({"query": query, "score": score})
-        order = (
-            keys.select(
-                pl.arg_sort_by("query", "score", descending=[False, True], maintain_order=True)
-            )
-            .to_series()
-            .to_numpy()
-            .astype(np.int64)
-        )
+        order = sorted_by({"query": query, "score": score}, descending=(False, True))
         query, score = query[order], score[order]
         tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -201,13 +193,8 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     # sort only the rows that share a score: by block of ties, then doc id descending
     block = np.cumsum(np.concatenate(([True], ~tied)))
     rows = np.flatnonzero(np.concatenate((tied, [False])) | np.concatenate(([False], tied)))
-    ties = pl.DataFrame({"block": block[rows], "doc": doc.gather(order[rows])})
-    by_doc = (
-        ties.select(pl.arg_sort_by("block", "doc", descending=[False, True], maintain_order=True))
-        .to_series()
-        .to_numpy()
-    )
-    order[rows] = order[rows[by_doc]]
+    ties = {"block": block[rows], "doc": doc.gather(order[rows])}
+    order[rows] = order[rows[sorted_by(ties, descending=(False, True))]]
     return None if bool((order == np.arange(len(order))).all()) else order
 
 
@@ -228,7 +215,7 @@ def positions(query: Ints) -> Ints:
 
 
 def repeated(query: Ints, doc: pl.Series) -> Bools | None:
-    """Mark the documents that stand higher up in the list of the same query."""
+    """Mark the documents that occur before in the list of the same query."""
     if all_different(query, doc):
         return None
     pairs = pl.DataFrame({"query": query, "doc": doc})
@@ -237,7 +224,7 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
 
 
 def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
-    """Notice lists that do not stand in the order of their scores."""
+    """Report lists that are not in the order of their scores."""
     if not _contiguous(query):
         order = np.argsort(query, kind="stable")
         query, score = query[order], score[order]

@@ -28,22 +28,22 @@ class Hint:
     """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
 
     A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
-    one side must have the ids `already`; where it is not, the ids of each side must stay `apart`.
+    one side must have the ids `already`; where it is not, those of each side must stay `distinct`.
     """
 
     why: str
     ids: str = ""
     undo: Callable[[pl.Series], pl.Series] | None = None
-    only_if: Literal["already", "separate_calls", ""] = ""
+    only_if: Literal["already", "distinct", ""] = ""
 
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
-        """Count the ids of one side, each given once, that would meet some of the other anew."""
+        """Count the ids of one side, each given once, that would newly meet some of the other."""
         change = normaliser(self.ids) if self.undo is None else self.undo
         if change is None:
             return 0
         before = ours.is_in(theirs.implode())
         one, other = change(ours), change(theirs)
-        if self.only_if == "separate_calls" and (
+        if self.only_if == "distinct" and (
             one.n_unique() < len(one) or other.n_unique() < len(other)
         ):
             return 0
@@ -69,14 +69,14 @@ SAME = (  # what differs only in how it is written
     Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
 )
 NUMBER = Hint(
-    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="separate_calls"
+    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
 QUERIES = (*SAME, NUMBER)
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
-    Hint("one side names files with their folders or endings", "stem", only_if="separate_calls"),
+    Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
         Hint("one side names chunks of documents", how, only_if="already")
         for how in (
@@ -200,7 +200,7 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
 
 
 def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
-    """Look at a run of which no document is in the gold: more often the ids than the retriever."""
+    """Look at a run without any document of the gold: mostly the ids differ."""
     if not len(gold.member_doc):
         return []
     guess = hint(run_docs, gold.member_doc, DOCUMENTS)
@@ -223,7 +223,7 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
 
 
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
-    """Look for texts or places on both sides where nobody said what to compare, so that ids are."""
+    """Look for texts or places on both sides where ids are compared because nothing was chosen."""
     options = {"places": "--by spans", "texts": "--by containment, rouge or exact"}
     found = []
     for run in runs:

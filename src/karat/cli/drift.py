@@ -31,6 +31,6 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     karat drift spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
     karat drift spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
-    from karat.labels.drift import drift  # noqa: PLC0415
+    from karat.labels.anchor import drift  # noqa: PLC0415
 
     write_labels(drift, gold, choices, how, output)

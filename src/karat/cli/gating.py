@@ -126,7 +126,7 @@ class Requirements:
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
         from karat.comparison.gates import parse_requirement  # noqa: PLC0415
-        from karat.results.saving import load  # noqa: PLC0415
+        from karat.results.store import load  # noqa: PLC0415
         from karat.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
         names = ("require", "baseline", "update_baseline", "junit")

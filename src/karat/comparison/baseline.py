@@ -38,7 +38,7 @@ MESSAGES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaselineUpdate:
-    """A result that may take the place of a baseline, and what speaks against it."""
+    """A result that may take the place of a baseline, and the reasons against it."""
 
     result: Result  # with the measures of the baseline as well
     added: tuple[Measure, ...]  # those that it has only because the baseline has them
@@ -47,14 +47,14 @@ class BaselineUpdate:
 
     @property
     def allowed(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no reason against it."""
         return not (self.worse or self.findings)
 
 
 def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -> BaselineUpdate:
     """Ask whether a result may take the place of a baseline.
 
-    It is measured by all measures of the baseline, whatever was asked for. What speaks against it:
+    It is measured by all measures of the baseline, whatever was asked for. Reasons against it:
     a value worse than that of the baseline on the queries that both have, a run, measure, column
     or query that would be lost, another gold, and choices that were made otherwise. Of `slices`,
     columns of the queries, only what is surely worse does: some slice is worse by chance.

@@ -198,10 +198,9 @@ def _other_gold(base: System, system: System) -> pl.Series:
 
 
 def _same_gold(one: Relation, other: Relation) -> bool:
+    arrays = ("item_offset", "item_grade", "member_item")
     return (
-        np.array_equal(one.item_offset, other.item_offset)
-        and np.array_equal(one.item_grade, other.item_grade)
-        and np.array_equal(one.member_item, other.member_item)
+        all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
         and one.member_doc.equals(other.member_doc)
         and one.queries.equals(other.queries)
     )

@@ -162,7 +162,7 @@ class _Asked:
         )
 
     def about(self, measure: str, basis: str, queries: int | None) -> PowerPlan:
-        """Return a plan that says only what was asked."""
+        """Return a plan with nothing but what was asked."""
         return PowerPlan(
             measure, basis, None, None, queries, self.difference, self.power, self.alpha
         )
@@ -190,30 +190,26 @@ def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Pow
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
-        if len(table.systems) == 1:
-            yield _of_one(asked, str(measure), table, number, correlation)
-            continue
-        for at in range(1, len(table.systems)):
-            moved = table.values[:, at, number] - table.values[:, 0, number]
-            name = f"{table.systems[0]} and {table.systems[at]}"
-            yield _of_two(asked, str(measure), name, moved)
-
-
-def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> PowerPlan:
-    found = spread(moved)
-    n = int((~np.isnan(moved)).sum())
-    about = asked.about(measure, f"the differences between {name} on {n} queries", n)
-    if found.sd is None:
-        return replace(about, reason=found.reason)
-    return asked.plan(about, found.sd, found.changed)
+        first, *others = table.systems
+        values = table.values[:, :, number]
+        if not others:
+            yield _of_one(asked, str(measure), first, values[:, 0], correlation)
+        for at, other in enumerate(others, start=1):
+            moved = values[:, at] - values[:, 0]
+            found, n = spread(moved), int((~np.isnan(moved)).sum())
+            basis = f"the differences between {first} and {other} on {n} queries"
+            about = asked.about(str(measure), basis, n)
+            if found.sd is None:
+                yield replace(about, reason=found.reason)
+            else:
+                yield asked.plan(about, found.sd, found.changed)
 
 
 def _of_one(
-    asked: _Asked, measure: str, table: Pairing, number: int, correlation: float
+    asked: _Asked, measure: str, system: str, values: Floats, correlation: float
 ) -> PowerPlan:
-    values = table.values[:, 0, number]
     values = values[~np.isnan(values)]
-    basis = f"the values of {table.systems[0]} on {len(values)} queries, "
+    basis = f"the values of {system} on {len(values)} queries, "
     basis += f"and a correlation of {correlation:g} with another system"
     about, found = asked.about(measure, basis, len(values)), spread(values)
     if found.sd is None:

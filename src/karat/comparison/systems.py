@@ -6,11 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.dialects import dialect, expand_measures, resolve_measures
-from karat.errors import OptionError
 from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
@@ -18,7 +18,7 @@ from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
-from karat.results.reuse import as_result, refuse_inputs
+from karat.results.reuse import as_result, refuse_inputs, same_dialect
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Measures: TypeAlias = "Iterable[str | Measure] | str | None"
 SystemLike: TypeAlias = "Result | RunLike | Mapping[str, Result | RunLike]"
 
-HARMLESS = ("cluster", "level", "progress")  # mean something for results as well
+HARMLESS = ("cluster", "dialect", "level", "progress")  # mean something for results as well
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class System:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd about its input; what is about another run of the result is left out."""
+        """Problems in its input; what is about another run of the result is left out."""
         return tuple(
             replace(found, run=self.name if found.run else "")
             for found in self.result.findings
@@ -105,30 +105,33 @@ def gather(
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):
-        _refuse_without_effect(chosen, gold)
+        idle = [name for name in chosen if name not in HARMLESS]
+        refuse_inputs([*idle, "gold"] if gold is not None else idle)
     first = results[0] if results else None
-    as_first = {} if first is None else _as_evaluated(first)
-    speaks = dialect((as_first | chosen).get("dialect", "karat"))
+    as_first: dict[str, Any] = {}
+    if first is not None:  # evaluate a run as this result was
+        as_first = {
+            "dialect": first.dialect,
+            "by": first.provenance.drawn_by,
+            "ids": first.provenance.ids,
+            "missing": first.provenance.policy.missing,
+        }
+    chosen_dialect = dialect((as_first | chosen).get("dialect", "karat"))
     if measures is None:
         names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
-        wanted = resolve_measures(names, speaks, rel)
+        wanted = resolve_measures(names, chosen_dialect, rel)
     else:
-        wanted = expand_measures(measures, speaks, rel)
+        wanted = expand_measures(measures, chosen_dialect, rel)
     found, spelled = [], []
     for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:
-            scored = _measured(each.result, wanted)  # once for all its runs
+            same_dialect(each.result, chosen_dialect.name, each.path)
+            same = each.result.measures == wanted  # then its values are not computed again
+            scored = each.result if same else each.result.score(wanted)
             found += [System("", scored, run, each.path) for run in scored.runs]
             spelled += [each.spellings(run) for run in scored.runs]
-    same_dialect(found, speaks.name)
     named = zip(found, unique_names(spelled), strict=True)
     return [replace(system, name=name) for system, name in named]
-
-
-def _measured(result: Result, wanted: tuple[Measure, ...]) -> Result:
-    """Return the result with these measures; what was worked out already is not done again."""
-    scored = result.score(wanted)
-    return result if result.measures == scored.measures else scored
 
 
 def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
@@ -142,24 +145,21 @@ def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
     level = [0] * len(spellings)
     while True:
         names = [each[at] for each, at in zip(spellings, level, strict=True)]
-        count = Counter(names)
+        times = Counter(names)
         longer = [
             number
             for number, each in enumerate(spellings)
-            if count[names[number]] > 1 and level[number] + 1 < len(each)
+            if times[names[number]] > 1 and level[number] + 1 < len(each)
         ]
         if not longer:
             break
         for number in longer:
             level[number] += 1
-    taken: set[str] = set()
-    for number, name in enumerate(names):
-        again, new = 2, name
-        while new in taken:
-            new, again = f"{name}-{again}", again + 1
-        names[number] = new
-        taken.add(new)
-    return names
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}-{again}" for again in count(2))
+        taken[next(new for new in chain([name], numbered) if new not in taken)] = None
+    return list(taken)
 
 
 def _given(data: object) -> list[_Given]:
@@ -194,30 +194,3 @@ def _evaluated(
         )
         for each in given
     ]
-
-
-def _as_evaluated(result: Result) -> dict[str, Any]:
-    """Return the options that evaluate a run as this result was."""
-    return {
-        "dialect": result.dialect,
-        "by": result.provenance.drawn_by,
-        "ids": result.provenance.ids,
-        "missing": result.provenance.policy.missing,
-    }
-
-
-def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:
-    idle = [name for name in options if name not in HARMLESS and name != "dialect"]
-    idle += ["gold"] if gold is not None else []
-    refuse_inputs(idle)
-
-
-def same_dialect(systems: Iterable[System], name: str) -> None:
-    """Raise unless all systems were measured in this dialect."""
-    for system in systems:
-        if system.result.dialect != name:
-            raise OptionError(
-                f"{system.run} was measured in the dialect {system.result.dialect}, not in {name}",
-                where=system.given,
-                fix="compare results of one dialect: evaluate anew with the same",
-            )

@@ -38,7 +38,7 @@ TEXT_ITEM = "an item is a text, and names no document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What one system retrieved: a row a document.
+    """What one system retrieved: one row per document.
 
     `rows` has the columns query and doc (strings) and, where there are scores, score (float64);
     where texts were asked for, also text, start and end (its characters in the document).
@@ -80,7 +80,7 @@ class RunStream:
     whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
-    # what is odd about what has been read so far, beside `findings`
+    # problems in what has been read so far, beside `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
@@ -110,7 +110,7 @@ class Gold:
     member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # as of a run; read or not
-    item_times: Ints | None = None  # how often each was listed, where any was listed again
+    item_times: Ints | None = None  # how often each was listed, if any was listed more than once
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -145,9 +145,9 @@ class Gold:
         return np.repeat(np.arange(len(self.item_offset) - 1), np.diff(self.item_offset))
 
     def rows(self) -> pl.DataFrame:
-        """Return a row a member: query, doc, grade, group where it has alternatives, facts.
+        """Return one row per member: query, doc, grade, group where it has alternatives, facts.
 
-        Where anything was listed again, times says how often.
+        If anything was listed more than once, times is how often.
         """
         sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
         alone = pl.Series(sizes[self.member_item] == 1)
@@ -175,7 +175,7 @@ class Gold:
         """Make the gold of rows with the columns query, doc, grade and, for groups, group.
 
         Rows with the same query and the same non-null group are one item: any of their documents
-        satisfies it. A document that is listed again counts once, and a column times tells how
+        satisfies it. A document that is listed again counts once, and a column times has how
         often rows were listed before. `queries` adds queries without rows and columns to slice
         by; without it the queries come in the order of their first row.
         """

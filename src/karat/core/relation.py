@@ -44,7 +44,7 @@ class Relation:
     The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
     is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
     query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
-    listed: those that carry a judgement and those that stand higher up already.
+    listed: those that carry a judgement and those that occur before.
 
     Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
     counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
@@ -73,7 +73,7 @@ class Relation:
     judged_to: int | None = None
     failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
-    # what was worked out so far; never handed on, so that `replace` begins anew
+    # what was worked out so far; never handed on, so that `replace` starts afresh
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
     @property
@@ -140,7 +140,7 @@ class Relation:
         return self.unit_query[at], self.unit_rank[at]
 
     def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
-        """Count the units among the first k of each query that stand higher up already."""
+        """Count the units among the first k of each query that occur before."""
         at = self.unit_repeat > (1 if exact else 0)
         at &= self.within(self.unit_query, self.unit_rank, k)
         return self.count(self.unit_query[at])
@@ -197,7 +197,7 @@ class Relation:
 
     @property
     def edge_counts(self) -> Bools:
-        """Which edges count: those of a unit that does not stand higher up already."""
+        """Which edges count: those of a unit that does not occur before."""
 
         def table() -> Bools:
             again = self.unit_repeat > 0
@@ -246,7 +246,7 @@ class Relation:
         return query, place + 1, self.item_offset.take(query) + place
 
     def select(self, keep: Bools) -> Relation:
-        """Return the relation of the queries of the mask, numbered anew."""
+        """Return the relation of the queries of the mask, numbered from 0."""
         if keep.all():
             return self
         items = keep[self.item_query]

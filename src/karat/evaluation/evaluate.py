@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import OptionError, choose, choose_column
-from karat.evaluation.assessment import assess, find_matchers
+from karat.errors import choose_column
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
@@ -20,13 +20,13 @@ from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.result import SummaryOptions
 from karat.results.store import Input
+from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     import polars as pl
 
     from karat.core.data import RunStream
     from karat.core.normalisers import Normaliser
-    from karat.core.policy import Missing, Policy
     from karat.findings import Finding
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
@@ -127,9 +127,11 @@ def evaluate(
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
-    speaks = find_dialect(dialect)
-    wanted = expand_measures(measures, speaks, rel)
-    matchers = find_matchers("ids" if by is None else by, wanted, speaks)
+    if level is not None:
+        check_share("level", level)
+    found = find_dialect(dialect)
+    wanted = expand_measures(measures, found, rel)
+    matchers = find_matchers("ids" if by is None else by, wanted, found)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(judge, base_url)
@@ -147,14 +149,14 @@ def evaluate(
         )
         streams = [_timed(stream, latency_unit) for stream in streams]
         described = with_columns(known, queries)
-        timed = in_units(described.queries, latency_unit, "what is said about the queries")
+        timed = in_units(described.queries, latency_unit, "columns about the queries")
         table = None if corpus is None else load_corpus(corpus)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         result = assess(
             streams,
             replace(described, queries=timed),
             wanted,
-            replace(speaks, policy=with_missing(speaks.policy, missing)),
+            with_missing(found, missing),
             "ids" if by is None else by,
             MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
             judge=judges,
@@ -166,28 +168,22 @@ def evaluate(
         result,
         findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
         provenance=replace(result.provenance, inputs=tuple(inputs)),
-        options=SummaryOptions(_checked_level(level), _cluster(result.queries, cluster), bounds),
+        options=SummaryOptions(level, _cluster(result.queries, cluster), bounds),
     )
 
 
 def _timed(stream: RunStream, unit: str | None) -> RunStream:
-    """Have a run say the unit of its times."""
+    """Give the times of a run their unit."""
 
     def about() -> pl.DataFrame | None:
-        said = stream.about()
-        return None if said is None else in_units(said, unit, f"run {stream.name}")
+        columns = stream.about()
+        return None if columns is None else in_units(columns, unit, f"run {stream.name}")
 
     return replace(stream, about=about)
 
 
-def _checked_level(level: float | None) -> float | None:
-    if level is None or 0 < level < 1:
-        return level
-    raise OptionError(f"{level} is not the level of an interval", fix="for example 0.95")
-
-
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
-    """Return the column that tells which queries are not independent of each other."""
+    """Return the column that shows which queries are not independent of each other."""
     if named is not None:
         return choose_column(queries, named)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
@@ -234,11 +230,3 @@ def judge(
     {'context_precision': 1.0, 'context_recall': 1.0}
     """
     return evaluate(samples, gold, measures, **options)
-
-
-def with_missing(policy: Policy, missing: str | None) -> Policy:
-    """Return the policy with another choice for queries that a run lacks; None: as it is."""
-    if missing is None:
-        return policy
-    choose("choice for missing queries", missing, ("zero", "skip", "error"))
-    return replace(policy, missing=cast("Missing", missing))

@@ -18,8 +18,7 @@ from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
-from karat.evaluation.assessment import assess, find_matchers
-from karat.evaluation.evaluate import with_missing
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -134,9 +133,9 @@ def explain(
     readings = []
     for each in map(dialect, _several(dialects, "karat")):
         wanted = resolve_measures(listed, each, rel)
-        policy = with_missing(each.policy, options.get("missing"))
         matchers = find_matchers(by, wanted, each)
-        readings.append(_DialectMeasures(replace(each, policy=policy), wanted, matchers))
+        chosen_dialect = with_missing(each, options.get("missing"))
+        readings.append(_DialectMeasures(chosen_dialect, wanted, matchers))
     every = [matcher for reading in readings for matcher in reading.matchers.values()]
     judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:

@@ -87,7 +87,9 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
     seen = aligned.first(bound.depth)
     ties = None
     if aligned.ties is not None and edges.sizes is None:
-        ties = _with_edges(aligned.ties, edges)
+        # only among ties with an edge does the order matter
+        tie = aligned.ties.around(edges.query, edges.rank)
+        ties = aligned.ties.filter(np.isin(np.arange(len(aligned.ties.query)), tie))
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
     return Part(
         query=seen.query[first],
@@ -162,6 +164,7 @@ def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Poli
         gold, edges = with_items(bound.gold, edges) if bound.finds_items else (bound.gold, edges)
         fine = _fine_units(retrieved, parts, edges)
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
+        none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
         edge_query, edge_rank, edge_item = _sorted(edges, ("query", "rank", "item"), 3)
         unit_query, unit_rank, unit_judged, unit_repeat = _sorted(edges, UNIT_COLUMNS, 2)
         return Relation(
@@ -178,7 +181,7 @@ def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Poli
             unit_repeat=unit_repeat,
             member_item=gold.member_item,
             member_doc=gold.member_doc,
-            undefined_reason=_series(reasons, len(blank)),
+            undefined_reason=none.scatter(list(reasons), list(reasons.values())),
             chunk_offset=None if fine is None else fine[1],
             chunk_end=None if fine is None else fine[2],
             item_times=gold.item_times,
@@ -198,12 +201,6 @@ def _sorted(parts: Sequence[Edges], names: Sequence[str], keys: int) -> tuple[An
     return sort_rows(
         tuple(_column([getattr(part, name) for part in parts]) for name in names), keys
     )
-
-
-def _with_edges(ties: Ties, edges: Edges) -> Ties:
-    """Return the ties among which there is an edge: only there does the order matter."""
-    at = ties.around(edges.query, edges.rank)
-    return ties.filter(np.isin(np.arange(len(ties.query)), at))
 
 
 def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
@@ -239,11 +236,6 @@ def _undefined_reasons(gold: Gold, depth: Ints, blank: Bools, policy: Policy) ->
     return why | {
         gold.query_numbers[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()
     }
-
-
-def _series(reasons: dict[int, str], count: int) -> pl.Series:
-    none = pl.repeat(None, count, dtype=pl.String, eager=True)
-    return none.scatter(list(reasons), list(reasons.values())) if reasons else none
 
 
 def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:

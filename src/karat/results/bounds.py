@@ -109,7 +109,7 @@ def tie_bounds(
 ) -> list[tuple[Floats, Floats]]:
     """Return the least and the greatest value of every query, for each measure, over its ties.
 
-    Units with equal scores could stand in any order. Two orders are looked at: within every tie
+    Units with equal scores could be in any order. Two orders are looked at: within every tie
     the best grades first, and the best grades last. Repetitions are taken for noise.
     """
     scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))

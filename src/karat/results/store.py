@@ -9,7 +9,7 @@ import os
 import platform
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,14 @@ import numpy as np
 import polars as pl
 
 import karat
+from karat.core.policy import Policy
 from karat.core.relation import Relation
+from karat.dialects import resolve_measures
 from karat.errors import InputError, SaveError
+from karat.findings import Finding
+from karat.judges.aspects import restore_own
 from karat.read.source import Source
+from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 
 if TYPE_CHECKING:
@@ -34,14 +39,130 @@ LAYOUT = 4  # raised when the files change so that other versions cannot read th
 TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are opened; seconds
 
 
+def save(result: Result, folder: str | os.PathLike[str]) -> Path:
+    """Write a result as a folder, whole or not at all; it replaces nothing but a result."""
+    tables = {
+        "per_query": result.per_query,
+        "queries": result.queries,
+        "relation": pl.concat(
+            [
+                relation_rows(run, relation).with_columns(
+                    relation=pl.lit(name), lenient=pl.lit(lenient)
+                )
+                for (run, name), drawn in result.relations.items()
+                for lenient, relation in enumerate((drawn, drawn.lenient))
+                if relation is not None
+            ],
+            how="diagonal",
+        ),
+    }
+    for name, by_run in (("about", result.about), ("listed", result.kept.listed)):
+        if by_run:
+            named = [table.with_columns(run=pl.lit(run)) for run, table in by_run.items()]
+            tables[name] = pl.concat(named, how="diagonal_relaxed")
+    if result.kept.verdicts is not None:
+        tables["verdicts"] = result.kept.verdicts
+    try:
+        with replacing(folder) as draft:
+            write_json(draft / SUMMARY, result.summary.to_dicts())
+            for name, table in tables.items():
+                table.write_parquet(draft / f"{name}.parquet")
+            seal(draft, _origin() | _manifest(result))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SaveError(
+            f"the result could not be saved: {reason}",
+            where=os.fspath(folder),
+            fix="nothing was written; free some space or name another folder",
+        ) from error
+    return Path(folder)
+
+
+def _manifest(result: Result) -> dict[str, Any]:
+    made = result.provenance
+    return {
+        "runs": result.runs,
+        "measures": [str(measure) for measure in result.measures],
+        "relation": made.drawn_by,
+        "relations": made.settings,
+        "ids": made.ids,
+        "dialect": made.dialect,
+        "policies": made.policy.as_dict(),
+        "bounds": result.options.bounds,
+        "interval": result.interval,
+        "judge": dict(made.judge),
+        "inputs": [entry.as_dict() for entry in made.inputs],
+        "findings": [finding.as_dict() for finding in result.findings],
+    }
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
+    with opened(Path(folder)) as (manifest, files):
+        tables = {
+            name: pl.read_parquet(files[f"{name}.parquet"])
+            for name in TABLES
+            if name != "per_query" and f"{name}.parquet" in files  # values are computed again
+        }
+    restore_own(manifest["judge"].get("aspects", {}))
+    rows = tables["relation"]
+    lenient = _relations(rows.filter(pl.col("lenient") == 1))
+    return Result(
+        relations={
+            key: replace(each, lenient=lenient.get(key))
+            for key, each in _relations(rows.filter(pl.col("lenient") == 0)).items()
+        },
+        measures=resolve_measures(manifest["measures"], manifest["dialect"]),
+        queries=tables["queries"],
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        provenance=Provenance(
+            dialect=manifest["dialect"],
+            policy=Policy(**manifest["policies"]),
+            drawn_by=manifest["relation"],
+            settings=manifest["relations"],
+            ids=manifest["ids"],
+            inputs=tuple(
+                Input(**{**entry, "sha256": entry["sha256"] or ""}) for entry in manifest["inputs"]
+            ),
+            judge=manifest["judge"],
+            saved={name: manifest[name] for name in ("created", "versions")},
+        ),
+        options=SummaryOptions(
+            level=manifest["interval"]["level"],
+            cluster=manifest["interval"]["cluster"],
+            bounds=manifest["bounds"],
+        ),
+        about=_by_run(tables.get("about")),
+        kept=Kept(_by_run(tables.get("listed")), tables.get("verdicts")),
+    )
+
+
+def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
+    return {
+        (run, name): relation_of(rows.filter(pl.col("run") == run, pl.col("relation") == name))
+        for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
+    }
+
+
+def _by_run(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Split a table of all runs."""
+    if table is None:
+        return {}
+    parts = table.partition_by("run", as_dict=True, include_key=False, maintain_order=True)
+    return {str(run): part for (run,), part in parts.items()}
+
+
 def seal(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest of a folder, with the hashes of all that is in it."""
     files = {}
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
             files[path.name] = _hash(path.name, file)
-    told = manifest | {"files": files}
-    write_json(folder / MANIFEST, told | {"sha256": _own_hash(json.loads(json.dumps(told)))})
+    whole = json.loads(json.dumps(manifest | {"files": files}))  # as it will be read
+    write_json(folder / MANIFEST, whole | {"sha256": _own_hash(whole)})
 
 
 def write_json(path: Path, value: object) -> None:
@@ -89,20 +210,20 @@ def _open(
 
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(content)
-        layout = told.get("layout")
+        manifest = json.loads(content)
+        layout = manifest.get("layout")
     except (ValueError, AttributeError, RecursionError) as error:
         raise _incomplete(folder, f"{MANIFEST}: {error}") from None
     if layout != LAYOUT:
-        version = told.get("versions", {}).get("karat", "of another version")
+        version = manifest.get("versions", {}).get("karat", "of another version")
         raise InputError(
             f"the result has layout {layout}, this karat reads {LAYOUT}",
             where=str(folder),
             fix=f"use karat {version}, or save the result again",
         )
-    if told.pop("sha256", None) != _own_hash(told):
+    if manifest.pop("sha256", None) != _own_hash(manifest):
         raise _damaged(folder / MANIFEST)
-    return dict(told)
+    return dict(manifest)
 
 
 def _hash(name: str, file: BufferedReader) -> str:
@@ -111,8 +232,8 @@ def _hash(name: str, file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _own_hash(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _own_hash(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _damaged(path: Path) -> InputError:
@@ -153,41 +274,6 @@ class Input:
         if sha256 is None and self.path is not None and Path(self.path).is_file():
             sha256 = Source(Path(self.path)).sha256()
         return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
-
-
-def write_folder(
-    folder: str | os.PathLike[str],
-    manifest: dict[str, Any],
-    summary: list[dict[str, Any]],
-    tables: dict[str, pl.DataFrame],
-) -> Path:
-    """Write a result folder, whole or not at all; it replaces nothing but a result."""
-    try:
-        with replacing(folder) as draft:
-            write_json(draft / SUMMARY, summary)
-            for name, table in tables.items():
-                table.write_parquet(draft / f"{name}.parquet")
-            seal(draft, _origin() | manifest)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SaveError(
-            f"the result could not be saved: {reason}",
-            where=os.fspath(folder),
-            fix="nothing was written; free some space or name another folder",
-        ) from error
-    return Path(folder)
-
-
-def read_folder(
-    folder: str | os.PathLike[str],
-) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    """Read a result folder: the manifest and the tables by name, as they were saved."""
-    with opened(Path(folder)) as (manifest, files):
-        return manifest, {
-            name: pl.read_parquet(files[f"{name}.parquet"])
-            for name in TABLES
-            if name != "per_query" and f"{name}.parquet" in files  # values are measured anew
-        }
 
 
 def _origin() -> dict[str, Any]:
