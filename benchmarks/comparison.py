@@ -176,7 +176,7 @@ def _tukey(table: np.ndarray, size: Size) -> Timed:
 
     start = time.perf_counter()
     found = tukey(table, permutations=size.permutations)
-    return Timed(time.perf_counter() - start, sum(len(each.pairs) for each in found), [])
+    return Timed(time.perf_counter() - start, sum(len(each.p) for each in found), [])
 
 
 def _ranx(table: np.ndarray, size: Size) -> Timed:

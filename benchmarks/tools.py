@@ -125,7 +125,7 @@ class Karat(Tool):
 
         return Task(work, numbers)
 
-    def _evaluate(self, run: object, gold: object) -> Task:
+    def _evaluate(self, run: Any, gold: Any) -> Task:  # noqa: ANN401
         import karat
 
         return Task(lambda: karat.evaluate(run, gold, MEASURES).values, self.named)

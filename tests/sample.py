@@ -29,7 +29,7 @@ GOLD: Graded = {
 MEASURES = ["P@2", "recall@3", "nDCG@4", "AP", "RR", "judged@5", "bpref"]
 
 
-def score(run: object, gold: object = GOLD, **options: Any) -> Values:
+def score(run: Any, gold: Any = GOLD, **options: Any) -> Values:
     """Return the values of the measures by query."""
     return by_measure(karat.evaluate(run, gold, MEASURES, **options))
 

@@ -138,10 +138,10 @@ OPTIONS: dict[str, Any] = {"judge": "local:text", "embedder": _letters, "level":
 
 
 def values(
-    given: object,
+    given: Any,
     dialect: str,
     relations: Sequence[str] = RELATIONS,
-    gold: object = None,
+    gold: Any = None,
     **options: Any,
 ) -> Values:
     wanted = measures([name for name in relations if _applies(name, dialect)])

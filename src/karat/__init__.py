@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.dialects import known_dialects
     from karat.errors import KaratError
-    from karat.evaluation.evaluate import check, evaluate
-    from karat.evaluation.judging import judge
+    from karat.evaluation.evaluate import check, evaluate, judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
-    from karat.labels.anchor import anchor
-    from karat.labels.drift import drift
+    from karat.labels.anchor import anchor, drift
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -41,100 +39,46 @@ if TYPE_CHECKING:
     from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
-    from karat.results.saving import load
+    from karat.results.store import load
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
-_HOME = {
-    "Agreement": "karat.comparison.agree",
-    "Comparison": "karat.comparison.compare",
-    "Explanation": "karat.explanation.explain",
-    "Finding": "karat.findings",
-    "GateReport": "karat.comparison.gates",
-    "Gold": "karat.core.data",
-    "GoldLike": "karat.read",
-    "Judge": "karat.judges.settings",
-    "JudgeCard": "karat.judges.cards.card",
-    "KaratError": "karat.errors",
-    "Measure": "karat.measures",
-    "Policy": "karat.core.policy",
-    "PowerAnalysis": "karat.comparison.power",
-    "Relation": "karat.core.relation",
-    "Result": "karat.results.result",
-    "Run": "karat.core.data",
-    "RunLike": "karat.read",
-    "Shape": "karat.read",
-    "agree": "karat.comparison.agree",
-    "anchor": "karat.labels.anchor",
-    "check": "karat.evaluation.evaluate",
-    "compare": "karat.comparison.compare",
-    "curve": "karat.results.cutoffs",
-    "drift": "karat.labels.drift",
-    "evaluate": "karat.evaluation.evaluate",
-    "explain": "karat.explanation.explain",
-    "find_matcher": "karat.relate.match",
-    "gate": "karat.comparison.gates",
-    "judge": "karat.evaluation.judging",
-    "judge_card": "karat.judges.cards.card",
-    "known_dialects": "karat.dialects",
-    "known_measures": "karat.measures",
-    "load": "karat.results.saving",
-    "load_corpus": "karat.read.corpus",
-    "load_gold": "karat.read",
-    "load_run": "karat.read",
-    "parse_measure": "karat.measures",
-    "power": "karat.comparison.power",
-    "register_aspect": "karat.relate.match.judged",
-    "register_measure": "karat.measures",
-    "register_shape": "karat.read",
-    "report": "karat.reports.report",
-    "smallest_k": "karat.results.cutoffs",
+_MODULES = {
+    "karat.comparison.agree": "Agreement agree",
+    "karat.comparison.compare": "Comparison compare",
+    "karat.comparison.gates": "GateReport gate",
+    "karat.comparison.power": "PowerAnalysis power",
+    "karat.core.data": "Gold Run",
+    "karat.core.policy": "Policy",
+    "karat.core.relation": "Relation",
+    "karat.dialects": "known_dialects",
+    "karat.errors": "KaratError",
+    "karat.evaluation.evaluate": "check evaluate judge",
+    "karat.explanation.explain": "Explanation explain",
+    "karat.findings": "Finding",
+    "karat.judges.cards.card": "JudgeCard judge_card",
+    "karat.judges.settings": "Judge",
+    "karat.labels.anchor": "anchor drift",
+    "karat.measures": "Measure known_measures parse_measure register_measure",
+    "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
+    "karat.read.corpus": "load_corpus",
+    "karat.relate.match": "find_matcher",
+    "karat.relate.match.judged": "register_aspect",
+    "karat.reports.report": "report",
+    "karat.results.cutoffs": "curve smallest_k",
+    "karat.results.result": "Result",
+    "karat.results.store": "load",
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
+# the same names again, as type checkers and editors read them from a list alone
 __all__ = [
-    "Agreement",
-    "Comparison",
-    "Explanation",
-    "Finding",
-    "GateReport",
-    "Gold",
-    "GoldLike",
-    "Judge",
-    "JudgeCard",
-    "KaratError",
-    "Measure",
-    "Policy",
-    "PowerAnalysis",
-    "Relation",
-    "Result",
-    "Run",
-    "RunLike",
-    "Shape",
-    "agree",
-    "anchor",
-    "check",
-    "compare",
-    "curve",
-    "drift",
-    "evaluate",
-    "explain",
-    "find_matcher",
-    "gate",
-    "judge",
-    "judge_card",
-    "known_dialects",
-    "known_measures",
-    "load",
-    "load_corpus",
-    "load_gold",
-    "load_run",
-    "parse_measure",
-    "power",
-    "register_aspect",
-    "register_measure",
-    "register_shape",
-    "report",
-    "smallest_k",
-]
+    "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike", "Judge",
+    "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Run",
+    "RunLike", "Shape", "agree", "anchor", "check", "compare", "curve", "drift", "evaluate",
+    "explain", "find_matcher", "gate", "judge", "judge_card", "known_dialects", "known_measures",
+    "load", "load_corpus", "load_gold", "load_run", "parse_measure", "power", "register_aspect",
+    "register_measure", "register_shape", "report", "smallest_k",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -1,7 +1,7 @@
 """How results, comparisons and explanations show themselves in notebooks, papers and terminals.
 
-What draws them is the room `report`, which stands behind them on the path of the data. They reach
-it only through the renderer that `karat/__init__.py` registers here.
+The room `reports` renders them. It comes after them on the path of the data, so that they reach it
+only through the renderer that `karat/__init__.py` registers here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _registered: list[Renderer] = []
 
 
 def register_renderer(renderer: Renderer) -> None:
-    """Name the function that renders whatever `render` is given, in the place of any before."""
+    """Make this the function that renders whatever `render` is given."""
     _registered[:] = [renderer]
 
 

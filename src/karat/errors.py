@@ -16,10 +16,14 @@ A message says what was found and where; `fix` says what to do about it.
 from __future__ import annotations
 
 import difflib
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    import polars as pl
 
 
 class KaratError(Exception):
@@ -91,8 +95,24 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
-# what to do where a column of the queries is asked for and there is none
-NO_COLUMN = "only the ids of the queries are known: a table adds columns, --queries FILE (queries=)"
+@contextmanager
+def needs_package(what: str, install: str, *, instead: str = "") -> Iterator[None]:
+    """Turn a failed import into the error that says what to install, or what to do instead.
+
+    >>> with needs_package("drawing", "'karat[report]'"):
+    ...     import no_such_package
+    Traceback (most recent call last):
+    karat.errors.OptionError: drawing needs the package no_such_package, which is not installed
+      fix: pip install 'karat[report]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        why = "is not installed" if absent else f"cannot be imported: {error}"
+        name = (error.name or "of that name").partition(".")[0]
+        fix = f"pip install {install}" + (f", or {instead}" if instead else "")
+        raise OptionError(f"{what} needs the package {name}, which {why}", fix=fix) from None
 
 
 def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> str:
@@ -108,5 +128,23 @@ def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> st
     names = list(known)
     if value in names:
         return value
-    listed = f"(known: {', '.join(names)})" if names else none or f"there is no {what} to choose"
-    raise OptionError(f"unknown {what} {value!r}", fix=f"{nearest(value, names)} {listed}".strip())
+    raise unknown(what, value, names, none=none)
+
+
+def unknown(what: str, value: str, names: Iterable[str], *, none: str = "") -> OptionError:
+    """Return the error for a value that is none of the known names, such as `onnx:PATH`.
+
+    >>> unknown("embedder", "onnyx:model", ["minilm", "onnx:PATH"]).fix
+    'did you mean onnx? (known: minilm, onnx:PATH)'
+    """
+    known = list(names)
+    head, *heads = (re.split(r"[:(]", name)[0] for name in (value, *known))
+    listed = f"(known: {', '.join(known)})" if known else none or f"there is no {what} to choose"
+    return OptionError(f"unknown {what} {value!r}", fix=f"{nearest(head, heads)} {listed}".strip())
+
+
+def choose_column(queries: pl.DataFrame, name: str) -> str:
+    """Return the name if it is a column about the queries; otherwise raise the error."""
+    none = "only the ids of the queries are known: a table adds columns, --queries FILE (queries=)"
+    known = [column for column in queries.columns if column != "query"]
+    return choose("column of the queries", name, known, none=none)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,9 +17,17 @@ EXAMPLES = 3  # how many examples a finding keeps
 class FindingKind(StrEnum):
     """The kinds of findings that code decides by; all others are only reported."""
 
+    BARE_TEXT = "bare-text"  # a text without an id; counted, never reported
+    GOLD_DUPLICATE = "gold-duplicate"  # the gold lists a document of a query again
+    ID_AS_TEXT = "id-as-text"  # an id is compared as if it were a text
+    LOST_QUOTE = "lost-quote"  # a text was not found in its document
+    NO_PLACE = "no-place"  # a document has neither offsets nor a text to find
+    NO_TEXT = "no-text"  # a document has no text
     OTHER_CHOICE = "other-choice"  # two systems were evaluated with different options
-    OTHER_GOLD = "other-gold"  # two systems were held against different golds
-    TEXT_AS_ID = "text-as-id"  # a text stands in the place of an id
+    OTHER_GOLD = "other-gold"  # two systems were evaluated against different golds
+    SKIPPED_RECORD = "skipped-record"  # a record could not be read
+    TEXT_AS_ID = "text-as-id"  # a text is used as an id
+    UNKNOWN_TEXT = "unknown-text"  # a document is not in the corpus
     UNPAIRED_QUERY = "unpaired-query"  # only one of two systems was asked
 
 
@@ -34,35 +42,42 @@ class Finding:
     fix: str = ""
     run: str = ""  # the run it is about; empty for the gold
 
-    def as_dict(self) -> dict[str, object]:
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other findings: those with the same key say the same."""
+        return self.run, self.kind, self.message
+
+    def as_dict(self) -> dict[str, Any]:
         """Return the finding as the JSON output prints it."""
-        return {
-            "kind": self.kind,
-            "count": self.count,
-            "examples": list(self.examples),
-            "message": self.message,
-            "fix": self.fix,
-            "run": self.run,
-        }
+        return {**asdict(self), "examples": list(self.examples)}
 
 
-def findings_about(
-    kind: str, values: Sequence[str] | pl.Series, message: str, fix: str
+def finding_about(  # noqa: PLR0917
+    kind: str,
+    names: Sequence[str] | pl.Series,
+    message: str,
+    fix: str = "",
+    run: str = "",
+    examples: int = EXAMPLES,
 ) -> list[Finding]:
-    """Return one finding that counts values and shows the first of them, or none without values.
+    """Return one finding that counts names and shows the first different ones; none without names.
 
-    >>> findings_about("blank-id", ["q2", "q1", "q2"], "blank id", "")
+    >>> finding_about("blank-id", ["q2", "q1", "q2"], "blank id")
     [Finding(kind='blank-id', count=3, examples=('q2', 'q1'), message='blank id', fix='', run='')]
-    >>> findings_about("blank-id", [], "blank id", "")
+    >>> finding_about("blank-id", [], "blank id")
     []
     """
-    examples: list[str] = []
-    for value in values:
-        if len(examples) == EXAMPLES:
+    shown: dict[str, None] = {}
+    for name in names:
+        shown.setdefault(str(name))
+        if len(shown) == examples:
             break
-        if shorten(value) not in examples:
-            examples.append(shorten(value))
-    return [Finding(kind, len(values), tuple(examples), message, fix)] if examples else []
+    return [Finding(kind, len(names), tuple(shown), message, fix, run)] if shown else []
+
+
+def finding_about_rows(kind: str, rows: pl.DataFrame, message: str, fix: str) -> list[Finding]:
+    """Return the finding about rows, as `finding_about`; examples are query and document."""
+    return [Finding(kind, rows.height, name_rows(rows), message, fix)] if rows.height else []
 
 
 def shorten(text: str, most: int = 60) -> str:
@@ -80,6 +95,14 @@ def name_rows(rows: pl.DataFrame) -> tuple[str, ...]:
     return tuple(f"{shorten(query, 40)} / {shorten(doc, 40)}" for query, doc in named)
 
 
+def first_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings without those that say again what an earlier one says."""
+    first: dict[tuple[str, str, str], Finding] = {}
+    for found in findings:
+        first.setdefault(found.key, found)
+    return list(first.values())
+
+
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Add up findings that say the same, as found in several batches of one input.
 
@@ -89,11 +112,9 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """
     merged: dict[tuple[str, str, str], Finding] = {}
     for new in findings:
-        key = (new.run, new.kind, new.message)
-        if key not in merged:
-            merged[key] = new
-            continue
-        old = merged[key]
-        examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
-        merged[key] = replace(old, count=old.count + new.count, examples=examples)
+        old = merged.get(new.key)
+        if old is not None:
+            examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
+            new = replace(old, count=old.count + new.count, examples=examples)  # noqa: PLW2901
+        merged[new.key] = new
     return tuple(merged.values())

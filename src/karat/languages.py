@@ -74,7 +74,7 @@ class Language:
         return rest if any(map(str.isalnum, rest)) else text
 
     def stem(self, word: str) -> str:
-        """Return a word without its endings; case and accents are off already.
+        """Return a word without its endings; case and accents were removed before.
 
         >>> [known("de").stem(word) for word in ("kosten", "kostet", "fahrkarten", "stadt")]
         ['kost', 'kost', 'fahrkar', 'stad']

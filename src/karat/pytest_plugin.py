@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from karat.comparison.gates import GateReport, RequirementVerdict
+    from karat.comparison.gates import GateReport
     from karat.results.result import Result
 
 WORST = 5  # queries that a failure shows
@@ -33,7 +33,7 @@ def karat_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
     """
     folder = request.path.parent
 
-    def evaluate(run: object, gold: object = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
+    def evaluate(run: Any, gold: Any = None, *args: Any, **options: Any) -> Result:  # noqa: ANN401
         from karat.evaluation.evaluate import evaluate as measure  # noqa: PLC0415
 
         named = ("queries", "corpus")
@@ -73,43 +73,37 @@ def _message(result: Result, gate: GateReport, count: int) -> str:
     from karat.reports.gate import lines  # noqa: PLC0415
 
     bad = ("fail",) if gate.undecided == "pass" else ("fail", "undecided")
-    told = ["retrieval does not meet its requirements", *lines(gate)]
-    shown: set[tuple[str, str]] = set()
-    for verdict in gate.verdicts:
-        key = (verdict.run, verdict.measure)
-        if verdict.outcome in bad and key not in shown:
-            shown.add(key)
-            told += _worst(result, verdict, count)
+    message = ["retrieval does not meet its requirements", *lines(gate)]
+    failed = (each for each in gate.verdicts if each.outcome in bad)
+    for run, measure in dict.fromkeys((each.run, each.measure) for each in failed):
+        message += _worst(result, run, measure, count)
     if gate.outcome == "undecided":
-        told.append("undecided: add queries, or say undecided='pass' or decide='value'")
-    return "\n".join(told)
+        message.append("undecided: add queries, or say undecided='pass' or decide='value'")
+    return "\n".join(message)
 
 
-def _worst(result: Result, verdict: RequirementVerdict, count: int) -> list[str]:
+def _worst(result: Result, run: str, name: str, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
     from karat.comparison.gates import COUNTS  # noqa: PLC0415
     from karat.reports.escape import printable  # noqa: PLC0415
     from karat.reports.tables import number  # noqa: PLC0415
 
-    if verdict.measure in COUNTS:
+    if name in COUNTS:
         return []
-    scored = result.score([verdict.measure])
+    scored = result.score([name])
     (measure,) = scored.measures
-    rows = scored.per_query.filter(
-        (scored.per_query["run"] == verdict.run) & scored.per_query["value"].is_not_null()
-    )
+    rows = scored.per_query.filter(run=run).drop_nulls("value")
     order = rows.sort("value", descending=not measure.higher_is_better, maintain_order=True)
     questions: dict[str, Any] = {}
     if "question" in result.queries.columns:
         questions = dict(result.queries.select("query", "question").rows())
-    told = [f"  worst by {verdict.measure} ({verdict.run}):"]
+    shown = [f"  worst by {name} ({run}):"]
     for query, value in order.head(count).select("query", "value").rows():
-        question = questions.get(query)
-        told.append(f"    {query}  {number(value)}" + (f"  {question}" if question else ""))
-    return [printable(line) for line in told] if order.height else []
+        shown.append(f"    {query}  {number(value)}  {questions.get(query) or ''}".rstrip())
+    return [printable(line) for line in shown] if order.height else []
 
 
-def _beside(folder: Path, data: object) -> object:
+def _beside(folder: Path, data: Any) -> Any:  # noqa: ANN401
     """Return the path of a file beside the test, if there is such a file."""
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         return [_beside(folder, each) for each in data]

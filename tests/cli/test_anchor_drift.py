@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.labels.anchor import anchor
-from karat.labels.drift import drift
+from karat.labels.anchor import anchor, drift
 
 if TYPE_CHECKING:
     from tests.conftest import Karat, Process, Save

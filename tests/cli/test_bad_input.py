@@ -88,7 +88,7 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
     "a score with a comma": ("q1 Q0 d1 1 0,5 t\n", ["line 1", "'0,5' is not a number"]),
     "UTF-8": (b"q1 Q0 d1 1 1 t\nq1 Q0 d\xff\xfe 2 0.5 t\n", ["line 2", "not UTF-8"]),
     "latin-1": ("q1 Q0 é 1 1 t\n".encode("latin-1"), ["line 1", "not UTF-8"]),
-    "half of UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16")[:-1], ["run.txt", "says UTF-16"]),
+    "half of UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16")[:-1], ["run.txt", "mark of UTF-16"]),
     "UTF-16 without its mark": ("q1 Q0 d1 1 1 t\n".encode("utf-16-le"), ["run.txt"]),
     "NUL": (b"q1 Q0 d1 1 1 t\n" * 9000 + b"q1 Q0 \0 1 1 t\n", ["line 9001", "NUL"]),
     "junk": (JUNK, ["run.txt", "was not recognised"]),
@@ -276,8 +276,11 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
     "jsonl on text": (["--run-format", "jsonl"], ["run.trec, line 1", "not valid JSON"]),
     "csv on text": (["--run-format", "csv"], ["run.trec", "no column for the query"]),
     "tsv on text": (["--gold-format", "tsv"], ["qrels.txt", "no column for the query"]),
-    "slice": (["--slice", "topic"], ["unknown slice column 'topic'", "--queries FILE"]),
-    "cluster": (["--cluster", "topic"], ["unknown column 'topic'", "--queries FILE"]),
+    "slice": (["--slice", "topic"], ["unknown column of the queries 'topic'", "--queries FILE"]),
+    "cluster": (
+        ["--cluster", "topic"],
+        ["unknown column of the queries 'topic'", "--queries FILE"],
+    ),
 }
 
 

@@ -305,7 +305,7 @@ def test_other_refusals() -> None:
     with pytest.raises(OptionError, match="1 system cannot be compared"):
         karat.compare(old)
     with pytest.raises(TypeError, match="unknown option 'colour'"):
-        karat.compare(old, old, colour="red")
+        karat.compare(old, old, colour="red")  # type: ignore[call-arg]
     trec = karat.evaluate(values.run(OLD), values.gold(30), ["recall"], dialect="trec_eval")
     with pytest.raises(OptionError, match="dialect trec_eval, not in karat"):
         karat.compare(old, trec)

@@ -130,7 +130,7 @@ def test_command_line(tmp_path: Path, cli: Karat) -> None:
     path.write_text(path.read_text().replace("latency_ms", "latency"))
     refused = cli("score", path, "-m", "RR")
     assert refused.code == 2
-    assert "'latency' tells no unit" in refused.err
+    assert "'latency' has no unit" in refused.err
     shown = cli("score", path, "-m", "RR", "--latency-unit", "us", "--format", "json").out
     assert json.loads(shown)["timing"][0]["p50"] == 0.505
 

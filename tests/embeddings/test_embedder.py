@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,14 +174,7 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     local_models._load_minilm.cache_clear()
-    real = importlib.import_module
-
-    def absent(name: str) -> Any:
-        if name == module:
-            raise ImportError(f"No module named {name!r}")
-        return real(name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(OptionError, match=f"needs the package {module}") as caught:
         find_embedder(spec)
     assert caught.value.fix == f"pip install {install}"

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from karat.judges.llm.judge import LLMJudge
-from karat.judges.llm.listing import distinct
 from karat.judges.local.entities import plain_form
+from karat.judges.quotes import distinct
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged, Sample, Verdict
 from tests.client.asking import HASTE, KEY

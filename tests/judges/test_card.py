@@ -114,6 +114,12 @@ def test_labels_that_are_none(label: object) -> None:
     assert "record 1" in str(error.value)
 
 
+def test_a_judgement_that_is_no_label_is_named_with_its_query_and_document() -> None:
+    with pytest.raises(InputError, match=r"the label is '7\.0'") as error:
+        load_labels({"q1": {"d1": 7}}, corpus={"d1": "one"}, questions={"q1": "?"})
+    assert error.value.where == "labels, query q1, d1"
+
+
 def test_pairs_without_a_label_are_left_out_and_counted() -> None:
     rows = [{**ROWS[0], "label": label} for label in (1, None, "", float("nan"))]
     found = load_labels(rows)
@@ -135,7 +141,7 @@ def test_other_names_for_the_columns() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([{"qestion": "q", "chunk": "c", "label": 1}], "no question, only 'qestion'"),
+        ([{"qestion": "q", "chunk": "c", "label": 1}], "no question; found 'qestion'"),
         ([{"question": "q", "chunk": "c"}], "no label"),
         ([{"question": " ", "chunk": "c", "label": 1}], "the question is ' ', not a text"),
         ([{"question": "q", "chunk": None, "label": 1}], "the chunk is 'None', not a text"),
@@ -155,7 +161,7 @@ def test_files_that_hold_no_labels(save: Save) -> None:
         load_labels(save("a.jsonl", '{"question": "q", "chunk": "c", "label": 1}\n{"label": 1}\n'))
     with pytest.raises(InputError, match="no column of labels"):
         load_labels(save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"))
-    with pytest.raises(InputError, match="nothing says what was asked"):
+    with pytest.raises(InputError, match="the questions are missing"):
         load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d1": "one"})
     with pytest.raises(InputError, match="the chunk 'd1' has no text"):
         load_labels(save("q.txt", "q1 0 d1 1\n"), corpus={"d2": "x"}, questions={"q1": "?"})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karat.judges.llm.contract import (
     Fault,
-    Reading,
+    ParsedAnswer,
     read_answer,
     schema,
 )
@@ -48,7 +48,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def read(said: Any, wanted: Any = None, shown: Any = ("c1", "c2", "c3")) -> Reading:
+def read(said: Any, wanted: Any = None, shown: Any = ("c1", "c2", "c3")) -> ParsedAnswer:
     content = said if isinstance(said, str) else json.dumps(said)
     return read_answer(content, WANTED if wanted is None else wanted, shown, SHOWN)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date
 
 import pytest
@@ -296,10 +297,7 @@ def test_unknown_finders() -> None:
 
 
 def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> object:
-        raise ImportError(name)
-
-    monkeypatch.setattr("karat.embeddings.embedder.importlib.import_module", missing)
+    monkeypatch.setitem(sys.modules, "spacy", None)
     spacy_model.load_spacy.cache_clear()
     with pytest.raises(OptionError, match="karat\\[entities\\]"):
         entity_finder("spacy")("Rome")

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError, OptionError
-from karat.labels.anchor import Anchored, anchor
-from karat.labels.drift import drift
+from karat.labels.anchor import Anchored, anchor, drift
 
 if TYPE_CHECKING:
     from karat.findings import Finding
@@ -155,7 +154,7 @@ def test_nothing_to_anchor() -> None:
 def test_what_a_user_may_get_wrong(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="unknown choice for ambiguous labels 'frist'"):
         anchor({"q": ["g1"]}, DOCS, chunks=CHUNKS, ambiguous="frist")
-    with pytest.raises(OptionError, match="least score"):
+    with pytest.raises(OptionError, match="minimum score"):
         anchor({"q": ["x"]}, DOCS, chunks=CHUNKS, min_score=2)
     with pytest.raises(InputError, match="no such file"):
         anchor({"q": ["g1"]}, tmp_path / "none", chunks=CHUNKS)

@@ -76,7 +76,7 @@ def complete(seed: int, grades: tuple[int, ...] = (0, 0, 1, 1, 2, 3)) -> tuple[S
 def compare(
     theirs: dict[tuple[str, str], float],
     run: Scored,
-    gold: object,
+    gold: Any,
     *,
     tolerance: float = EXACT,
     **options: Any,

@@ -137,7 +137,7 @@ def _cells(records: Records, write: Callable[[Any], str]) -> list[dict[str, Any]
     ]
 
 
-def _table(separator: str, write: Callable[[Any], str]) -> Callable[[Records, Path], object]:
+def _table(separator: str, write: Callable[[Any], str]) -> Callable[[Records, Path], Any]:
     def save(records: Records, folder: Path) -> object:
         path = folder / "samples.txt"
         pd.DataFrame(_cells(records, write)).to_csv(path, sep=separator, index=False)
@@ -146,7 +146,7 @@ def _table(separator: str, write: Callable[[Any], str]) -> Callable[[Records, Pa
     return save
 
 
-def _file(name: str, write: Callable[[Records], str]) -> Callable[[Records, Path], object]:
+def _file(name: str, write: Callable[[Records], str]) -> Callable[[Records, Path], Any]:
     def save(records: Records, folder: Path) -> object:
         path = folder / name
         path.write_text(write(records), encoding="utf-8")
@@ -161,7 +161,7 @@ def _parquet(records: Records, folder: Path) -> object:
     return path
 
 
-CONTAINERS: dict[str, Callable[[Records, Path], object]] = {
+CONTAINERS: dict[str, Callable[[Records, Path], Any]] = {
     "list": lambda records, _: records,
     "polars": lambda records, _: pl.DataFrame(records),
     "pandas": lambda records, _: pd.DataFrame(records),

@@ -40,7 +40,7 @@ def _categorical(columns: Columns) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(pl.col("query", "doc").cast(pl.Categorical))
 
 
-FRAMES: dict[str, Callable[[Columns], object]] = {
+FRAMES: dict[str, Callable[[Columns], Any]] = {
     "polars": pl.DataFrame,
     "polars, lazy": pl.LazyFrame,
     "polars, categorical": _categorical,
@@ -220,7 +220,7 @@ def test_a_missing_id_names_its_row_and_column(column: str, value: Any) -> None:
     ids=["float", "bool", "list", "object"],
 )
 @pytest.mark.parametrize("frame", [pl.DataFrame, pa.table, pd.DataFrame])
-def test_what_is_no_id(frame: Callable[[Columns], object], column: list[Any]) -> None:
+def test_what_is_no_id(frame: Callable[[Columns], Any], column: list[Any]) -> None:
     with pytest.raises(InputError, match=r"column 'doc' holds .*, which is no doc"):
         score(frame({"query": ["q1", "q1"], "doc": column, "score": [1.0, 0.5]}))
 
@@ -239,7 +239,7 @@ def test_nan_scores_of_pandas_are_a_finding() -> None:
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame, pa.table])
-def test_a_table_without_rows_found_nothing(frame: Callable[[Columns], object]) -> None:
+def test_a_table_without_rows_found_nothing(frame: Callable[[Columns], Any]) -> None:
     result = karat.evaluate(frame({"query": [], "doc": []}), {"q1": ["d1"]}, ["recall"])
     assert result["recall"] == 0
 

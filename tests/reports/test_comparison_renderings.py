@@ -15,7 +15,7 @@ import karat
 from karat.comparison.gates import gate
 from karat.reports import comparison as tables
 from karat.reports import escape, html
-from karat.reports.gate import junit, lines, summary
+from karat.reports.gate import as_junit, lines, summary
 from karat.reports.tables import Grid, chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
@@ -188,7 +188,7 @@ def verdicts(name: str) -> Any:
 @settings(deadline=None, max_examples=60)
 @given(st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1)).filter(lambda name: name.strip()))
 def test_junit_is_always_valid_xml(name: str) -> None:
-    page = ET.fromstring(junit(verdicts(name)).encode("utf-8"))
+    page = ET.fromstring(as_junit(verdicts(name)).encode("utf-8"))
     cases = list(page.iter("testcase"))
     assert [case.get("name") for case in cases] == ["RR>=0.9", "RR>=0", "queries<1"]
     assert {child.tag for case in cases for child in case} == {"error", "system-out", "failure"}

@@ -254,9 +254,7 @@ def test_mistakes_are_told(
         ),
     ],
 )
-def test_small_and_odd_results_have_a_page(
-    run: object, gold: object, options: dict[str, Any]
-) -> None:
+def test_small_and_odd_results_have_a_page(run: Any, gold: Any, options: dict[str, Any]) -> None:
     result = karat.evaluate(run, gold, **options, keep=3)
     data = data_of(report(result))
     assert len(data["cases"]) == len(data["query"]) == result.queries.height

@@ -53,7 +53,7 @@ def test_slices(result: karat.Result) -> None:
         "failed": 0,
     }
     assert result.by("n").filter(pl.col("slice").is_null())["n"].max() == 2
-    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+    with pytest.raises(karat.KaratError, match="unknown column of the queries 'tpic'"):
         result.by("tpic")
 
 
@@ -209,7 +209,7 @@ class TestIntervals:
         assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
         none = karat.evaluate(self.RUN, self.GOLD, "RR", level=None).summary
         assert none.select("low", "high").row(0) == (None, None)
-        with pytest.raises(karat.KaratError, match="not the level"):
+        with pytest.raises(karat.KaratError, match="the level is 95"):
             karat.evaluate(self.RUN, self.GOLD, "RR", level=95)
 
     def test_queries_of_one_source_are_not_independent(self, tmp_path: Path) -> None:
@@ -284,5 +284,5 @@ def test_the_queries_of_a_slice() -> None:
         )
     with pytest.raises(karat.KaratError, match="unknown value of topic 'ink'"):
         result.where("topic", "ink")
-    with pytest.raises(karat.KaratError, match="unknown slice column 'tpic'"):
+    with pytest.raises(karat.KaratError, match="unknown column of the queries 'tpic'"):
         result.where("tpic", "tea")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.statistics.power import power_at
+from karat.statistics.power import PlannedComparison
 from karat.statistics.significance import EXACT, sign_flip
 from karat.statistics.tukey import tukey
 from tests.statistics.scores import POPULATIONS
@@ -59,8 +59,7 @@ def test_all_pairs_raise_a_false_alarm_at_their_level(queries: int, name: str) -
     hard = rng.random((queries, 1, runs))
     values = 0.3 * hard + draw(rng, (queries, 5, runs))
     smallest = [
-        min(pair.p for pair in each.pairs if pair.p is not None)
-        for each in tukey(values, permutations=499)
+        min(p for p in each.p.values() if p is not None) for each in tukey(values, permutations=499)
     ]
     assert rejected(smallest) == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / runs))
 
@@ -87,7 +86,7 @@ def test_power_is_within_three_points(queries: int, effect: float, shape: str) -
         won, chance = (changed + mean) / 2, rng.random(size)
         differences = np.where(chance < won, 1.0, np.where(chance < changed, -1.0, 0.0))
         sd = float(np.sqrt(changed - mean**2))
-    predicted = power_at(queries, mean, sd, changed=changed).value
+    predicted = PlannedComparison(sd, changed=changed).power_at(queries, mean).value
     assert predicted is not None
     by_signs = rejected(each.p for each in sign_flip(differences, permutations=999))
     assert by_signs == pytest.approx(predicted, abs=0.03)

@@ -23,7 +23,7 @@ spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(valu
 (found,) = paired(values[:, 0], values[:, 1], permutations=200)
 (pairs,) = tukey(values, permutations=200)
 numbers = [number for span in spans for number in (span.low, span.high)]
-numbers += [found.test.p, found.effect.value, *(pair.p for pair in pairs.pairs)]
+numbers += [found.test.p, found.effect.value, *pairs.p.values()]
 numbers += [kappa([0, 1, 0, 1], [0, 1, 1, 1]).low, mcnemar([1.0], [0.0])[0].p]
 numbers += adjust([0.01, 0.04, 0.03])
 print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
@@ -31,7 +31,7 @@ print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
 BLOCKED = "sys.modules['scipy'] = None"
 EXTRAS = [
     "from karat.statistics.significance import paired_t; paired_t([0.1, 0.2])",
-    "from karat.statistics.power import queries_needed; queries_needed(0.1, 0.2)",
+    "from karat.statistics.power import PlannedComparison as P; P(sd=0.2).queries_needed(0.1)",
     "from karat.statistics.agreement import kendall_tau; kendall_tau([1, 2], [1, 2])",
 ]
 
@@ -52,5 +52,5 @@ def test_what_needs_the_extra_names_it(call: str) -> None:
     done = run(f"import sys; {BLOCKED}\n{call}")
     assert done.returncode
     last = done.stderr.strip().splitlines()[-2:]
-    assert last[0].startswith("karat.errors.OptionError: this needs scipy")
+    assert last[0].startswith("karat.errors.OptionError: this needs the package scipy")
     assert last[1] == "  fix: pip install 'karat[stats]'"

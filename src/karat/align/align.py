@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.core.keys import all_different, blank_ids
+from karat.core.keys import all_different, blank_ids, sorted_by
 from karat.errors import AlignError, InputError
-from karat.findings import EXAMPLES, Finding, name_rows
+from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Gold, Ints, Run
@@ -49,7 +49,7 @@ class Aligned:
     """A run in the order of its ranks, against the queries of a gold.
 
     Row `i` is unit `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
-    `repeat` is 1 for a unit that stands higher up already, 2 if under the very same id.
+    `repeat` is 1 for a unit that occurs before in the list, 2 if under the very same id.
     """
 
     query: Ints
@@ -62,7 +62,7 @@ class Aligned:
     ties: Ties | None = None  # None: nothing is tied
 
     def first(self, depth: int | None) -> Aligned:
-        """Return the run cut after so many ranks; None: as it is."""
+        """Return the run cut after this many ranks; None: as it is."""
         kept = self.rank <= (self.rank.max(initial=0) if depth is None else depth)
         if kept.all():
             return self
@@ -81,11 +81,11 @@ class Aligned:
 
 
 def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligned:
-    """Rank the units of a run and find what is odd about them.
+    """Rank the units of a run and find problems in them.
 
     What tells units apart is the column doc: ids, or texts or places, as the relation wants it.
     The ids as they were given, `raw` where doc holds something else, break ties; `by_id` says that
-    a unit under the very same id is to be told from one that became the same by normalising.
+    a unit under the very same id is distinguished from one that became the same by normalising.
     """
     rows, query, findings = _known_queries(run.rows, gold)
     rows, query, asked = _nothing_retrieved(rows, query)
@@ -93,7 +93,12 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     score = None if run.order == "listed" else rows["score"].to_numpy()
     if score is not None:
         nan = np.isnan(score)
-        findings += _nan_scores(rows, nan)
+        findings += finding_about_rows(
+            "nan-score",
+            rows.filter(nan),
+            "score that is not a number: ranked last",
+            "find out why the retriever gave no score",
+        )
         score = np.where(nan, -np.inf, score) if nan.any() else score
         if policy.scores == "float32":
             with np.errstate(over="ignore"):
@@ -118,9 +123,9 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
 
 
 def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
-    """Find the stretches of equal scores in lists that stand in the order of their scores."""
+    """Find the stretches of equal scores in lists that are in the order of their scores."""
     tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
-    tied &= score[1:] > -np.inf  # which stands for no score at all
+    tied &= score[1:] > -np.inf  # which means no score at all
     if not tied.any():
         return None
     edge = np.diff(np.concatenate(([False], tied, [False])).astype(np.int8))
@@ -137,18 +142,17 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
     if not extra.any():
         return rows, query, []
     names = rows["query"].filter(extra).unique(maintain_order=True)
-    finding = Finding(
+    findings = finding_about(
         "extra-query",
-        len(names),
-        tuple(names.head(EXAMPLES)),
+        names,
         "query of the run that the gold does not have: left out",
         "add its judgements to the gold, or leave it",
     )
-    return rows.filter(~extra), query[~extra], [finding]
+    return rows.filter(~extra), query[~extra], findings
 
 
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Set aside the rows that stand for an empty list: a query without a document."""
+    """Set aside the rows that mean an empty list: a query without a document."""
     if not rows["doc"].null_count():
         return rows, query, query[:0]
     none = rows["doc"].is_null().to_numpy()
@@ -180,15 +184,7 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     tied = same & (score[1:] == score[:-1])
     order = None
     if (same & (score[1:] > score[:-1])).any() or not _contiguous(query):
-        keys = pl.DataFrame({"query": query, "score": score})
-        order = (
-            keys.select(
-                pl.arg_sort_by("query", "score", descending=[False, True], maintain_order=True)
-            )
-            .to_series()
-            .to_numpy()
-            .astype(np.int64)
-        )
+        order = sorted_by({"query": query, "score": score}, descending=(False, True))
         query, score = query[order], score[order]
         tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -197,13 +193,8 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     # sort only the rows that share a score: by block of ties, then doc id descending
     block = np.cumsum(np.concatenate(([True], ~tied)))
     rows = np.flatnonzero(np.concatenate((tied, [False])) | np.concatenate(([False], tied)))
-    ties = pl.DataFrame({"block": block[rows], "doc": doc.gather(order[rows])})
-    by_doc = (
-        ties.select(pl.arg_sort_by("block", "doc", descending=[False, True], maintain_order=True))
-        .to_series()
-        .to_numpy()
-    )
-    order[rows] = order[rows[by_doc]]
+    ties = {"block": block[rows], "doc": doc.gather(order[rows])}
+    order[rows] = order[rows[sorted_by(ties, descending=(False, True))]]
     return None if bool((order == np.arange(len(order))).all()) else order
 
 
@@ -224,7 +215,7 @@ def positions(query: Ints) -> Ints:
 
 
 def repeated(query: Ints, doc: pl.Series) -> Bools | None:
-    """Mark the documents that stand higher up in the list of the same query."""
+    """Mark the documents that occur before in the list of the same query."""
     if all_different(query, doc):
         return None
     pairs = pl.DataFrame({"query": query, "doc": doc})
@@ -232,54 +223,30 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
     return None if first.all() else ~first
 
 
-def _nan_scores(rows: pl.DataFrame, nan: Bools) -> list[Finding]:
-    if not nan.any():
-        return []
-    return [
-        Finding(
-            "nan-score",
-            int(nan.sum()),
-            name_rows(rows.filter(nan)),
-            "score that is not a number: ranked last",
-            "find out why the retriever gave no score",
-        )
-    ]
-
-
 def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
-    """Notice lists that do not stand in the order of their scores."""
+    """Report lists that are not in the order of their scores."""
     if not _contiguous(query):
         order = np.argsort(query, kind="stable")
         query, score = query[order], score[order]
     rising = (query[1:] == query[:-1]) & (score[1:] > score[:-1])
-    if not rising.any():
-        return []
-    which = np.unique(query[1:][rising])
-    return [
-        Finding(
-            "unsorted",
-            len(which),
-            tuple(gold.queries["query"].gather(which[:EXAMPLES])),
-            "query whose documents do not stand in the order of their scores: the scores decide",
-            "if a low score means a good match, turn the scores around; trec_eval sorts too",
-        )
-    ]
+    return finding_about(
+        "unsorted",
+        gold.queries["query"].gather(np.unique(query[1:][rising])),
+        "query whose documents are not in the order of their scores: the scores decide",
+        "if a low score means a good match, turn the scores around; trec_eval sorts too",
+    )
 
 
 def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
-    examples = name_rows(rows)
     if policy.duplicates == "error":
         raise AlignError(
-            f"a document is retrieved twice for one query: {examples[0]}",
+            f"a document is retrieved twice for one query: {name_rows(rows)[0]}",
             fix="remove the repetition, or use karat's own dialect, which counts the first",
         )
-    return [
-        Finding(
-            "duplicate-document",
-            rows.height,
-            examples,
-            "document retrieved again for the same query: the first counts, "
-            "the repetition stays in the list as noise",
-            "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
-        )
-    ]
+    return finding_about_rows(
+        "duplicate-document",
+        rows,
+        "document retrieved again for the same query: the first counts, "
+        "the repetition stays in the list as noise",
+        "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from karat.core.data import TEXT_ITEM
 from karat.core.normalisers import normaliser
 from karat.errors import AlignError, InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, FindingKind, finding_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,22 +28,22 @@ class Hint:
     """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
 
     A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
-    one side must have the ids `already`; where it is not, the ids of each side must stay `apart`.
+    one side must have the ids `already`; where it is not, those of each side must stay `distinct`.
     """
 
     why: str
     ids: str = ""
     undo: Callable[[pl.Series], pl.Series] | None = None
-    only_if: Literal["already", "separate_calls", ""] = ""
+    only_if: Literal["already", "distinct", ""] = ""
 
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
-        """Count the ids of one side, each given once, that would meet some of the other anew."""
+        """Count the ids of one side, each given once, that would newly meet some of the other."""
         change = normaliser(self.ids) if self.undo is None else self.undo
         if change is None:
             return 0
         before = ours.is_in(theirs.implode())
         one, other = change(ours), change(theirs)
-        if self.only_if == "separate_calls" and (
+        if self.only_if == "distinct" and (
             one.n_unique() < len(one) or other.n_unique() < len(other)
         ):
             return 0
@@ -69,14 +69,14 @@ SAME = (  # what differs only in how it is written
     Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
 )
 NUMBER = Hint(
-    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="separate_calls"
+    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
 QUERIES = (*SAME, NUMBER)
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
-    Hint("one side names files with their folders or endings", "stem", only_if="separate_calls"),
+    Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
         Hint("one side names chunks of documents", how, only_if="already")
         for how in (
@@ -123,7 +123,7 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             if flaw == TEXT_ITEM
             else "remove the empty entry, or list the documents that satisfy it",
         )
-    twice = next((f for f in gold.findings if f.kind == "gold-duplicate"), None)
+    twice = next((f for f in gold.findings if f.kind == FindingKind.GOLD_DUPLICATE), None)
     if policy.duplicates == "error" and twice is not None:
         raise AlignError(
             f"a document is judged twice for one query: {twice.examples[0]}",
@@ -142,60 +142,48 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
     empty = np.zeros(gold.queries.height, dtype=bool)
     for level in set(levels.values()):
         empty |= np.bincount(gold.item_query[grade >= level], minlength=len(empty)) == 0
-    if not empty.any():
-        return []
     meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
-    return [
-        Finding(
-            "no-relevant-item",
-            int(empty.sum()),
-            tuple(gold.queries["query"].filter(empty).head(EXAMPLES)),
-            f"query without a relevant item: {meaning}",
-            "judge more documents for it, or report unanswerable queries as a slice",
-        )
-    ]
+    return finding_about(
+        "no-relevant-item",
+        gold.queries["query"].filter(empty),
+        f"query without a relevant item: {meaning}",
+        "judge more documents for it, or report unanswerable queries as a slice",
+    )
 
 
 def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
     """Look at the queries that the run answers with an empty list."""
-    if not asked.any():
-        return []
     meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
-    return [
-        Finding(
-            "retrieved-nothing",
-            int(asked.sum()),
-            tuple(gold.queries["query"].filter(asked).head(EXAMPLES)),
-            f"query for which the run retrieved nothing: {meaning}",
-            "find out why the retriever came back with nothing",
-        )
-    ]
+    return finding_about(
+        "retrieved-nothing",
+        gold.queries["query"].filter(asked),
+        f"query for which the run retrieved nothing: {meaning}",
+        "find out why the retriever came back with nothing",
+    )
 
 
 def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
     """Look at the queries of the gold for which the run has no row."""
-    count = int(np.count_nonzero(~seen))
-    if not count:
-        return []
-    examples = tuple(gold.queries["query"].filter(~seen).head(EXAMPLES))
-    if policy.missing == "error":
+    missing = gold.queries["query"].filter(~seen)
+    if len(missing) and policy.missing == "error":
+        count = (
+            "1 query of the gold is"
+            if len(missing) == 1
+            else f"{len(missing)} queries of the gold are"
+        )
         raise AlignError(
-            f"{_count(count, 'query', 'queries')} of the gold "
-            f"{'is' if count == 1 else 'are'} missing, for example {examples[0]!r}",
+            f"{count} missing, for example {missing[0]!r}",
             where=f"run {run}",
             fix="retrieve for every query, or choose what a missing one means: "
             "--missing zero (trec_eval -c) or --missing skip",
         )
     meaning = "left out" if policy.missing == "skip" else "scores 0"
-    return [
-        Finding(
-            "missing-query",
-            count,
-            examples,
-            f"query of the gold for which the run has nothing: {meaning}",
-            "run the retriever on every query of the gold",
-        )
-    ]
+    return finding_about(
+        "missing-query",
+        missing,
+        f"query of the gold for which the run has nothing: {meaning}",
+        "run the retriever on every query of the gold",
+    )
 
 
 def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
@@ -212,7 +200,7 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
 
 
 def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
-    """Look at a run of which no document is in the gold: more often the ids than the retriever."""
+    """Look at a run without any document of the gold: mostly the ids differ."""
     if not len(gold.member_doc):
         return []
     guess = hint(run_docs, gold.member_doc, DOCUMENTS)
@@ -235,29 +223,17 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
 
 
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
-    """Look for texts or places on both sides where nobody said what to compare, so that ids are."""
+    """Look for texts or places on both sides where ids are compared because nothing was chosen."""
+    options = {"places": "--by spans", "texts": "--by containment, rouge or exact"}
     found = []
     for run in runs:
-        both = run.carries & gold.carries
-        if not both:
-            continue
-        what, flags = (
-            ("places", "--by spans")
-            if "places" in both
-            else ("texts", "--by containment, rouge or exact")
-        )
-        found.append(
-            Finding(
+        what = next((each for each in options if each in run.carries & gold.carries), None)
+        if what is not None:
+            found += finding_about(
                 "only-ids",
-                gold.queries.height,
-                tuple(gold.queries["query"].head(EXAMPLES)),
+                gold.queries["query"],
                 f"query whose run and gold carry {what}, but only document ids are compared",
-                f"{flags} compares {what}; --by ids says that ids are meant",
-                run=run.name,
+                f"{options[what]} compares {what}; --by ids says that ids are meant",
+                run.name,
             )
-        )
     return found
-
-
-def _count(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"

@@ -80,9 +80,9 @@ def cli() -> None:
     karat score run.trec --gold qrels.txt       measure a run
     karat compare a.trec b.trec --gold qrels    is b better than a?
     karat check run.trec --gold qrels.txt       problems in the files
-    karat explain run.trec --gold qrels.txt     how the numbers of a query are computed
+    karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat report monday -o report.html          one page with everything
-    karat anchor gold.jsonl --corpus docs       gold labels that survive a new chunker
+    karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or
@@ -96,9 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = cli.main(arguments, prog_name="karat", standalone_mode=False)
         _flush()
-    except click.exceptions.Abort:
-        _exit(INTERRUPTED, "interrupted")
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         _exit(INTERRUPTED, "interrupted")
     except click.ClickException as error:
         error.show()

@@ -15,29 +15,33 @@ KINDS = ("rankings", "labels", "systems")
 @click.command("agree", short_help="Say how far two rankings, labellings or results agree.")
 @click.argument("first", metavar="FIRST")
 @click.argument("second", metavar="SECOND")
-@click.option("--kind", type=click.Choice(KINDS), help="What they are (default: detected).")
 @click.option(
-    "-m", "--measure", "measures", multiple=True, help="Results: a measure that orders systems."
+    "--kind", type=click.Choice(KINDS), help="What the two sides are (default: detected)."
 )
+@options.measures("those of the first result", "recall@5, by which results order systems")
 @click.option(
     "-p",
     "--persistence",
     type=float,
     default=0.9,
-    show_default=True,
-    help="Rankings: the p of RBO, how far down the reader goes.",
+    metavar="P",
+    help="Rankings: p of RBO, the chance that a reader goes on to the next rank.",
 )
-@click.option("-k", "--depth", type=click.IntRange(min=1), help="Rankings: cut them at this rank.")
-@click.option("--column", metavar="NAME", help="Labels in tables: their column.")
 @click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Level of the intervals."
+    "-k",
+    "--depth",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Rankings: cut them at this rank (default: whole lists).",
 )
-@options.some("ids", "run_format", "gold_format", "skip_bad", of=options.reading)
+@click.option("--column", metavar="NAME", help="Labels in tables: the column that holds them.")
+@options.level
+@options.run_format
+@options.gold_format
+@options.skip_bad
+@options.ids
 @click.option("--details", is_flag=True, help="Also print every query or every system.")
-@click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
-)
+@options.output(FORMATS)
 def command(
     *,
     first: str,
@@ -51,10 +55,14 @@ def command(
     """Say how far two rankings, two sets of labels or two results agree.
 
     \b
-    karat agree old.trec new.trec                       rankings: RBO, Kendall's tau, tau-AP
-    karat agree qrels-anna.txt qrels-ben.txt            labels: Cohen's kappa, plain and weighted
-    karat agree anna.csv judge.csv --column verdict     labels in tables: query, doc, verdict
-    karat agree results/gold results/judge -m recall@5  orders of the same systems: tau, tau-AP
+    karat agree old.trec new.trec                    two rankings
+    karat agree qrels-anna.txt qrels-ben.txt         two sets of labels
+    karat agree anna.csv judge.csv --column verdict  labels in tables
+    karat agree results/gold results/judge           two orders of systems
+
+    Rankings are compared by RBO, Kendall's tau and tau-AP, labels by Cohen's kappa, plain and
+    weighted, and orders of systems, one for each measure, by tau and tau-AP. Tables of labels
+    have the columns query, doc and the one that --column names.
     """
     from karat.comparison.agree import agree  # noqa: PLC0415
     from karat.reports.agreement import render  # noqa: PLC0415
@@ -62,4 +70,4 @@ def command(
     found = agree(first, second, measures=list(measures) or None, **choices)
     options.write(render(found, how, details=details), output)
     if how != "json":
-        options.tell(found.findings)
+        options.print_findings(found.findings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from karat.cli import options
+from karat.reports.tables import describe_finding, to_json
 
 
 @click.command("check", short_help="Report problems in runs and their gold.")
@@ -37,11 +37,10 @@ def command(
     with options.progress("checking") as progress:
         findings = check(files, gold, progress=progress, **choices)
     if how == "json":
-        shown = {"findings": [finding.as_dict() for finding in findings]}
-        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+        text = to_json({"findings": [finding.as_dict() for finding in findings]})
     else:
         lines = [
-            f"{finding.kind}: {options.describe(finding)}\n  fix: {finding.fix}\n"
+            f"{finding.kind}: {describe_finding(finding)}\n  fix: {finding.fix}\n"
             for finding in findings
         ]
         count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"

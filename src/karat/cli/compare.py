@@ -8,77 +8,58 @@ from typing import Any
 
 import click
 
-from karat.cli import asking, gating, options
+from karat.cli import gating, judging, options
 from karat.reports.tables import FORMATS
 
 
 @click.command("compare", short_help="Test whether one system is better than another.")
 @options.inputs
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@5, nDCG@10, …")
+@options.measures("those of the first result, or as `karat score`")
 @options.measuring
+@options.slicing
 @click.option(
-    "--queries", metavar="FILE", help="A table with columns about the queries, to slice by."
+    "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
 )
-@click.option(
-    "--slice",
-    "slices",
-    multiple=True,
-    metavar="COLUMN",
-    help="Also compare by this column of the queries.",
-)
-@click.option(
-    "--cluster",
-    metavar="COLUMN",
-    help="Queries with the same value in this column are not independent.",
-)
-@click.option("--baseline", metavar="NAME", help="The system to compare with (default: the first).")
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
 @click.option(
     "--test",
     type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
     default="auto",
-    show_default=True,
-    help="The test of the difference; auto: McNemar's for hit or miss, else a permutation test.",
+    help="Test of the differences; auto is McNemar's test for values that are all 0 or 1, else a "
+    "permutation test.",
 )
-@click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Level of the intervals."
-)
+@options.level
 @click.option(
     "--permutations",
     type=int,
     default=10_000,
-    show_default=True,
+    metavar="N",
     help="How many random permutations a test draws.",
 )
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the random permutations."
-)
+@click.option("--seed", type=int, default=0, metavar="N", help="Seed of the random permutations.")
 @click.option(
     "--moved",
     type=click.IntRange(min=0),
     default=3,
-    show_default=True,
-    help="How many queries to show that gained most, and that lost most.",
+    metavar="N",
+    help="How many queries to show of those that gained most, and of those that lost most.",
 )
 @click.option(
     "--no-regression",
     multiple=True,
     metavar="MEASURE,…",
-    help="A gate: no system may be worse than the baseline in these measures.",
+    help="Gate: no system may be worse than the baseline in these measures; may be repeated.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(min=0),
     default=0.0,
-    show_default=True,
-    help="How much worse --no-regression still accepts.",
+    metavar="D",
+    help="By how much --no-regression lets a system be worse.",
 )
-@asking.judging
-@gating.deciding
-@click.option("--format", "how", type=click.Choice(FORMATS), default="table")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
-)
+@judging.judge_options
+@gating.decision_options
+@options.output(FORMATS)
 def command(
     *,
     runs: tuple[str, ...],
@@ -95,40 +76,39 @@ def command(
 
     \b
     karat compare old.trec new.trec --gold qrels.txt -m recall@10
-    karat compare results/main results/branch --no-regression recall@5,nDCG@10 --margin 0.02
-    karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs --format latex
-    karat compare a.jsonl b.jsonl -m context_recall --judge openai:MODEL --max-cost 5
+    karat compare results/main results/branch --no-regression recall@5,nDCG@10
+    karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs
+    karat compare a.jsonl b.jsonl -m context_recall --judge openai:MODEL
 
-    The first one is the baseline. Without --gold each is a file whose records hold what was
+    The first RUN is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
     """
     from karat.comparison import gates  # noqa: PLC0415
     from karat.comparison.compare import compare  # noqa: PLC0415
     from karat.reports.comparison import render, unmeasured  # noqa: PLC0415
 
-    gating_options = gating.GateOptions.take(choices)
+    decisions, junit = gating.take_decisions(choices), choices.pop("junit")
     guarded = [name for text in no_regression for name in _split(text)]
-    if gating_options.junit is not None and not guarded:
+    if junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
-    files, gold = options.systems(runs, gold)
-    judge = asking.for_all(asking.take(choices))
+    files, gold = options.paths(runs, gold)
+    judge = judging.take_shared(choices)
     named = [*measures, *guarded] or None
-    chosen = options.given(choices) | judge | {"gold": gold, "moved": moved}
+    chosen = options.explicit(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
-        if asking.dry_run(files, named, chosen, how, output):
+        if judging.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
-    asked = gates.no_regression(comparison, guarded, margin) if guarded else []
-    how_decided = {"decide": gating_options.decide, "undecided": gating_options.undecided}
-    gate = gates.gate(comparison, asked, **how_decided)
+    requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
+    gate = gates.gate(comparison, requirements, **decisions)
     text = render(comparison, how, moved=moved, color=options.use_color())
     options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
-        options.tell(comparison.findings)
-    lacking = options.tell_unmeasured(unmeasured(comparison))
+        options.print_findings(comparison.findings)
+    lacking = options.print_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
-    return gating_options.finish(gate, how, output, tables) or lacking
+    return gating.report_verdicts(gate, how, output, junit, tables) or lacking
 
 
 def _split(text: str) -> list[str]:

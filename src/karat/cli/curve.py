@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
+from karat.reports.tables import to_json
+
+
+def _targets(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> list[tuple[str, float]]:
+    """Read targets such as recall>=0.9."""
+    targets = []
+    for text in texts:
+        name, *value = text.split(">=", 1)
+        try:
+            targets.append((name.strip(), float("".join(value))))
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not a target such as recall>=0.9") from None
+    return targets
 
 
 @click.command("curve", short_help="Show measures at many cutoffs.")
 @options.inputs
 @options.measures("recall, P", "recall or nDCG, without a cutoff")
-@click.option("--at", default="1,3,5,10,20", metavar="K,K,…", help="Cutoffs to measure at.")
+@click.option(
+    "--at",
+    "cutoffs",
+    callback=options.whole_numbers,
+    default="1,3,5,10,20",
+    metavar="K,K,…",
+    help="Cutoffs to measure at.",
+)
 @click.option(
     "--reach",
+    "targets",
     multiple=True,
+    callback=_targets,
     metavar="MEASURE>=VALUE",
     help="Also find the smallest cutoff at which a measure reaches a value; may be repeated.",
 )
 @options.measuring
-@asking.judging
+@judging.judge_options
 @options.output(("table", "json", "csv", "markdown"))
 def command(
     *,
     runs: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
-    at: str,
-    reach: tuple[str, ...],
+    cutoffs: list[int],
+    targets: list[tuple[str, float]],
     how: str,
     output: str | None,
     **choices: Any,  # noqa: ANN401
@@ -48,16 +70,14 @@ def command(
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
     from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
-    from karat.results.cutoffs import at_cutoff, curve  # noqa: PLC0415
+    from karat.results.cutoffs import at_cutoff, curve, smallest_k  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
-    cutoffs = _cutoffs(at)
-    targets = [_target(text) for text in reach]
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
-    choices |= asking.take(choices)
+    choices |= judging.take(choices)
     dialect = saved.dialect if saved else choices["dialect"]
     bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
-    # a judge is asked no deeper than somebody looks: for a target that may be to the end
+    # a judge is asked no deeper than the last cutoff; a target may need the whole list
     needed = [
         at_cutoff(base, cutoff)
         for base in bases
@@ -72,57 +92,32 @@ def command(
         else:
             files, gold = options.paths(runs, gold)
             result = evaluate(files, gold, needed, progress=progress, **choices)
-        if asking.write_dry_run(choices, how, output):
+        if judging.write_dry_run(choices, how, output):
             return 0
         table = curve(result, bases, cutoffs)
-        enough = _enough(result, targets)
+        enough = [
+            {
+                "run": run,
+                "measure": name,
+                "target": value,
+                "k": smallest_k(result, name, value, run=run),
+            }
+            for run in result.runs
+            for name, value in targets
+        ]
         matched_by = {
             str(replace(measure, k=None)): result.relation_name(measure)
             for measure in result.measures
         }
     if how == "json":
-        findings = [finding.as_dict() for finding in result.findings]
         shown = {"curve": table.to_dicts(), "reach": enough, "matched_by": matched_by}
-        shown["findings"] = findings
-        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+        shown["findings"] = [finding.as_dict() for finding in result.findings]
+        text = to_json(shown)
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
     else:
         text = render_curve(table, enough, how, matched_by)
     options.write(text, output)
     if how != "json":
-        options.tell(result.findings)
-    return options.tell_unmeasured(unmeasured(result))
-
-
-def _enough(result: Any, targets: list[tuple[str, float]]) -> list[dict[str, Any]]:  # noqa: ANN401
-    from karat.results.cutoffs import smallest_k  # noqa: PLC0415
-
-    return [
-        {
-            "run": run,
-            "measure": name,
-            "target": value,
-            "k": smallest_k(result, name, value, run=run),
-        }
-        for run in result.runs
-        for name, value in targets
-    ]
-
-
-def _cutoffs(text: str) -> list[int]:
-    if not re.fullmatch(r"\s*[1-9]\d{0,8}(\s*,\s*[1-9]\d{0,8})*\s*", text):
-        raise click.BadParameter(
-            f"{text!r} is not a list of cutoffs such as 1,5,10", param_hint="--at"
-        )
-    return sorted({int(part) for part in text.split(",")})
-
-
-def _target(text: str) -> tuple[str, float]:
-    name, found, value = text.partition(">=")
-    try:
-        return (name.strip(), float(value)) if found else ("", float("x"))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not a target such as recall>=0.9", param_hint="--reach"
-        ) from None
+        options.print_findings(result.findings)
+    return options.print_unmeasured(unmeasured(result))

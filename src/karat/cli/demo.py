@@ -51,7 +51,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
     )
     _judged(runs, folder)
-    options.tell(result.findings)
+    options.print_findings(result.findings)
     if save is not None:
         result.save(save)
         click.echo(f"saved: {save}", err=True)
@@ -70,8 +70,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
 
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
-    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.evaluation.judging import JUDGED  # noqa: PLC0415
+    from karat.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
     from karat.reports.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]

@@ -6,19 +6,16 @@ from typing import Any
 
 import click
 
-from karat.cli import options
-from karat.cli.anchor import common, deliver
+from karat.cli.anchor import label_options, write_labels
 
 
 @click.command("drift", short_help="Find labels again after documents or chunks changed.")
-@common
-@click.option(
-    "--chunks", metavar="FILE", help="The new chunks: report which of them hold each label."
-)
+@label_options
+@click.option("--chunks", metavar="FILE", help="New chunks: report which of them hold each label.")
 @click.option(
     "--before",
     metavar="PATH",
-    help="The documents as they were: the text around a label tells its places apart.",
+    help="Documents as they were before: the text around a label tells similar places apart.",
 )
 @click.option(
     "-o",
@@ -30,13 +27,10 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     """Find the labels of GOLD, as `karat anchor` writes it, again in documents that have changed.
 
     \b
-    karat drift gold-spans.jsonl --corpus new-docs/
-    karat drift gold-spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
-    karat drift gold-spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
+    karat drift spans.jsonl --corpus new-docs/
+    karat drift spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
+    karat drift spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
-    from karat.labels.drift import drift  # noqa: PLC0415
+    from karat.labels.anchor import drift  # noqa: PLC0415
 
-    file, _ = options.paths((gold,), None)
-    with options.progress("looking for the labels"):
-        drifted = drift(file, **choices)
-    deliver(drifted, how, output)
+    write_labels(drift, gold, choices, how, output)

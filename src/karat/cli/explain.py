@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
+from karat.reports.tables import to_json
 
 
 @click.command("explain", short_help="Show step by step how a query's numbers are computed.")
@@ -24,10 +24,10 @@ from karat.cli import asking, options
     metavar="N",
     help="Without --query: explain this many queries, the worst by the first measure.",
 )
-@click.option("--system", metavar="NAME", help="Which run, where there are several.")
+@click.option("--system", metavar="NAME", help="Run to explain, if there are several.")
 @options.measures(example="AP or nDCG@10")
 @options.measuring
-@asking.judging
+@judging.judge_options
 @options.output(("table", "markdown", "json"))
 def command(
     *,
@@ -55,20 +55,18 @@ def command(
     from karat.reports.explanation import render  # noqa: PLC0415
 
     chosen = choices | {"gold": gold}
-    path: object = options.saved_result((run,), chosen, "query", "worst", "system", "rel")
-    if path is None:
-        files, gold = options.paths((run,), gold)
-        path = files if isinstance(files, str) else files[0]
-    choices |= asking.take(choices)
-    told = explain(path, gold, measures or None, dialects=dialects or None, **choices)
-    if asking.write_dry_run(choices, how, output):
+    result = options.saved_result([run], chosen, "query", "worst", "system", "rel")
+    (file,), gold = options.paths([run], gold)
+    choices |= judging.take(choices)
+    source = file if result is None else result
+    explained = explain(source, gold, measures or None, dialects=dialects or None, **choices)
+    if judging.write_dry_run(choices, how, output):
         return
     if how == "json":
-        shown = {"explanations": [each.as_dict() for each in told]}
-        text = json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
-    else:
-        color = output is None and options.use_color()
-        text = "\n".join(render(each, how, color=color) for each in told)
-    options.write(text, output)
-    if how != "json" and told:
-        options.tell(told[0].findings)
+        shown = {"explanations": [each.as_dict() for each in explained]}
+        options.write(to_json(shown), output)
+        return
+    color = output is None and options.use_color()
+    options.write("\n".join(render(each, how, color=color) for each in explained), output)
+    for first in explained[:1]:  # all have the same findings
+        options.print_findings(first.findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 
 from karat.cli import options
 from karat.reports.escape import printable
+from karat.reports.tables import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,79 +26,61 @@ NOT_DECIDED = 3
 SHOWN = ("table", "json", "markdown")  # formats that have room for verdicts
 
 
-def requiring(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what a result must meet."""
-    for option in (
-        click.option(
-            "--update-baseline",
-            is_flag=True,
-            help="Save the result as the new baseline, unless something is worse or lost.",
-        ),
-        click.option("--baseline", metavar="DIR", help="A saved result to compare with."),
-        click.option(
-            "--require",
-            multiple=True,
-            metavar="REQUIREMENT",
-            help='A gate: "recall@5>=0.8", "P@5>=baseline-0.02", "judged@10>=0.9", "failed<=0", …',
-        ),
-    ):
-        function = option(function)
-    return deciding(function)
+decision_options = options.option_set(
+    click.option(
+        "--undecided",
+        type=click.Choice(["error", "pass", "fail"]),
+        default="error",
+        help="What an undecided gate counts as; error is exit code 3.",
+    ),
+    click.option(
+        "--decide",
+        type=click.Choice(["interval", "value"]),
+        default="interval",
+        help="What decides a gate: the interval, or the value alone.",
+    ),
+    click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML."),
+)
+gate_options = options.option_set(
+    click.option(
+        "--require",
+        multiple=True,
+        metavar="REQUIREMENT",
+        help="Gate that the result must pass, such as recall@5>=0.8, P@5>=baseline-0.02, "
+        "judged@10>=0.9 or failed<=0, in quotes; may be repeated.",
+    ),
+    click.option("--baseline", metavar="DIR", help="Saved result that gates compare with."),
+    click.option(
+        "--update-baseline",
+        is_flag=True,
+        help="Save the result as the new baseline, unless something is worse or lost.",
+    ),
+    decision_options,
+)
 
 
-def deciding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how gates are decided and where the verdicts are written."""
-    for option in (
-        click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML."),
-        click.option(
-            "--decide",
-            type=click.Choice(["interval", "value"]),
-            default="interval",
-            show_default=True,
-            help="What decides a gate: the interval, or the value alone.",
-        ),
-        click.option(
-            "--undecided",
-            type=click.Choice(["error", "pass", "fail"]),
-            default="error",
-            show_default=True,
-            help="What an undecided gate counts as; error is exit code 3.",
-        ),
-    ):
-        function = option(function)
-    return function
+def take_decisions(choices: dict[str, Any]) -> dict[str, str]:
+    """Take out of the options of a command how gates are decided, for `karat.gate`."""
+    return {name: choices.pop(name) for name in ("decide", "undecided")}
 
 
-@dataclass(frozen=True, slots=True)
-class GateOptions:
-    """How gates are decided, and where the verdicts are written."""
+def report_verdicts(
+    gate: GateReport, how: str, output: str | None, junit: str | None, tables: Callable[[], str]
+) -> int:
+    """Report the verdicts everywhere but on standard output; return the exit code."""
+    from karat.reports.gate import ADVICE, as_junit, lines  # noqa: PLC0415
 
-    decide: str
-    undecided: str
-    junit: str | None
-
-    @classmethod
-    def take(cls, choices: dict[str, Any]) -> GateOptions:
-        """Take the options of gates out of those of a command."""
-        return cls(choices.pop("decide"), choices.pop("undecided"), choices.pop("junit"))
-
-    def finish(
-        self, gate: GateReport, how: str, output: str | None, tables: Callable[[], str]
-    ) -> int:
-        """Report the verdicts everywhere but on standard output; return the exit code."""
-        from karat.reports.gate import ADVICE, junit, lines  # noqa: PLC0415
-
-        if how not in SHOWN or output is not None:
-            for line in lines(gate):
-                click.echo(line, err=True)
-        if gate.exit_code == NOT_DECIDED:
-            click.echo(f"undecided: {ADVICE}", err=True)
-        if how != "json":
-            options.tell(gate.findings)
-        if self.junit is not None:
-            options.write(junit(gate), self.junit)
-        summarise(gate, tables)
-        return gate.exit_code
+    if how not in SHOWN or output is not None:
+        for line in lines(gate):
+            click.echo(line, err=True)
+    if gate.exit_code == NOT_DECIDED:
+        click.echo(f"undecided: {ADVICE}", err=True)
+    if how != "json":
+        options.print_findings(gate.findings)
+    if junit is not None:
+        options.write(as_junit(gate), junit)
+    append_summary(gate, tables)
+    return gate.exit_code
 
 
 def with_verdicts(text: str, gate: GateReport, how: str) -> str:
@@ -108,11 +92,11 @@ def with_verdicts(text: str, gate: GateReport, how: str) -> str:
     if how == "json":
         shown: dict[str, Any] = json.loads(text) | gate.as_dict()
         shown["findings"] += [finding.as_dict() for finding in gate.findings]
-        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+        return to_json(shown)
     return text + ("\n" if how == "markdown" else "") + render(gate, how)
 
 
-def summarise(gate: GateReport | None, tables: Callable[[], str]) -> None:
+def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
     """Append a summary for the pull request to the file that GitHub names, where it does."""
     path = os.environ.get(GITHUB)
     if not path:
@@ -135,32 +119,36 @@ class Requirements:
     folder: str | None
     update: bool
     before: Result | None
-    options: GateOptions
+    decisions: dict[str, str]
+    junit: str | None
 
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
         from karat.comparison.gates import parse_requirement  # noqa: PLC0415
-        from karat.results.saving import load  # noqa: PLC0415
+        from karat.results.store import load  # noqa: PLC0415
         from karat.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
-        texts, folder = choices.pop("require"), choices.pop("baseline")
-        update, how = choices.pop("update_baseline"), GateOptions.take(choices)
-        asked = [parse_requirement(text) for text in texts]
-        if update and folder is None:
-            raise click.UsageError("--update-baseline needs --baseline DIR")
-        if how.junit is not None and not texts:
+        names = ("require", "baseline", "update_baseline", "junit")
+        texts, folder, update, junit = (choices.pop(name) for name in names)
+        requirements = [parse_requirement(text) for text in texts]
+        if junit is not None and not texts:
             raise click.UsageError("--junit needs a --require")
-        if folder is not None and not update and all(each.factor is None for each in asked):
+        before = None
+        if folder is None:
+            if update:
+                raise click.UsageError("--update-baseline needs --baseline DIR")
+        elif update:
+            refuse_foreign(folder)
+            before = load(folder) if is_folder(folder) else None
+        elif all(each.factor is None for each in requirements):
             raise click.UsageError(
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
             )
-        if update and folder is not None:
-            refuse_foreign(folder)
-        absent = folder is None or (update and not is_folder(folder))
-        before = None if absent or folder is None else load(folder)
-        return cls(texts, folder, update, before, how)
+        else:
+            before = load(folder)
+        return cls(texts, folder, update, before, take_decisions(choices), junit)
 
     @property
     def measures(self) -> list[str]:
@@ -178,9 +166,8 @@ class Requirements:
             result,
             self.texts,
             baseline=self.before,
-            decide=self.options.decide,
-            undecided=self.options.undecided,
             no_baseline="pass" if self.update else "error",
+            **self.decisions,
         )
 
     def finish(
@@ -195,13 +182,14 @@ class Requirements:
     ) -> int:
         """Report the verdicts, update the baseline if asked to, return the exit code.
 
-        `lacking` is the exit code for what was not measured, which no gate makes good.
+        `lacking` is the exit code for what was not measured; passing every gate does not change it.
         """
         from karat.reports.result import render  # noqa: PLC0415
 
         if not self.texts and not self.update:
             return lacking
-        code = self.options.finish(gate, how, output, lambda: render(result, "markdown")) or lacking
+        tables = partial(render, result, "markdown")
+        code = report_verdicts(gate, how, output, self.junit, tables) or lacking
         return self._update(result, code, slices) if self.update else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
@@ -214,7 +202,7 @@ class Requirements:
             found = check_update(result, self.before, slices)
             for verdict in found.worse:
                 click.echo(printable(f"worse than the baseline: {sentence(verdict)}"), err=True)
-            options.tell(found.findings)
+            options.print_findings(found.findings)
             if code or not found.allowed:
                 click.echo(f"the baseline stays as it is: {folder}", err=True)
                 if not found.allowed:

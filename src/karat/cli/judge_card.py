@@ -6,18 +6,17 @@ from typing import Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
 from karat.reports.agreement import CARD_FORMATS
 
 
 @click.command("judge-card", short_help="Say how far a judge agrees with people.")
 @click.argument("labels", metavar="LABELS")
-@asking.judging
+@judging.judge_options
 @click.option(
     "--aspect",
     type=click.Choice(["relevance", "claims", "statements", "sufficiency"]),
     default="relevance",
-    show_default=True,
     help="What the labels are about.",
 )
 @click.option("--corpus", metavar="FILE", help="Texts of the chunks, if LABELS has only ids.")
@@ -27,29 +26,26 @@ from karat.reports.agreement import CARD_FORMATS
     "slices",
     multiple=True,
     metavar="COLUMN",
-    help="Also print the figures by this column of the labels.",
+    help="Also show the figures for each value of this column of LABELS; may be repeated.",
 )
 @click.option(
     "--rel",
     type=click.IntRange(1, 3),
     default=1,
-    show_default=True,
-    help="The label from which people say yes.",
+    metavar="LABEL",
+    help="Lowest label that counts as a yes of people.",
 )
-@click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Level of the intervals."
-)
+@options.level
 @click.option(
     "--recalibrate", is_flag=True, help="Also choose the local judge's threshold on these labels."
 )
 @click.option(
-    "--save", metavar="FILE", help="Save the card there (default: where results look for it)."
+    "--save",
+    metavar="FILE",
+    help="Save the card to this file (default: where results look for it).",
 )
 @click.option("--no-save", is_flag=True, help="Do not save the card.")
-@click.option("--format", "how", type=click.Choice(CARD_FORMATS), default="table")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
-)
+@options.output(CARD_FORMATS)
 def command(
     *,
     labels: str,
@@ -67,7 +63,7 @@ def command(
     \b
     karat judge-card labels.jsonl --judge local
     karat judge-card labels.csv --judge local --slice topic --recalibrate
-    karat judge-card labels.jsonl --judge openai:MODEL --base-url URL --max-cost 2
+    karat judge-card labels.jsonl --judge openai:MODEL --max-cost 2
     karat judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
     """
     from karat.judges.cards.card import judge_card, verdicts  # noqa: PLC0415
@@ -77,11 +73,11 @@ def command(
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
     texts = {name: choices.pop(name) for name in ("corpus", "questions")}
-    chosen = asking.take(choices)
-    given = load_labels(options.paths((labels,), None)[0], **texts)
-    if isinstance(chosen["judge"], asking.DryRunJudge):
+    chosen = judging.take(choices)
+    given = load_labels(options.paths([labels])[0][0], **texts)
+    if isinstance(chosen["judge"], judging.DryRunJudge):
         verdicts(chosen["judge"], given, choices["aspect"])
-        asking.write_dry_run(chosen, how, output)
+        judging.write_dry_run(chosen, how, output)
         return
     with options.progress("judging") as progress:
         card = judge_card(given, progress=progress, **chosen, **choices)

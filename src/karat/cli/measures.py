@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import json
+from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
+from karat.reports.tables import Grid, terminal, to_json
 
 if TYPE_CHECKING:
     from karat.measures import Measure
+    from karat.relate.match import Matcher
+
+RELATION_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "relation": itemgetter("name"),
+    "parameters": lambda facts: ", ".join(f"{k}={v}" for k, v in facts["parameters"].items()),
+    "what matches": itemgetter("about"),
+}
+MEASURE_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "measure": itemgetter("spelling"),
+    "what it says": lambda facts: facts["definition"].splitlines()[0],
+}
 
 
 @click.command("measures", short_help="List the measures, or explain one.")
@@ -32,53 +45,34 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
     karat measures --relations rouge
     """
     from karat.measures import known_measures, parse_measure  # noqa: PLC0415
+    from karat.relate.match import find_matcher, known_matchers  # noqa: PLC0415
 
-    if relations:
-        options.write(_relations(name, how), output)
-        return
-    classes = list(known_measures().values()) if name is None else [type(parse_measure(name))]
+    known, find = (known_matchers, find_matcher) if relations else (known_measures, parse_measure)
+    classes: list[Any] = [*known().values()] if name is None else [type(find(name))]
+    facts = [_relation_facts(cls) if relations else _measure_facts(cls) for cls in classes]
     if how == "json":
-        text = json.dumps([_facts(cls) for cls in classes], indent=1, ensure_ascii=False) + "\n"
+        text = to_json(facts)
+    elif name is not None:
+        text = _explanation(facts[0])
+    elif relations:
+        title = "relations · use one with --by NAME or MEASURE/NAME"
+        text = terminal(Grid.of(title, RELATION_COLUMNS, facts, left=3))
     else:
-        text = _list(classes) if name is None else _explanation(classes[0]) + "\n"
+        title = "measures · `karat measures NAME` explains one"
+        text = terminal(Grid.of(title, MEASURE_COLUMNS, facts, left=2))
     options.write(text, output)
 
 
-def _relations(name: str | None, how: str) -> str:
-    from karat.relate.match import find_matcher, known_matchers  # noqa: PLC0415
-    from karat.reports.tables import Grid, terminal  # noqa: PLC0415
-
-    classes = list(known_matchers().values()) if name is None else [type(find_matcher(name))]
-    facts = [
-        {
-            "name": cls.name,
-            "about": cls.about,
-            "definition": _definition(cls),
-            "parameters": cls.parameters(),
-        }
-        for cls in classes
-    ]
-    if how == "json":
-        return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
-    if name is not None:
-        parameters = "".join(
-            f"\n  {parameter} = {default}" for parameter, default in classes[0].parameters().items()
-        )
-        given = f"\nParameters and defaults:{parameters}\n" if parameters else ""
-        return f"{classes[0].name}: {classes[0].about}\n\n{_definition(classes[0])}\n{given}"
-    rows = [
-        [
-            cls.name,
-            ", ".join(f"{key}={value}" for key, value in cls.parameters().items()),
-            cls.about,
-        ]
-        for cls in classes
-    ]
-    title = "relations · use one with --by NAME or MEASURE/NAME"
-    return terminal(Grid(title, ["relation", "parameters", "what matches"], rows, left=3))
+def _relation_facts(cls: type[Matcher]) -> dict[str, Any]:
+    return {
+        "name": cls.name,
+        "about": cls.about,
+        "definition": _definition(cls),
+        "parameters": cls.parameters(),
+    }
 
 
-def _facts(cls: type[Measure]) -> dict[str, Any]:
+def _measure_facts(cls: type[Measure]) -> dict[str, Any]:
     return {
         "name": cls.name,
         "spelling": _spelling(cls),
@@ -89,22 +83,17 @@ def _facts(cls: type[Measure]) -> dict[str, Any]:
     }
 
 
-def _list(classes: list[type[Measure]]) -> str:
-    from karat.reports.tables import Grid, terminal  # noqa: PLC0415
-
-    rows = [[_spelling(cls), _definition(cls).splitlines()[0]] for cls in classes]
-    title = "measures · `karat measures NAME` explains one"
-    return terminal(Grid(title, ["measure", "what it says"], rows, left=2))
-
-
-def _explanation(cls: type[Measure]) -> str:
-    parameters = "".join(f"\n  {name} = {default}" for name, default in cls.parameters().items())
-    return (
-        f"{_spelling(cls)}\n\n{_definition(cls)}\n"
-        + (f"\nParameters and defaults:{parameters}\n" if parameters else "")
-        + f"\nAggregated by: {cls.aggregation}"
-        + (f"\nAlso known as: {', '.join(cls.aliases)}" if cls.aliases else "")
-    )
+def _explanation(facts: dict[str, Any]) -> str:
+    """Say all about a measure or a relation."""
+    head = facts.get("spelling") or f"{facts['name']}: {facts['about']}"
+    parts = [head, facts["definition"]]
+    if facts["parameters"]:
+        lines = [f"  {name} = {default}" for name, default in facts["parameters"].items()]
+        parts.append("\n".join(["Parameters and defaults:", *lines]))
+    if "aggregation" in facts:
+        names = f"\nAlso known as: {', '.join(facts['aliases'])}" if facts["aliases"] else ""
+        parts.append(f"Aggregated by: {facts['aggregation']}{names}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _spelling(cls: type[Measure]) -> str:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.core import ParameterSource
 
-from karat.findings import shorten
 from karat.reports.escape import printable
-from karat.reports.tables import FORMATS
+from karat.reports.tables import describe_finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,103 +21,135 @@ if TYPE_CHECKING:
     from karat.progress import Progress, Report
     from karat.results.result import Result
 
-
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
 # as in karat.measures, which `karat --help` need not wait for
 DEFAULT_MEASURES = "recall@5, recall@10, P@5, RR, AP, nDCG@10"
-
-Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
-
-
-def inputs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the runs, and the options that say what else is read, how, and in which dialect."""
-    function = reading(dialect(latency(function)))
-    return click.argument("runs", nargs=-1, required=True, metavar="RUN...")(function)
-
-
-def reading(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what is read beside the runs, how, and what matches."""
-    return _add(
-        function,
-        click.option(
-            "-g",
-            "--gold",
-            metavar="FILE",
-            help="What should be found: judgements or gold records (default: the records of the "
-            "runs hold it).",
-        ),
-        formats,
-        click.option(
-            "--ids",
-            default="identity",
-            metavar="HOW",
-            help="How document ids are normalised before they are compared: identity, uuid, "
-            "chunk-to-doc:SEP, stem, lower, nfc, regex:PATTERN.",
-        ),
-        click.option(
-            "--by",
-            metavar="RELATION",
-            help="What makes a retrieved document match a gold item: ids, exact, rouge, "
-            "rouge-sentence(threshold=0.9), spans, semantic, … (default: ids; "
-            "`karat measures --relations` lists all).",
-        ),
-        click.option(
-            "--corpus", metavar="PATH", help="Texts of the documents by id: a file or a folder."
-        ),
-        click.option(
-            "--embedder",
-            metavar="MODEL",
-            help="Model that embeds texts for the relation `semantic`: minilm, onnx:PATH, "
-            "openai:MODEL, … (default: the model that the relation names).",
-        ),
-    )
-
-
-def formats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how files are read."""
-    detected = "(default: detected from the content)."
-    return _add(
-        function,
-        click.option("--run-format", metavar="NAME", help=f"Format of the runs {detected}"),
-        click.option("--gold-format", metavar="NAME", help=f"Format of the gold {detected}"),
-        click.option(
-            "--skip-bad",
-            is_flag=True,
-            help="Leave out records that cannot be read, and count them, instead of stopping.",
-        ),
-    )
-
-
 DIALECT_HELP = (
     "Tool whose numbers to reproduce: karat, autorag, continuous-eval, course, liverag, ragas, "
     "trec_eval, trec_eval-9."
 )
 
-
-def dialect(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option that names one dialect."""
-    return click.option("--dialect", default="karat", metavar="NAME", help=DIALECT_HELP)(function)
+Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 
-def dialects(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option that names one or several dialects."""
-    return click.option(
-        "--dialect",
-        "dialects",
+def option_set(*decorators: Decorator) -> Decorator:
+    """Return a decorator that adds several options, in this order."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return add
+
+
+run_format = click.option(
+    "--run-format",
+    metavar="NAME",
+    help="Format of the runs (default: detected from the content).",
+)
+gold_format = click.option(
+    "--gold-format",
+    metavar="NAME",
+    help="Format of the gold (default: detected from the content).",
+)
+skip_bad = click.option(
+    "--skip-bad",
+    is_flag=True,
+    help="Leave out records that cannot be read, and count them, instead of stopping.",
+)
+ids = click.option(
+    "--ids",
+    default="identity",
+    metavar="HOW",
+    help="How document ids are normalised before they are compared: identity, uuid, "
+    "chunk-to-doc:SEP, stem, lower, nfc, regex:PATTERN.",
+)
+# what is read beside the runs, how, and what matches
+reading = option_set(
+    click.option(
+        "-g",
+        "--gold",
+        metavar="FILE",
+        help="What should be found: judgements or gold records (default: the records of the "
+        "runs hold it).",
+    ),
+    run_format,
+    gold_format,
+    skip_bad,
+    ids,
+    click.option(
+        "--by",
+        metavar="RELATION",
+        help="What makes a retrieved document match a gold item: ids, exact, rouge, "
+        "rouge-sentence(threshold=0.9), spans, semantic, … (default: ids; "
+        "`karat measures --relations` lists all).",
+    ),
+    click.option(
+        "--corpus", metavar="PATH", help="Texts of the documents by id: a file or a folder."
+    ),
+    click.option(
+        "--embedder",
+        metavar="MODEL",
+        help="Model that embeds texts for the relation `semantic`: minilm, onnx:PATH, "
+        "openai:MODEL, … (default: the model that the relation names).",
+    ),
+)
+dialect = click.option("--dialect", default="karat", metavar="NAME", help=DIALECT_HELP)
+dialects = click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="NAME",
+    default=["karat"],
+    help=f"{DIALECT_HELP} Repeat it to see several side by side, and why they differ.",
+)
+latency = click.option(
+    "--latency-unit",
+    type=click.Choice(["ms", "s", "us", "ns"]),
+    help="Unit of latencies whose field does not name it, as latency_ms does.",
+)
+runs = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+inputs = option_set(runs, reading, dialect, latency)
+measuring = option_set(
+    click.option(
+        "--rel",
+        type=float,
+        metavar="GRADE",
+        help="Lowest grade that counts as relevant (default: 1).",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["zero", "skip", "error"]),
+        help="What to do with a query that a run lacks: count it as zero, skip it, or stop "
+        "(default: as the dialect does; karat counts zero).",
+    ),
+)
+slicing = option_set(
+    click.option(
+        "--queries", metavar="FILE", help="Table with columns about the queries, to slice by."
+    ),
+    click.option(
+        "--slice",
+        "slices",
         multiple=True,
-        metavar="NAME",
-        default=["karat"],
-        help=f"{DIALECT_HELP} Repeat it to see several side by side, and why they differ.",
-    )(function)
-
-
-def latency(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the unit of times."""
-    return click.option(
-        "--latency-unit",
-        type=click.Choice(["ms", "s", "us", "ns"]),
-        help="Unit of latencies whose field does not name it, as latency_ms does.",
-    )(function)
+        metavar="COLUMN",
+        help="Also show the numbers for each value of this column; may be repeated.",
+    ),
+    click.option(
+        "--cluster",
+        metavar="COLUMN",
+        help="Column of queries that are not independent: those with the same value count as "
+        "one group in intervals (default: the column source, where values repeat).",
+    ),
+)
+level = click.option(
+    "--level",
+    type=float,
+    default=0.95,
+    metavar="SHARE",
+    help="Confidence level of the intervals.",
+)
 
 
 def measures(default: str = DEFAULT_MEASURES, example: str = "nDCG@10 or P@5/rouge") -> Decorator:
@@ -133,95 +164,36 @@ def measures(default: str = DEFAULT_MEASURES, example: str = "nDCG@10 or P@5/rou
     )
 
 
-def measuring(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that measures what it reads."""
-    return _add(
-        function,
-        click.option(
-            "--rel",
-            type=float,
-            metavar="GRADE",
-            help="Lowest grade that counts as relevant (default: 1).",
-        ),
-        click.option(
-            "--missing",
-            type=click.Choice(["zero", "skip", "error"]),
-            help="What to do with a query that a run lacks: count it as zero, skip it, or stop "
-            "(default: as the dialect does; karat counts zero).",
-        ),
-    )
-
-
-def slicing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the columns of the queries, and what is done by them."""
-    return _add(
-        function,
-        click.option(
-            "--queries", metavar="FILE", help="Table with columns about the queries, to slice by."
-        ),
-        click.option(
-            "--slice",
-            "slices",
-            multiple=True,
-            metavar="COLUMN",
-            help="Also show the numbers for each value of this column; may be repeated.",
-        ),
-        click.option(
-            "--cluster",
-            metavar="COLUMN",
-            help="Column of queries that are not independent: those with the same value count as "
-            "one group in intervals (default: the column source, where values repeat).",
-        ),
+def output_format(choices: Sequence[str]) -> Decorator:
+    """Add the format of the output."""
+    return click.option(
+        "--format",
+        "how",
+        type=click.Choice(choices),
+        default=choices[0],
+        help="Format of the output.",
     )
 
 
 def output(choices: Sequence[str], also: str = "") -> Decorator:
     """Add the format of the output, and the file it is written to."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return _add(
-            function,
-            click.option(
-                "--format",
-                "how",
-                type=click.Choice(choices),
-                default=choices[0],
-                help="Format of the output.",
-            ),
-            click.option(
-                "-o",
-                "--output",
-                metavar="FILE",
-                help=f"Write to this file instead of standard output{also}.",
-            ),
-        )
-
-    return decorate
+    written = f"Write to this file instead of standard output{also}."
+    file = click.option("-o", "--output", metavar="FILE", help=written)
+    return option_set(output_format(choices), file)
 
 
-def _add(function: Callable[..., Any], *decorators: Decorator) -> Callable[..., Any]:
-    """Add options in this order."""
-    for option in reversed(decorators):
-        function = option(function)
-    return function
+def whole_numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
+    """Read a list of numbers from 1 up, such as 1,5,10, and put them in order."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 10**9 for part in parts):
+        raise click.BadParameter(f"{text!r} is not a list of whole numbers such as 1,5,10")
+    return sorted(set(map(int, parts)))
 
 
-def some(
-    *names: str, of: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add only these of the options that a decorator adds, by the names of their parameters."""
-
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        every: Any = of(lambda: None)
-        chosen = [each for each in every.__click_params__ if each.name in names]
-        vars(function).setdefault("__click_params__", []).extend(chosen)
-        return function
-
-    return add
-
-
-def given(choices: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were given; the rest is as saved results say, or as usual."""
+def explicit(choices: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; the others are as saved results have them, or usual."""
     context = click.get_current_context()
     return {
         name: value
@@ -230,46 +202,33 @@ def given(choices: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def saved_result(runs: tuple[str, ...], choices: dict[str, Any], *meant: str) -> Result | None:
-    """Return the saved result that stands in the place of RUN; None if a run file does.
+def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) -> Result | None:
+    """Return the saved result that is named instead of a run; None if a run file is named.
 
-    Of the options only those that are `meant` for results have an effect; another is an error.
+    Of the options only those `allowed` have an effect on a result; another is an error.
     """
     from karat.results.reuse import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
 
     result = load_only(runs)
     if result is not None:
-        chosen = given(choices)
+        chosen = explicit(choices)
         refuse_inputs(
-            f"--{name.replace('_', '-')}" for name in chosen if name not in ("dialect", *meant)
+            f"--{name.replace('_', '-')}" for name in chosen if name not in ("dialect", *allowed)
         )
         same_dialect(result, chosen.get("dialect", result.dialect))
     return result
 
 
-def systems(runs: tuple[str, ...], gold: str | None) -> tuple[list[str], str | None]:
-    """Return what is compared: run files and their gold, or files and folders that hold both."""
-    files, gold = paths(runs, gold)
-    return ([files] if isinstance(files, str) else files), gold
-
-
-def paths(runs: tuple[str, ...], gold: str | None) -> tuple[str | list[str], str | None]:
-    """Return the runs and the gold to read, or the files that hold both."""
+def paths(runs: Sequence[str], gold: str | None = None) -> tuple[list[str], str | None]:
+    """Return the files to read, runs and gold; - is standard input."""
     if [*runs, gold].count("-") > 1:
         raise click.UsageError("standard input can be read only once")
-    files = [_path(run) for run in runs]
-    if gold is None:
-        return (files[0] if len(files) == 1 else files), None
-    return files, _path(gold)
-
-
-def _path(name: str) -> str:
-    """Return the path of a file; - is standard input."""
-    return "/dev/stdin" if name == "-" else name
+    files = ["/dev/stdin" if name == "-" else name for name in runs]
+    return files, "/dev/stdin" if gold == "-" else gold
 
 
 def use_color() -> bool:
-    """Tell whether standard output is a terminal that wants colour."""
+    """Return whether standard output is a terminal that wants colour."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -302,32 +261,24 @@ def progress(message: str) -> Iterator[Report | None]:
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(message, total=None, rate="", note="")
 
-        def tell_bar(step: Progress) -> None:
+        def update_bar(step: Progress) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.{1 if speed < 10 else 0}f}/s" if speed else ""
             bar.update(task, completed=step.done, total=step.total, rate=rate, note=step.note)
 
-        yield tell_bar
+        yield update_bar
 
 
-def tell(findings: Iterable[Finding]) -> None:
+def print_findings(findings: Iterable[Finding]) -> None:
     """Print findings on standard error, each with what to do about it."""
     for finding in findings:
-        click.echo(f"note: {describe(finding)}", err=True)
+        click.echo(f"note: {describe_finding(finding)}", err=True)
         if finding.fix:
             click.echo(f"  fix: {printable(finding.fix)}", err=True)
 
 
-def describe(finding: Finding) -> str:
-    """Return a finding as one line."""
-    examples = ", ".join(map(shorten, finding.examples))
-    examples += ", …" if finding.count > len(finding.examples) else ""
-    run = f"{finding.run}: " if finding.run else ""
-    return printable(f"{run}{finding.count} × {finding.message} ({examples})")
-
-
-def tell_unmeasured(lines: Iterable[str]) -> int:
-    """Say what was asked for and not measured; return the exit code, 0 if that is nothing."""
+def print_unmeasured(lines: Iterable[str]) -> int:
+    """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     code = 0
     for line in lines:
         click.echo(f"not measured: {printable(line)}", err=True)
@@ -356,30 +307,3 @@ def _print(text: str) -> None:
     while left:
         left = left[raw.write(left) :]
     raw.flush()
-
-
-__all__ = [
-    "FORMATS",
-    "describe",
-    "dialect",
-    "dialects",
-    "formats",
-    "given",
-    "inputs",
-    "latency",
-    "measures",
-    "measuring",
-    "output",
-    "paths",
-    "progress",
-    "reading",
-    "saved_result",
-    "slicing",
-    "some",
-    "systems",
-    "tell",
-    "tell_unmeasured",
-    "use_color",
-    "width",
-    "write",
-]

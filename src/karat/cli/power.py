@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
+from karat.reports.tables import to_json
 
 
 @click.command("power", short_help="Say how many queries a comparison needs.")
@@ -16,57 +16,61 @@ from karat.cli import asking, options
 @options.dialect
 @options.latency
 @options.measuring
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure: recall@10, …")
-@click.option("--difference", type=float, metavar="D", help="The difference to detect: 0.02")
+@options.measures("those of the first result, or as `karat score`", "recall@10")
+@click.option("--difference", type=float, metavar="D", help="Difference to detect, such as 0.02.")
 @click.option(
     "--sd",
     type=float,
     metavar="SD",
-    help="Assume this standard deviation of the differences (mostly 0.2 to 0.4).",
+    help="Without results: the standard deviation of the differences, mostly 0.2 to 0.4.",
 )
 @click.option(
     "--changed",
     type=float,
     metavar="SHARE",
-    help="For a hit-or-miss measure, assume that this share of the queries changes.",
+    help="Without results, for a hit-or-miss measure: the share of queries that change.",
 )
 @click.option(
-    "--queries", type=click.IntRange(min=1), metavar="N", help="How many queries you have."
+    "--queries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many queries there are (default: those of the results).",
 )
 @click.option(
     "--correlation",
     type=float,
     default=0.5,
-    show_default=True,
-    help="With one result: the correlation assumed between it and another system.",
+    metavar="R",
+    help="With one result: the assumed correlation between it and another system.",
 )
 @click.option(
-    "--power", type=float, default=0.8, show_default=True, help="Chance to detect the difference."
+    "--power", type=float, default=0.8, metavar="SHARE", help="Chance to detect the difference."
 )
 @click.option(
     "--alpha",
     type=float,
     default=0.05,
-    show_default=True,
+    metavar="SHARE",
     help="Chance to report a difference where there is none.",
 )
-@click.option("--sizes", metavar="N,N,…", help="Numbers of queries for the curve.")
-@asking.judging
-@click.option("--format", "how", type=click.Choice(["table", "json", "markdown"]), default="table")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+    "--sizes",
+    callback=options.whole_numbers,
+    metavar="N,N,…",
+    help="Numbers of queries in the table of what more queries bring (default: sizes that suit).",
 )
+@judging.judge_options
+@options.output(("table", "json", "markdown"))
 def command(
     *,
     results: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
-    sizes: str | None,
     how: str,
     output: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Say how many queries show a difference, and which difference the queries at hand show.
+    """Say how many queries it takes to show a difference, and what the queries at hand can show.
 
     \b
     karat power results/main results/branch -m recall@10 --difference 0.02
@@ -74,40 +78,27 @@ def command(
     karat power old.jsonl new.jsonl --by rouge -m recall@10 --difference 0.02
     karat power --sd 0.3 --difference 0.02 --power 0.8 --alpha 0.05
 
-    RESULT is a folder that `karat score --save` wrote, or a file as `karat score` takes it (with
-    --gold a run, without it records that hold what is gold as well). Two show how much their
-    differences vary from query to query; with one, the --correlation with another system is
-    assumed; without any, assume --sd, the standard deviation of the differences.
+    RESULT is a folder that `karat score --save` wrote, or a file as `karat score` takes it: with
+    --gold a run, without it records that hold the gold as well. Two of them show how much their
+    differences vary from query to query; of one, only its own values are known, and
+    --correlation says how another system follows it; without any, give --sd or --changed.
     """
     from karat.comparison.power import power  # noqa: PLC0415
     from karat.reports.power import render  # noqa: PLC0415
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")
-    files, gold = options.systems(results, gold) if results else ([], None)
-    judge = asking.for_all(asking.take(choices))
-    chosen = options.given(choices) | judge | {"gold": gold}
+    files, gold = options.paths(results, gold)
+    judge = judging.take_shared(choices)
+    chosen = options.explicit(choices) | judge | {"gold": gold}
     named = list(measures) or None
-    if asking.dry_run(files, named, chosen, how, output):
+    if judging.dry_run(files, named, chosen, how, output):
         return 0
-    found = power(*files, measures=named, sizes=_sizes(sizes), **chosen)
+    found = power(*files, measures=named, **chosen)
     if how == "json":
-        text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        options.write(to_json(found.as_dict()), output)
     else:
-        text = render(found.plans, how)
-    options.write(text, output)
-    if how != "json":
-        options.tell(found.findings)
+        options.write(render(found.plans, how), output)
+        options.print_findings(found.findings)
     empty = (each for each in found.plans if each.queries == 0)
-    return options.tell_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)
-
-
-def _sizes(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 2 <= int(part) <= 10**9 for part in parts):
-        raise click.BadParameter(
-            f"{text!r} is not a list of sizes such as 100,200,400", param_hint="--sizes"
-        )
-    return sorted({int(part) for part in parts})
+    return options.print_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)

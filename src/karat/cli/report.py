@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import judging, options
 from karat.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
     "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
 )
 @click.option(
-    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value, a slice."
+    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value in this column."
 )
 @click.option(
     "--plot", metavar="FILE", help="Write one chart as an .svg or .png file instead of the page."
@@ -33,14 +33,14 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
     "--chart",
     metavar="NAME",
     help="Chart that --plot writes: forest, tradeoff, 'curve recall', 'distribution recall@5', "
-    "'heat topic', … (default: the first that there is).",
+    "'heat topic', … (default: the first available).",
 )
 @options.reading
 @options.dialect
 @options.latency
 @options.measures("those of the first result, or as `karat score`")
 @options.measuring
-@asking.judging
+@judging.judge_options
 def command(
     *,
     systems: tuple[str, ...],
@@ -74,22 +74,23 @@ def command(
         _require_input(system)
     with_page = plot is None or output is not None
     target = output or (_default() if with_page else "")
-    files, gold = options.systems(systems, gold)
-    judge = asking.for_all(asking.take(choices))
-    chosen = options.given(choices) | judge
+    files, gold = options.paths(systems, gold)
+    judge = judging.take_shared(choices)
+    chosen = options.explicit(choices) | judge
     named = list(measures) or None
-    if asking.dry_run(files, named, chosen | {"gold": gold}, "table", None):
+    if judging.dry_run(files, named, chosen | {"gold": gold}, "table", None):
         return 0
     with options.progress("preparing queries") as progress:
         prepared = prepare_report(
-            *files,
+            files,
             baseline=baseline,
             only=_slice(only),
-            cases=with_page,
             gold=gold,
             measures=named,
+            rel=chosen.pop("rel", None),
+            options=chosen,
+            cases=with_page,
             progress=progress,
-            **chosen,
         )
     if plot is not None:
         _plot(prepared, plot, chart)
@@ -102,7 +103,7 @@ def command(
     for note in prepared.notes if with_page else ():
         click.echo(f"note: {note}", err=True)
     lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
-    return options.tell_unmeasured(lacking)
+    return options.print_unmeasured(lacking)
 
 
 def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
@@ -123,9 +124,7 @@ def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
 def _default() -> str:
     """Return the file to write if none was named; one that karat did not write must stay."""
     try:
-        ours = MARK in Path(DEFAULT).read_bytes()
-    except FileNotFoundError:
-        ours = True
+        ours = not Path(DEFAULT).exists() or MARK in Path(DEFAULT).read_bytes()
     except OSError:
         ours = False
     if not ours:
@@ -144,7 +143,7 @@ def _require_input(path: str) -> None:
     place = Path(path)
     if path != "-" and not is_folder(path) and (place.is_dir() or not place.exists()):
         raise InputError(
-            "this is neither the folder of a result nor a file",
+            "this is neither the folder of a saved result nor a file",
             where=path,
             fix="`karat score … --save DIR` writes such a folder",
         )

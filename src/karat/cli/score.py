@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import asking, gating, options
+from karat.cli import gating, judging, options
+from karat.reports.tables import FORMATS
 
 if TYPE_CHECKING:
     from karat.measures import Measure
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT = 50  # documents of each list that a saved result remembers, for reports
-# options that mean something for a result that was evaluated before
 
 
 @click.command("score", short_help="Measure runs against a gold.")
@@ -35,9 +35,9 @@ KEPT = 50  # documents of each list that a saved result remembers, for reports
     metavar="SHARE",
     help="Confidence level of the intervals; 0 for no intervals.",
 )
-@asking.judging
-@gating.requiring
-@options.output(options.FORMATS, " (--dialect liverag: the prefix of several files)")
+@judging.judge_options
+@gating.gate_options
+@options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
 @click.option(
     "--save",
     metavar="DIR",
@@ -85,19 +85,19 @@ def command(
         refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
-    choices |= asking.take(choices)
+    choices |= judging.take(choices)
     named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
     if gates.measures:  # a requirement names one measure, never a list
         named += resolve_measures(gates.measures, saved.dialect if saved else choices["dialect"])
     with options.progress("measuring") as progress:
         if saved is not None:
             again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
-            result = rescore(saved, named, **again, **options.given({"level": level}))
+            result = rescore(saved, named, **again, **options.explicit({"level": level}))
         else:
             files, gold = options.paths(runs, gold)
             choices |= {"level": level or None, "keep": KEPT if save is not None else 0}
             result = evaluate(files, gold, named, progress=progress, **choices)
-        if asking.write_dry_run(choices, how, output):
+        if judging.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
         color, width = options.use_color(), options.width(output)
@@ -109,15 +109,15 @@ def command(
     else:
         options.write(gating.with_verdicts(text, gate, how), output)
     if how != "json":
-        options.tell(result.findings)
+        options.print_findings(result.findings)
     if save is not None:
         click.echo(f"saved: {save}", err=True)
-    lacking = options.tell_unmeasured(unmeasured(result))
+    lacking = options.print_unmeasured(unmeasured(result))
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
 def _export(result: Result, how: str, output: str) -> None:
-    """Write the files of the tool whose dialect was spoken."""
+    """Write the files of the tool whose dialect was chosen."""
     from karat.reports.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
 
     lines = how in ("json", "jsonl")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from karat.errors import OptionError
+from karat.errors import needs_package
 
 
 @click.command("view", short_help="Explore results in the browser.")
@@ -30,10 +30,6 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     from karat.web.folders import ResultFolders  # noqa: PLC0415
 
     found = ResultFolders(folders)
-    try:
+    with needs_package("the page", "'karat[web]'"):
         from karat.web.server import serve  # noqa: PLC0415
-    except ImportError as error:
-        raise OptionError(
-            f"the page needs the package {error.name}", fix="pip install 'karat[web]'"
-        ) from None
     serve(found, port or 0, browse=browse)

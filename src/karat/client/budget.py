@@ -20,8 +20,8 @@ from karat.errors import InputError, OptionError, nearest
 if TYPE_CHECKING:
     from karat.client.cache import Cache
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Json, Request
-    from karat.client.requests import ChatRequest
+    from karat.client.protocol import Json
+    from karat.client.requests import ChatRequest, Request
 
 ASCII_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4  # the role and the marks around a message
@@ -30,6 +30,10 @@ NUMBERS = re.compile(r"\s*(?:\d+\.?\d*|\.\d+)\s*(,\s*(?:\d+\.?\d*|\.\d+)\s*){1,2
 EXAMPLE = '{"MODEL": {"prompt": 0.15, "completion": 0.6}}, per million tokens'
 TYPICAL_ANSWER = 200  # tokens, until answers have been seen
 PERCENTILES = (50, 90, 99)
+COUNTS = (  # of a budget, in the manifest
+    *("requests", "answered", "stored", "repeated", "calls", "prompt_tokens", "cached_tokens"),
+    *("completion_tokens", "guessed_calls"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,20 +279,9 @@ class Budget:
 
     def summary(self) -> dict[str, Json]:
         """Return all counts, for a manifest."""
-        return {
-            "requests": self.requests,
-            "answered": self.answered,
-            "stored": self.stored,
-            "repeated": self.repeated,
-            "failed": dict(sorted(self.failed.items())),
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
-            "completion_tokens": self.completion_tokens,
-            "guessed_calls": self.guessed_calls,
-            "cost": self.cost,
-            "seconds": dict(self.latency()),
-        }
+        failed: Json = {str(reason): count for reason, count in sorted(self.failed.items())}
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return counts | {"failed": failed, "cost": self.cost, "seconds": dict(self.latency())}
 
 
 def estimate_usage(request: Request, content: str) -> Usage:

@@ -74,7 +74,12 @@ class Cache:
             rows = list(self._file.find(self._connection, query, (self._since,), keys))
         except sqlite3.Error as error:
             raise self._file.failure(error) from None
-        return {row[0]: _answer(*row[1:]) for row in rows}
+        return {
+            key: Answer(
+                content, Usage(prompt, written, cached, bool(guess)), took, mode, stored=True
+            )
+            for key, content, prompt, written, cached, guess, took, mode in rows
+        }
 
     def put(self, key: bytes, answer: Answer) -> bool:
         """Store an answer, if possible: a full disk must not lose the answers still to come."""
@@ -93,16 +98,3 @@ class Cache:
             self.broken = self.broken or str(error)
             return False
         return True
-
-
-def _answer(  # noqa: PLR0917
-    content: str,
-    prompt: int,
-    completion: int,
-    cached: int,
-    estimated: int,
-    seconds: float,
-    form: str,
-) -> Answer:
-    usage = Usage(prompt, completion, cached, bool(estimated))
-    return Answer(content, usage, seconds, form, stored=True)

@@ -204,8 +204,7 @@ def _split(url: str) -> SplitResult:
         valid = False
     if not valid:
         raise OptionError(
-            "the base URL is not an http address",
-            fix="give one like http://localhost:8000/v1",
+            "the base URL is not an http address", fix="give one like http://localhost:8000/v1"
         )
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if any(word in name.lower() for word in ("key", "token", "secret", "password")):

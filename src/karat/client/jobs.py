@@ -15,8 +15,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
-import numpy as np
-
 from karat.client.budget import Budget
 from karat.client.cache import Cache
 from karat.client.protocol import Answer, Failure, Outcome
@@ -26,8 +24,7 @@ from karat.errors import SaveError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Request
-    from karat.client.requests import ChatRequest
+    from karat.client.requests import ChatRequest, Request
 
 TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
 CLOSING = 1.0  # seconds that a session waits for its connections to close
@@ -68,7 +65,6 @@ class Session:
         *,
         cache: Cache | None = None,
         budget: Budget | None = None,
-        rng: np.random.Generator | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[T]:
         """Hold all conversations and return what each came to, in their order.
@@ -83,7 +79,7 @@ class Session:
         memory = Cache.open(mode="off") if cache is None else contextlib.nullcontext(cache)
         with memory as store:
             store.get([b""])  # a file that cannot be read is reported before anything is asked
-            job = _Job(self._client(budget, rng), store)
+            job = _Job(self._client(budget), store)
             results: dict[int, T] = {}
             self._wait(job.run(conversations, results), job.ended, progress)
             return [results[number] for number in range(len(results))]
@@ -113,16 +109,9 @@ class Session:
         self._wait(ask_together(), queue.SimpleQueue(), None)
         return [answers[number] for number in range(len(answers))]
 
-    def _client(
-        self, budget: Budget | None = None, rng: np.random.Generator | None = None
-    ) -> Client:
-        return Client(
-            self.endpoint,
-            self._started().transport,
-            Budget() if budget is None else budget,
-            self.retry,
-            rng or np.random.default_rng(0),
-        )
+    def _client(self, budget: Budget | None = None) -> Client:
+        budget = Budget() if budget is None else budget
+        return Client(self.endpoint, self._started().transport, budget, self.retry)
 
     def _started(self) -> _Thread:
         """Return the thread, a new one if there is none, as in a process that was just forked."""
@@ -136,10 +125,7 @@ class Session:
         return self._thread
 
     def _wait(
-        self,
-        work: Coroutine[Any, Any, None],
-        ended: Ended,
-        progress: Callable[[int], None] | None,
+        self, work: Coroutine[Any, Any, None], ended: Ended, progress: Callable[[int], None] | None
     ) -> None:
         """Run a coroutine to its end, and report its progress meanwhile."""
         thread = self._started()

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from karat.client.requests import Request
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -38,42 +41,6 @@ UNKNOWN_MODEL = re.compile(
 )
 NO_CREDIT = re.compile(r"insufficient.?(quota|balance|credit|fund)|billing|payment", re.IGNORECASE)
 MODERATION = re.compile(r"moderat|flagged|content.?(filter|policy|management)", re.IGNORECASE)
-
-
-class Request(Protocol):
-    """One question to a model: `ChatRequest` or `EmbeddingRequest`."""
-
-    @property
-    def path(self) -> str:
-        """Where it is sent, below the base URL."""
-
-    @property
-    def answer_field(self) -> str:
-        """The field of an answer that has what was asked for."""
-
-    @property
-    def schema(self) -> Mapping[str, Json] | None:
-        """The JSON schema of the answer, if it is to follow one."""
-
-    @property
-    def name(self) -> str:
-        """What the schema is called."""
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The longest answer that is asked for."""
-
-    def content(self) -> dict[str, Json]:
-        """Return the fields of the call that say what is asked."""
-
-    def fields(self) -> dict[str, Json]:
-        """Return the fields that say how; a server may not know them."""
-
-    def texts(self) -> Iterable[str]:
-        """Return all that the model reads, except the schema."""
-
-    def read(self, body: dict[str, Json], seconds: float) -> Outcome:
-        """Read what a server sent; any part may be missing or malformed."""
 
 
 class Reason(StrEnum):

@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from karat.client.protocol import Answer, Failure, Outcome, Reason, Usage
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import ErrorResponse, Json, Request
+    from karat.client.protocol import ErrorResponse, Json
 
 LAYOUT = 1  # raised when what a key is made of changes, so that old keys no longer match
 FINISHES = {
@@ -190,6 +190,9 @@ class EmbeddingRequest:
         return Answer("", Usage(0, 0, estimated=True), seconds, vectors=ordered)
 
 
+Request: TypeAlias = ChatRequest | EmbeddingRequest
+
+
 @dataclass(frozen=True, slots=True)
 class CallFormat:
     """A mode of structured output, as its place in `OUTPUT_MODES`, and the fields left out."""
@@ -259,7 +262,7 @@ class ServerSupport:
         return None if mode in self.modes else lesser
 
     def summary(self) -> dict[str, Json]:
-        """Return for the manifest how calls differed from what was meant."""
+        """Return for the manifest how calls differed from what was intended."""
         modes: list[Json] = [mode for mode in OUTPUT_MODES if mode in self.modes]
         left_out: list[Json] = [*sorted(self.format.left_out)]
         return {"forms": modes, "left_out": left_out}

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
+
 from karat.client.budget import Budget, estimate_usage
 from karat.client.pacing import Pacer
 from karat.client.protocol import (
@@ -26,11 +28,8 @@ from karat.client.protocol import (
 from karat.errors import EndpointError, OptionError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import Request
-    from karat.client.requests import CallFormat
+    from karat.client.requests import CallFormat, Request
     from karat.client.transport import Transport
 
 BUSY = frozenset({429, 503, 529})
@@ -76,12 +75,12 @@ class Client:
     transport: Transport
     budget: Budget
     retry: RetryPolicy
-    rng: np.random.Generator
     _pacer: Pacer = field(init=False)
     _failed_in_a_row: int = 0
 
     def __post_init__(self) -> None:
-        self._pacer = Pacer(self.retry.concurrency, first_wait=self.retry.first_wait, rng=self.rng)
+        rng = np.random.default_rng(0)
+        self._pacer = Pacer(self.retry.concurrency, first_wait=self.retry.first_wait, rng=rng)
 
     async def ask(self, request: Request) -> Outcome:
         """Ask until there is an answer, or a reason why there is none."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import karat
 from karat.client.endpoint import proxy_for
 from karat.client.protocol import Failure, Reason, Reply
-from karat.errors import OptionError
+from karat.errors import OptionError, needs_package
 
 if TYPE_CHECKING:
     import httpx
@@ -78,12 +78,8 @@ class Transport:
         return Reply(response.status_code, response.headers, bytes(received), seconds)
 
     def _open(self) -> httpx.AsyncClient:
-        try:
+        with needs_package("asking a model", "'karat[judge]'"):
             import httpx  # noqa: PLC0415
-        except ImportError:
-            raise OptionError(
-                "asking a model needs the package httpx", fix="pip install 'karat[judge]'"
-            ) from None
         self._endpoint.require_access()
         try:
             base = httpx.URL(self._endpoint.identity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,11 +16,11 @@ from karat.core.data import Gold
 from karat.core.normalisers import normaliser
 from karat.core.policy import Policy
 from karat.errors import AlignError, KaratError, OptionError, choose
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.reuse import require_result
 from karat.statistics.agreement import (
     WEIGHTS,
     in_common,
@@ -47,11 +47,8 @@ Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
 
 SUMMARY: dict[str, PolarsDataType] = {
     "statistic": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
     "reason": pl.String,
 }
 KINDS = ("rankings", "labels", "systems")
@@ -129,8 +126,7 @@ def agree(
     read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
     if chosen == "systems":
-        results = [each if isinstance(each, Result) else load(each) for each in sides]
-        return _on_systems(results[0], results[1], measures)
+        return _on_systems(*map(require_result, sides), measures=measures)
     change = normaliser(ids)
     if chosen == "rankings":
         runs = [read_run(each).collect() for each in sides]
@@ -146,7 +142,7 @@ def agree(
 
 
 def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
-    """Add what was found while the two sides were read, each said to be of which."""
+    """Add what was found while the two sides were read, with the name of the side."""
     read = (
         replace(each, run=each.run or name)
         for name, findings in zip(("first", "second"), sides, strict=True)
@@ -159,7 +155,10 @@ def _kind(
     sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
 ) -> str:
     """Tell what the two sides are, from what the first one can be read as."""
-    if all(isinstance(each, Result) or _is_saved(each) for each in sides):
+    if all(
+        isinstance(each, Result) or (isinstance(each, str | os.PathLike) and is_folder(each))
+        for each in sides
+    ):
         return "systems"
     try:
         next(read_run(sides[0]).batches(), None)
@@ -177,10 +176,6 @@ def _kind(
     raise OptionError(
         f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
     )
-
-
-def _is_saved(data: object) -> bool:
-    return isinstance(data, str | os.PathLike) and is_folder(data)
 
 
 def _on_rankings(
@@ -203,7 +198,7 @@ def _on_rankings(
 
 
 def _on_systems(
-    one: Result, other: Result, measures: Iterable[str | Measure] | str | None
+    one: Result, other: Result, *, measures: Iterable[str | Measure] | str | None
 ) -> Agreement:
     one = one if measures is None else one.score(measures)
     other = other.score([str(measure) for measure in one.measures])
@@ -217,9 +212,9 @@ def _on_systems(
         better = 1.0 if measure.higher_is_better else -1.0
         scores = [[np.nan if value is None else better * value for value in side] for side in sides]
         for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
-            told = {"statistic": f"{name} {measure}", "value": found.value, "reason": found.reason}
             defined = int((~np.isnan(scores).any(axis=0)).sum())
-            summary.append({**told, "n": defined, "undefined": len(runs) - defined})
+            counted = {"n": defined, "undefined": len(runs) - defined}
+            summary.append({"statistic": f"{name} {measure}", **asdict(found), **counted})
         rows += (
             {"measure": str(measure), "system": run, "first": before, "second": after}
             for run, before, after in zip(runs, *sides, strict=True)
@@ -240,13 +235,11 @@ def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
     summary: list[Row] = [
         {"statistic": "agreement", "value": found[0].agreement, "reason": "", **counted}
     ]
+    shown = ("value", "low", "high", "reason")
     summary += (
         {
             "statistic": KAPPAS[each.weights],
-            "value": each.value,
-            "low": each.low,
-            "high": each.high,
-            "reason": each.reason,
+            **{name: getattr(each, name) for name in shown},
             **counted,
         }
         for each in found
@@ -263,12 +256,8 @@ def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
 
 def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str]) -> Agreement:
     """Put it together; `lone` is what only one side has."""
-    findings = []
-    if lone:
-        what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
-        message = f"{what} that only one side has: left out"
-        examples = tuple(lone[:EXAMPLES])
-        findings.append(Finding(f"unpaired-{what}", len(lone), examples, message))
+    what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
+    findings = finding_about(f"unpaired-{what}", lone, f"{what} that only one side has: left out")
     return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
 
 

@@ -9,18 +9,19 @@ import numpy as np
 
 from karat.comparison.contrasts import Statistics, slice_contrasts
 from karat.comparison.gates import FAIL, LEVEL, RunAgainstBaseline, parse_requirement
-from karat.findings import EXAMPLES, Finding, FindingKind, merge_findings
+from karat.findings import FindingKind, finding_about, merge_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from karat.comparison.gates import RequirementVerdict
     from karat.comparison.pairing import Pairing
+    from karat.findings import Finding
     from karat.measures import Measure
     from karat.results.result import Result
 
 MEASURED_OTHERWISE = (FindingKind.OTHER_GOLD, FindingKind.OTHER_CHOICE)
-SAID = {
+MESSAGES = {
     "lost-run": ("run of the baseline that this result lacks", "measure it as well"),
     "lost-measure": (
         "measure of the baseline that this result cannot have",
@@ -37,7 +38,7 @@ SAID = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaselineUpdate:
-    """A result that may take the place of a baseline, and what speaks against it."""
+    """A result that may take the place of a baseline, and the reasons against it."""
 
     result: Result  # with the measures of the baseline as well
     added: tuple[Measure, ...]  # those that it has only because the baseline has them
@@ -46,14 +47,14 @@ class BaselineUpdate:
 
     @property
     def allowed(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no reason against it."""
         return not (self.worse or self.findings)
 
 
 def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -> BaselineUpdate:
     """Ask whether a result may take the place of a baseline.
 
-    It is measured by all measures of the baseline, whatever was asked for. What speaks against it:
+    It is measured by all measures of the baseline, whatever was asked for. Reasons against it:
     a value worse than that of the baseline on the queries that both have, a run, measure, column
     or query that would be lost, another gold, and choices that were made otherwise. Of `slices`,
     columns of the queries, only what is surely worse does: some slice is worse by chance.
@@ -66,7 +67,7 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
     grown = replace(result, measures=(*result.measures, *added))
     known = tuple(measure for measure in grown.measures if _has(baseline, measure))
     scored = grown.with_options(level=grown.level or LEVEL)
-    findings = list(_lost(grown, baseline))
+    findings = _lost(grown, baseline)
     worse: list[RequirementVerdict] = []
     for run in grown.runs:
         against = RunAgainstBaseline(scored, run, baseline, known)
@@ -90,24 +91,27 @@ def _has(result: Result, measure: Measure) -> bool:
     return all((run, name) in result.relations for run in result.runs)
 
 
-def _lost(result: Result, baseline: Result) -> Iterator[Finding]:
-    if len(baseline.runs) > 1:  # a single one may be called otherwise now
-        yield from _finding("lost-run", [run for run in baseline.runs if run not in result.runs])
+def _lost(result: Result, baseline: Result) -> list[Finding]:
+    runs = [run for run in baseline.runs if run not in result.runs]
     measures = [str(each) for each in baseline.measures if each not in result.measures]
-    yield from _finding("lost-measure", measures)
     columns = [name for name in baseline.queries.columns if name not in result.queries.columns]
-    yield from _finding("lost-column", columns)
+    return [
+        # a single run may have another name now
+        *(_finding("lost-run", runs) if len(baseline.runs) > 1 else []),
+        *_finding("lost-measure", measures),
+        *_finding("lost-column", columns),
+    ]
 
 
-def _lost_queries(pairing: Pairing, run: str) -> Iterator[Finding]:
+def _lost_queries(pairing: Pairing, run: str) -> list[Finding]:
     lacks = np.isnan(pairing.values)
     lost = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
-    yield from _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
+    return _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
 
 
 def _worse_slices(
     against: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
-) -> Iterator[Finding]:
+) -> list[Finding]:
     column = against.result.options.cluster
     clusters = None if column is None else tuple(pairing.column(column))
     how = Statistics(against.level, 1, 0, "permutation", clusters)
@@ -118,10 +122,8 @@ def _worse_slices(
         if row["low"] is not None
         and (row["high"] < 0 if higher[row["measure"]] else row["low"] > 0)
     ]
-    yield from _finding("worse-slice", found, against.run)
+    return _finding("worse-slice", found, against.run)
 
 
-def _finding(kind: str, names: Sequence[str], run: str = "") -> Iterator[Finding]:
-    if names:
-        message, fix = SAID[kind]
-        yield Finding(kind, len(names), tuple(names[:EXAMPLES]), message, fix, run)
+def _finding(kind: str, names: Sequence[str], run: str = "") -> list[Finding]:
+    return finding_about(kind, names, *MESSAGES[kind], run)

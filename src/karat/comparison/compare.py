@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,6 @@ import polars as pl
 from karat import display
 from karat.comparison.contrasts import (
     ROWS,
-    Pair,
     Row,
     Statistics,
     contrasts,
@@ -32,26 +31,21 @@ from karat.statistics.values import check_draws, check_share
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
+    from karat.comparison.systems import SystemLike
+    from karat.evaluation.evaluate import RunOptions
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.read import GoldLike
 
 SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
 MOVED: dict[str, PolarsDataType] = {
-    "baseline": pl.String,
-    "system": pl.String,
-    "measure": pl.String,
-    "query": pl.String,
-    "question": pl.String,
-    "before": pl.Float64,
-    "after": pl.Float64,
-    "difference": pl.Float64,
+    **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
+    **dict.fromkeys(("before", "after", "difference"), pl.Float64),
 }
 VALUES: dict[str, PolarsDataType] = {
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("system", "measure"), pl.String),
     "value": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
 }
 
 
@@ -62,9 +56,9 @@ class Comparison:
     baseline: str
     systems: tuple[str, ...]  # all of them, the baseline first
     measures: tuple[Measure, ...]
-    comparisons: pl.DataFrame  # a row a pair of systems and measure
+    comparisons: pl.DataFrame  # one row per pair of systems and measure
     slices: pl.DataFrame  # the same by column and slice of the queries
-    values: pl.DataFrame  # a row a system and measure: the aggregated value
+    values: pl.DataFrame  # one row per system and measure: the aggregated value
     moved: pl.DataFrame  # the queries that moved most, each way
     findings: tuple[Finding, ...]
     dialect: str
@@ -137,10 +131,11 @@ class Comparison:
 
 
 def compare(
-    *systems: object,
-    gold: object = None,
+    *systems: SystemLike,
+    gold: GoldLike | None = None,
     baseline: str | None = None,
     measures: Iterable[str | Measure] | str | None = None,
+    queries: object = None,
     rel: float | None = None,
     slices: Iterable[str] | str = (),
     all_pairs: bool = False,
@@ -150,7 +145,7 @@ def compare(
     permutations: int = 10_000,
     seed: int = 0,
     cluster: str | None = None,
-    **options: Any,  # noqa: ANN401
+    **options: Unpack[RunOptions],
 ) -> Comparison:
     """Compare systems with a baseline, the first unless named, on the same queries.
 
@@ -178,7 +173,9 @@ def compare(
     check_draws("permutations", permutations)
     if seed < 0:
         raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
-    gathered = gather(systems, gold, measures, rel=rel, options=options | _given(cluster=cluster))
+    about = {"queries": queries, "cluster": cluster}
+    chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     if len(gathered) < 2:
         raise OptionError(
             f"{len(gathered)} system cannot be compared", fix="name two systems or more"
@@ -189,13 +186,20 @@ def compare(
     column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
     how = Statistics(level, permutations, seed, test, clusters)
-    pairs = _pairs(len(order), every=all_pairs)
+    every = combinations(range(len(order)), 2)
+    pairs = [pair for pair in every if all_pairs or pair[0] == 0]
+    rows = contrasts(table, pairs, how)
+    if all_pairs:
+        correct_all_pairs(rows, table, how)
+    else:
+        correct(rows, "holm")
+    explain_reach(rows, how)
     columns = [slices] if isinstance(slices, str) else list(slices)
     return Comparison(
         baseline=table.systems[0],
         systems=table.systems,
         measures=table.measures,
-        comparisons=_corrected(table, pairs, how, all_pairs=all_pairs),
+        comparisons=pl.DataFrame(rows, schema=ROWS),
         slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICES),
         values=pl.DataFrame(list(_values(table)), schema=VALUES),
         moved=pl.DataFrame(_moved(table, moved), schema=MOVED),
@@ -210,10 +214,6 @@ def compare(
     )
 
 
-def _given(**options: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _baseline_first(systems: list[System], named: str | None) -> list[System]:
     if named is None:
         return systems
@@ -223,24 +223,6 @@ def _baseline_first(systems: list[System], named: str | None) -> list[System]:
         choose("baseline", named, [system.name for system in systems])
     first = by_name[named]
     return [first, *(system for system in systems if system is not first)]
-
-
-def _pairs(systems: int, *, every: bool) -> list[Pair]:
-    if every:
-        return list(combinations(range(systems), 2))
-    return [(0, system) for system in range(1, systems)]
-
-
-def _corrected(
-    table: Pairing, pairs: list[Pair], how: Statistics, *, all_pairs: bool
-) -> pl.DataFrame:
-    rows = contrasts(table, pairs, how)
-    if all_pairs:
-        correct_all_pairs(rows, table, pairs, how)
-    else:
-        correct(rows, "holm")
-    explain_reach(rows, how)
-    return pl.DataFrame(rows, schema=ROWS)
 
 
 def _values(table: Pairing) -> Iterable[Row]:
@@ -265,8 +247,8 @@ def _moved(table: Pairing, count: int) -> list[Row]:
         for number, measure in enumerate(table.measures):
             before, after = table.values[:, 0, number], table.values[:, place, number]
             moved = np.nan_to_num(after - before)
-            up = [at for at in np.argsort(-moved, kind="stable")[: max(count, 0)] if moved[at] > 0]
-            down = [at for at in np.argsort(moved, kind="stable")[: max(count, 0)] if moved[at] < 0]
+            order = [np.argsort(sign * moved, kind="stable")[: max(count, 0)] for sign in (-1, 1)]
+            up, down = order[0][moved[order[0]] > 0], order[1][moved[order[1]] < 0]
             rows += (
                 {
                     "baseline": table.systems[0],
@@ -278,6 +260,6 @@ def _moved(table: Pairing, count: int) -> list[Row]:
                     "after": float(after[query]),
                     "difference": float(moved[query]),
                 }
-                for query in up + down
+                for query in [*up, *down]
             )
     return rows

@@ -32,25 +32,12 @@ NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
 NO_TUKEY = "the correction for all pairs takes queries of a cluster as independent"
 
 ROWS: dict[str, PolarsDataType] = {
-    "baseline": pl.String,
-    "system": pl.String,
-    "measure": pl.String,
+    **dict.fromkeys(("baseline", "system", "measure"), pl.String),
     "difference": pl.Float64,  # system − baseline
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "p": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "effect": pl.Float64,
-    "wins": pl.Int64,
-    "ties": pl.Int64,
-    "losses": pl.Int64,
-    "n": pl.Int64,
-    "left_out": pl.Int64,
-    "baseline_value": pl.Float64,
-    "system_value": pl.Float64,
-    "test": pl.String,
-    "correction": pl.String,
-    "method": pl.String,
+    **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
+    **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
+    **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
+    **dict.fromkeys(("test", "correction", "method"), pl.String),
     "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
     "reason": pl.String,
 }
@@ -189,21 +176,18 @@ def explain_reach(rows: Iterable[Row], how: Statistics) -> None:
     rows = list(rows)
     family = Counter(row["measure"] for row in rows)
     for row in rows:
-        said = out_of_reach(
+        reach = out_of_reach(
             row["test"],
             row["smallest_p"],
             1 - how.level,
             tests=family[row["measure"]] if row["correction"] == "holm" else 1,
             clustered=how.clusters is not None,
         )
-        row["reason"] = _joined(row["reason"], said)
+        row["reason"] = _joined(row["reason"], reach)
 
 
-def correct_all_pairs(
-    rows: Sequence[Row], pairing: Pairing, pairs: Sequence[Pair], how: Statistics
-) -> None:
-    """Correct the p-values of all pairs of systems: randomised Tukey HSD."""
-    number = {pair: at for at, pair in enumerate(pairs)}
+def correct_all_pairs(rows: Sequence[Row], pairing: Pairing, how: Statistics) -> None:
+    """Correct the p-values of all pairs of systems, in order: randomised Tukey HSD."""
     found = tukey(
         pairing.values,
         statistic=[measure.aggregation for measure in pairing.measures],
@@ -211,11 +195,8 @@ def correct_all_pairs(
         seed=how.seed,
     )
     for at, every in enumerate(found):
-        for each in every.pairs:
-            pair = (each.first, each.second)
-            pair = pair if pair in number else pair[::-1]
-            row = rows[number[pair] * len(found) + at]
-            row |= {"p_adjusted": each.p, "correction": "tukey"}
+        for p, row in zip(every.p.values(), rows[at :: len(found)], strict=True):
+            row |= {"p_adjusted": p, "correction": "tukey"}
             row["reason"] = _joined(row["reason"], every.reason, NO_TUKEY if how.clusters else "")
 
 

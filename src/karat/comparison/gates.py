@@ -28,21 +28,23 @@ import numpy as np
 
 from karat.comparison.compare import Comparison
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
-from karat.comparison.systems import System, same_dialect
+from karat.comparison.systems import System
 from karat.dialects import expand_measures, resolve_measures, select_measures
 from karat.errors import OptionError, choose
+from karat.findings import first_findings
 from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
-from karat.results.result import Result
-from karat.results.saving import load
+from karat.results import summaries
+from karat.results.reuse import require_result, same_dialect
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.results.result import Result
 
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
@@ -168,18 +170,20 @@ def gate(
         if baseline is not None:
             raise OptionError("a comparison has a baseline already", fix="leave out baseline")
         return GateReport(tuple(_on_comparison(result, asked, decide)), undecided=undecided)
-    before = baseline if baseline is None or isinstance(baseline, Result) else load(baseline)
-    if before is None and no_baseline == "error":
-        _refuse_without_baseline(asked)
-    measured = result if isinstance(result, Result) else load(result)
+    before = None if baseline is None else require_result(baseline)
+    needing = [each for each in asked if each.factor is not None]
+    if needing and before is None and no_baseline == "error":
+        raise OptionError(
+            f"{needing[0].text} needs a baseline, and there is none",
+            fix="name the folder of a saved result with --baseline (baseline=)",
+        )
+    measured = require_result(result)
     runs = list(_runs(measured, before, asked)) if asked else []
-    findings = {
-        (found.run, found.kind, found.message): found for run, _ in runs for found in run.findings
-    }
+    findings = first_findings(found for run, _ in runs for found in run.findings)
     verdicts = (
         run.verdict(each, measure, decide) for run, subjects in runs for each, measure in subjects
     )
-    return GateReport(tuple(verdicts), tuple(findings.values()), undecided)
+    return GateReport(tuple(verdicts), tuple(findings), undecided)
 
 
 def no_regression(
@@ -219,15 +223,6 @@ def _measure(result: Result, name: str) -> Measure:
     return [*known, *resolve_measures(name, result.dialect)][0]
 
 
-def _refuse_without_baseline(asked: Iterable[Requirement]) -> None:
-    for each in asked:
-        if each.factor is not None:
-            raise OptionError(
-                f"{each.text} needs a baseline, and there is none",
-                fix="name the folder of a saved result with --baseline (baseline=)",
-            )
-
-
 class RunAgainstBaseline:
     """A run of a result that has a level, and perhaps a baseline to be compared with."""
 
@@ -236,14 +231,13 @@ class RunAgainstBaseline:
     ) -> None:
         self.result, self.run = result, run
         self.level = result.level or 0.0
-        rows = result.summary.to_dicts()
-        self.rows = {row["measure"]: row for row in rows if row["run"] == run}
+        self.rows = {row["measure"]: row for row in summaries.rows(result, run)}
         self.pairing: Pairing | None = None
         self.findings: tuple[Finding, ...] = ()
         if baseline is not None:
             before = replace(baseline, measures=tuple(measures))
             other = System("baseline", before, _its_run(baseline, run))
-            same_dialect([other], result.dialect)
+            same_dialect(baseline, result.dialect)
             mine = replace(result, measures=tuple(measures))
             self.pairing = pair([other, System(run, mine, run)])
             every = self.pairing.findings
@@ -255,34 +249,18 @@ class RunAgainstBaseline:
         """Hold the run against one requirement."""
         if isinstance(measure, str):
             return asked.verdict(self.run, measure, self._count(asked), by_value=True)
-        found = self._verdict(asked, measure, by_value=decide == "value" or _is_fact(measure))
-        return replace(found, relation=self.result.relation_name(measure))
-
-    def _verdict(
-        self, asked: Requirement, measure: Measure, *, by_value: bool
-    ) -> RequirementVerdict:
+        by_value = decide == "value" or _is_fact(measure)
         if asked.factor is not None and self.pairing is not None:
-            return self._against(self.pairing, asked, measure, by_value=by_value)
-        found = self._estimate(measure)
-        if asked.factor is not None:
-            passed = asked.verdict(self.run, str(measure), found, by_value=True)
-            return replace(passed, outcome=PASS, reason=NO_BASELINE)
-        if _is_fact(measure):
-            found = replace(found, low=None, high=None)
-        return asked.verdict(self.run, str(measure), found, by_value=by_value)
-
-    def _estimate(self, measure: Measure) -> Interval:
-        row: dict[str, Any] = self.rows[str(measure)]
-        return Interval(
-            value=row["value"],
-            low=row["low"],
-            high=row["high"],
-            level=self.level,
-            method="",
-            n=row["n"],
-            undefined=row["undefined"],
-            reason=self.result.interval["reasons"].get(self.run, {}).get(str(measure), ""),
-        )
+            found = self._against(self.pairing, asked, measure, by_value=by_value)
+        else:
+            value = _interval(self.rows[str(measure)], self.level)
+            if asked.factor is not None:
+                found = asked.verdict(self.run, str(measure), value, by_value=True)
+                found = replace(found, outcome=PASS, reason=NO_BASELINE)
+            else:
+                value = replace(value, low=None, high=None) if _is_fact(measure) else value
+                found = asked.verdict(self.run, str(measure), value, by_value=by_value)
+        return replace(found, relation=self.result.relation_name(measure))
 
     def _count(self, asked: Requirement) -> Interval:
         """Return how many queries lack a value, or their share, of the measure with most."""
@@ -317,6 +295,12 @@ class RunAgainstBaseline:
         )
 
 
+def _interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
+    """Return the interval in a row of a summary or of a comparison."""
+    method, reason = (row[name] or "" for name in ("method", "reason"))
+    return Interval(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
+
+
 def _is_fact(measure: Measure) -> bool:
     """Tell what is counted on this evaluation from what is estimated by it."""
     return measure.aggregation == "sum" or measure.name in COVERAGE
@@ -346,21 +330,11 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            found = Interval(
-                value=row["difference"],
-                low=row["low"],
-                high=row["high"],
-                level=comparison.level,
-                method=row["method"] or "",
-                n=row["n"],
-                undefined=row["left_out"],
-                reason=row["reason"],
-            )
             same = not (row["wins"] or row["losses"])
             verdict = each.verdict(
                 system,
                 str(measure),
-                found,
+                _interval(row, comparison.level, "difference"),
                 by_value=decide == "value" or same or _is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
@@ -429,7 +403,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Return what a requirement says.
+    """Parse a requirement.
 
     >>> found = parse_requirement("P@5 >= baseline - 0.02")
     >>> found.subject, found.sign, found.number, found.factor
@@ -447,8 +421,10 @@ def parse_requirement(text: str) -> Requirement:
     if line is not None:
         share = bool(line["percent"])
         number = _finite(line["number"], text) / (100 if share else 1)
-        if subject in COUNTS:
-            _check_count(number, share=share, text=text)
+        if subject in COUNTS and not share and not number.is_integer():
+            raise OptionError(
+                f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
+            )
         return Requirement(shown, subject, parts["sign"], number, share=share)
     line = _BASELINE.fullmatch(parts["line"])
     if line is None:
@@ -481,10 +457,3 @@ def _finite(number: str, text: str) -> float:
     if not math.isfinite(value):
         raise OptionError(f"the number in {text!r} is too large", fix=FORM)
     return value
-
-
-def _check_count(number: float, *, share: bool, text: str) -> None:
-    if not share and not number.is_integer():
-        raise OptionError(
-            f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
-        )

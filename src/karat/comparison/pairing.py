@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.errors import NO_COLUMN, AlignError, choose
-from karat.findings import Finding, FindingKind, merge_findings
+from karat.errors import AlignError, choose_column
+from karat.findings import Finding, FindingKind, finding_about, first_findings, merge_findings
 
 if TYPE_CHECKING:
     from karat.comparison.systems import System
@@ -25,9 +25,25 @@ BETWEEN_SYSTEMS = (
     FindingKind.OTHER_GOLD,
     FindingKind.OTHER_CHOICE,
 )
-LISTED = 10  # queries that a finding names
-ONE_SIDED = "query that only the baseline or only this system has: left out of the comparison"
-NO_VALUE = "query with a value for only one of the baseline and this system: left out"
+LISTED = 10  # queries or choices that a finding names
+MESSAGES = {
+    FindingKind.UNPAIRED_QUERY: (
+        "query that only the baseline or only this system has: left out of the comparison",
+        "evaluate both on the same queries",
+    ),
+    "no-value": (
+        "query with a value for only one of the baseline and this system: left out",
+        "`karat score --per-query` says why",
+    ),
+    FindingKind.OTHER_GOLD: (
+        "query with another gold than for the baseline: that makes a difference of its own",
+        "evaluate both against the same gold",
+    ),
+    FindingKind.OTHER_CHOICE: (
+        "choice that was made differently for the baseline",
+        "evaluate both with the same options",
+    ),
+}
 # what changes the verdicts of a judge of the same name
 ASKED = (
     "endpoint",
@@ -39,7 +55,6 @@ ASKED = (
     "version",
     "entities",
 )
-OTHER_GOLD = "query with another gold than for the baseline: that makes a difference of its own"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +70,17 @@ class Pairing:
 
     def column(self, name: str) -> pl.Series:
         """Return a column that describes the queries."""
-        known = [each for each in self.queries.columns if each != "query"]
-        return self.queries[choose("column of the queries", name, known, none=NO_COLUMN)]
+        return self.queries[choose_column(self.queries, name)]
 
 
-def pair(systems: Sequence[System], baseline: int = 0) -> Pairing:
-    """Lay the values of the systems side by side, the queries in the order of the baseline.
+def pair(systems: Sequence[System]) -> Pairing:
+    """Lay the values of the systems side by side, the queries in the order of the first.
 
     A query that a system was not asked has no value there, so that every pair of systems is
     compared on the queries that both were asked.
     """
-    measures = systems[baseline].result.measures
-    order = [systems[baseline], *(each for each in systems if each is not systems[baseline])]
-    asked = [each.queries for system in order for each in _relations(system)]
+    measures = systems[0].result.measures
+    asked = [each.queries for system in systems for each in _relations(system)]
     queries = pl.concat(asked).unique(maintain_order=True)
     values = np.full((len(queries), len(systems), len(measures)), np.nan)
     present = np.zeros((len(queries), len(systems)), dtype=bool)
@@ -77,12 +90,16 @@ def pair(systems: Sequence[System], baseline: int = 0) -> Pairing:
             mine = rows[id(system.result.relation(system.run, measure))]
             present[mine, at] = True
             values[mine, at, number] = system.result.arrays[system.run, measure]
-    _refuse_strangers(systems, baseline, queries, present)
-    _refuse_other_questions(systems, baseline)
-    names = tuple(system.name for system in systems)
-    findings = _findings(systems, baseline, queries, values, present)
-    about = _describe(queries, [system.result for system in order])
-    return Pairing(about, names, measures, values, present, findings)
+        _refuse_strangers(systems[0], system, queries, present[:, (0, at)])
+        _refuse_other_questions(systems[0], system)
+    return Pairing(
+        queries=_describe(queries, [system.result for system in systems]),
+        systems=tuple(system.name for system in systems),
+        measures=measures,
+        values=values,
+        present=present,
+        findings=_findings(systems, queries, values, present),
+    )
 
 
 def _relations(system: System) -> list[Relation]:
@@ -112,82 +129,57 @@ def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
     return table
 
 
-def _refuse_strangers(
-    systems: Sequence[System], baseline: int, queries: pl.Series, present: Bools
-) -> None:
-    for at, system in enumerate(systems):
-        if not (present[:, at] & present[:, baseline]).any():
-            mine = [queries.filter(pl.Series(present[:, each]))[0] for each in (at, baseline)]
-            raise AlignError(
-                f"{system.name} and {systems[baseline].name} share no query:"
-                f" one has {mine[0]!r}, the other {mine[1]!r}",
-                fix="compare systems on the same queries",
-            )
+def _refuse_strangers(base: System, system: System, queries: pl.Series, present: Bools) -> None:
+    """Refuse a system that shares no query with the baseline."""
+    if not present.all(axis=1).any():
+        theirs, mine = (queries.filter(side)[0] for side in present.T)
+        raise AlignError(
+            f"{system.name} and {base.name} share no query: one has {mine!r}, the other {theirs!r}",
+            fix="compare systems on the same queries",
+        )
 
 
-def _refuse_other_questions(systems: Sequence[System], baseline: int) -> None:
-    """Refuse systems that were asked different questions under the same id."""
-    base = systems[baseline]
-    for system in systems:
-        tables = (base.result.queries, system.result.queries)
-        if tables[0] is tables[1] or any("question" not in table.columns for table in tables):
-            continue
-        mine, theirs = (
-            table.select("query", question=pl.col("question").cast(pl.String)) for table in tables
+def _refuse_other_questions(base: System, system: System) -> None:
+    """Refuse a system that was asked different questions under the same ids."""
+    tables = (base.result.queries, system.result.queries)
+    if tables[0] is tables[1] or any("question" not in table.columns for table in tables):
+        return
+    text = pl.col("question").cast(pl.String)
+    mine, theirs = (
+        table.select(
+            "query", question=text, plain=text.str.replace_all(r"\s+", " ").str.strip_chars()
         )
-        one, two = (
-            pl.col(name).str.replace_all(r"\s+", " ").str.strip_chars()
-            for name in ("question", "question_right")
+        for table in tables
+    )
+    both = mine.join(theirs, on="query", maintain_order="left")
+    other = both.filter(pl.col("plain") != pl.col("plain_right"))
+    if other.height:
+        row = other.row(0, named=True)
+        raise AlignError(
+            f"query {row['query']!r} is not the same question in {base.name} and {system.name}: "
+            f"{row['question']!r} and {row['question_right']!r}",
+            fix="give the same question the same id in both; without ids, questions are paired",
         )
-        other = mine.join(theirs, on="query", maintain_order="left").filter(one != two)
-        if other.height:
-            query, question, instead = other.row(0)
-            raise AlignError(
-                f"query {query!r} is not the same question in {base.name} and {system.name}: "
-                f"{question!r} and {instead!r}",
-                fix="give the same question the same id in both; without ids, questions are paired",
-            )
 
 
 def _findings(
-    systems: Sequence[System],
-    baseline: int,
-    queries: pl.Series,
-    values: Floats,
-    present: Bools,
+    systems: Sequence[System], queries: pl.Series, values: Floats, present: Bools
 ) -> tuple[Finding, ...]:
-    found = [finding for system in systems for finding in system.findings]
-    found = list({(each.run, each.kind, each.message): each for each in found}.values())
-    base = systems[baseline]
-    for at, system in enumerate(systems):
-        if at == baseline:
-            continue
-        both = present[:, at] & present[:, baseline]
-        one_sided = present[:, at] != present[:, baseline]
-        found += _finding(
-            FindingKind.UNPAIRED_QUERY, queries.filter(pl.Series(one_sided)), system.name
-        )
-        undefined = np.isnan(values)
-        empty = (undefined[:, at, :] != undefined[:, baseline, :]).any(axis=1) & both
-        found += _finding("no-value", queries.filter(pl.Series(empty)), system.name)
-        found += _finding(FindingKind.OTHER_GOLD, _other_gold(base, system), system.name)
-        found += _other_choices(base.result, system.result, system.name)
+    found = first_findings(finding for system in systems for finding in system.findings)
+    base, *others = systems
+    undefined = np.isnan(values)
+    for at, system in enumerate(others, start=1):
+        both = present[:, at] & present[:, 0]
+        one_sided = present[:, at] != present[:, 0]
+        empty = (undefined[:, at, :] != undefined[:, 0, :]).any(axis=1) & both
+        for kind, which in (
+            (FindingKind.UNPAIRED_QUERY, queries.filter(one_sided)),
+            ("no-value", queries.filter(empty)),
+            (FindingKind.OTHER_GOLD, _other_gold(base, system)),
+            (FindingKind.OTHER_CHOICE, _other_choices(base.result, system.result)),
+        ):
+            found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED)
     return merge_findings(found)
-
-
-_SAID = {
-    FindingKind.UNPAIRED_QUERY: (ONE_SIDED, "evaluate both on the same queries"),
-    "no-value": (NO_VALUE, "`karat score --per-query` says why"),
-    FindingKind.OTHER_GOLD: (OTHER_GOLD, "evaluate both against the same gold"),
-}
-
-
-def _finding(kind: str, queries: pl.Series, run: str) -> list[Finding]:
-    if not len(queries):
-        return []
-    message, fix = _SAID[kind]
-    examples = tuple(queries.head(LISTED).to_list())
-    return [Finding(kind, len(queries), examples, message, fix, run)]
 
 
 def _other_gold(base: System, system: System) -> pl.Series:
@@ -206,28 +198,26 @@ def _other_gold(base: System, system: System) -> pl.Series:
 
 
 def _same_gold(one: Relation, other: Relation) -> bool:
+    arrays = ("item_offset", "item_grade", "member_item")
     return (
-        np.array_equal(one.item_offset, other.item_offset)
-        and np.array_equal(one.item_grade, other.item_grade)
-        and np.array_equal(one.member_item, other.member_item)
+        all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
         and one.member_doc.equals(other.member_doc)
         and one.queries.equals(other.queries)
     )
 
 
 def _items(relation: Relation) -> pl.DataFrame:
-    item_query = np.repeat(np.arange(relation.n), np.diff(relation.item_offset))
     return pl.DataFrame(
         {
-            "query": relation.queries.gather(item_query[relation.member_item]),
+            "query": relation.queries.gather(relation.item_query[relation.member_item]),
             "doc": relation.member_doc,
             "grade": relation.item_grade[relation.member_item],
         }
     )
 
 
-def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
-    """Return what was decided otherwise than for the baseline."""
+def _other_choices(base: Result, other: Result) -> list[str]:
+    """Return what was decided differently for the baseline."""
     mine, theirs = (
         {
             **each.provenance.policy.as_dict(),
@@ -258,8 +248,4 @@ def _other_choices(base: Result, other: Result, run: str) -> list[Finding]:
         for name in ASKED
         if mine["judge"] == theirs["judge"] and base.judge.get(name) != other.judge.get(name)
     ]
-    if not differ:
-        return []
-    message = "choice that was made otherwise than for the baseline"
-    fix = "evaluate both with the same options"
-    return [Finding(FindingKind.OTHER_CHOICE, len(differ), tuple(differ), message, fix, run)]
+    return differ

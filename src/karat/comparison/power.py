@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from karat.comparison.pairing import pair
 from karat.comparison.systems import gather
 from karat.errors import OptionError, choose
-from karat.statistics.power import (
-    PowerPoint,
-    curve,
-    detectable_difference,
-    expected_width,
-    power_at,
-    queries_needed,
-    sd_of_difference,
-    spread,
-)
+from karat.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from karat.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
+    from karat.comparison.systems import SystemLike
     from karat.core.data import Floats
+    from karat.evaluation.evaluate import RunOptions
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.read import GoldLike
 
 CORRELATION = 0.5  # between two systems, if only one is known: cautious, mostly it is higher
 NOT_MEANS = "is no mean over queries"
@@ -76,9 +70,9 @@ class PowerAnalysis:
 
 
 def power(
-    *systems: object,
+    *systems: SystemLike,
     measures: Iterable[str | Measure] | str | None = None,
-    gold: object = None,
+    gold: GoldLike | None = None,
     rel: float | None = None,
     difference: float | None = None,
     sd: float | None = None,
@@ -88,7 +82,7 @@ def power(
     power: float = 0.8,
     alpha: float = 0.05,
     sizes: Sequence[int] | None = None,
-    **options: Any,  # noqa: ANN401
+    **options: Unpack[RunOptions],
 ) -> PowerAnalysis:
     """Say how many queries show a difference, and which difference the queries at hand show.
 
@@ -143,47 +137,35 @@ class _Asked:
 
     def plan(self, about: PowerPlan, sd: float, changed: float | None) -> PowerPlan:
         """Work out what can be seen."""
+        wanted = self.difference
         if changed is not None:
             # a larger difference than was ever seen needs as many changes
-            changed = min(1.0, max(changed, abs(self.difference or 0.0)))
-        how: dict[str, Any] = {"power": self.power, "alpha": self.alpha, "changed": changed}
-        wanted = self.difference
+            changed = min(1.0, max(changed, abs(wanted or 0.0)))
+        planned = PlannedComparison(sd, changed, self.power, self.alpha)
         at_hand = self.queries if self.queries is not None else about.queries
+        sizes = self.sizes
+        if sizes is None and wanted is None and at_hand is not None:
+            sizes = tuple(max(2, at_hand * step // 4) for step in (1, 2, 4, 8, 16))
         found = replace(about, sd=sd, changed=changed, queries=at_hand)
-        found = replace(found, curve=self._curve(sd, changed, at_hand))
+        if sd and (sizes or wanted is not None):
+            found = replace(found, curve=planned.curve(wanted or 0.0, sizes))
         if wanted is not None:
-            found = replace(found, needed=queries_needed(wanted, sd, **how))
+            found = replace(found, needed=planned.queries_needed(wanted))
+            seen = None if at_hand is None else planned.power_at(at_hand, wanted)
+            found = replace(found, seen=seen)
         if at_hand is None:
             return found
-        seen = None
-        if wanted is not None:
-            seen = power_at(at_hand, wanted, sd, alpha=self.alpha, changed=changed)
         return replace(
             found,
-            seen=seen,
-            detectable=detectable_difference(at_hand, sd, **how),
-            width=expected_width(at_hand, sd, level=1 - self.alpha, changed=changed),
+            detectable=planned.detectable_difference(at_hand),
+            width=planned.expected_width(at_hand),
         )
 
     def about(self, measure: str, basis: str, queries: int | None) -> PowerPlan:
-        """Return a plan that says only what was asked."""
+        """Return a plan with nothing but what was asked."""
         return PowerPlan(
             measure, basis, None, None, queries, self.difference, self.power, self.alpha
         )
-
-    def _curve(
-        self, sd: float, changed: float | None, at_hand: int | None
-    ) -> tuple[PowerPoint, ...]:
-        sizes = self.sizes
-        if sd == 0 or (self.difference is None and sizes is None and at_hand is None):
-            return ()
-        if sizes is None and self.difference is None and at_hand is not None:
-            sizes = tuple(max(2, at_hand * step // 4) for step in (1, 2, 4, 8, 16))
-        wanted = self.difference or 0.0
-        found = curve(wanted, sd, sizes=sizes, power=self.power, alpha=self.alpha, changed=changed)
-        if self.difference:
-            return found
-        return tuple(PowerPoint(each.queries, None, each.detectable, each.width) for each in found)
 
 
 def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> PowerPlan:
@@ -208,30 +190,26 @@ def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Pow
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
-        if len(table.systems) == 1:
-            yield _of_one(asked, str(measure), table, number, correlation)
-            continue
-        for at in range(1, len(table.systems)):
-            moved = table.values[:, at, number] - table.values[:, 0, number]
-            name = f"{table.systems[0]} and {table.systems[at]}"
-            yield _of_two(asked, str(measure), name, moved)
-
-
-def _of_two(asked: _Asked, measure: str, name: str, moved: Floats) -> PowerPlan:
-    found = spread(moved)
-    n = int((~np.isnan(moved)).sum())
-    about = asked.about(measure, f"the differences between {name} on {n} queries", n)
-    if found.sd is None:
-        return replace(about, reason=found.reason)
-    return asked.plan(about, found.sd, found.changed)
+        first, *others = table.systems
+        values = table.values[:, :, number]
+        if not others:
+            yield _of_one(asked, str(measure), first, values[:, 0], correlation)
+        for at, other in enumerate(others, start=1):
+            moved = values[:, at] - values[:, 0]
+            found, n = spread(moved), int((~np.isnan(moved)).sum())
+            basis = f"the differences between {first} and {other} on {n} queries"
+            about = asked.about(str(measure), basis, n)
+            if found.sd is None:
+                yield replace(about, reason=found.reason)
+            else:
+                yield asked.plan(about, found.sd, found.changed)
 
 
 def _of_one(
-    asked: _Asked, measure: str, table: Pairing, number: int, correlation: float
+    asked: _Asked, measure: str, system: str, values: Floats, correlation: float
 ) -> PowerPlan:
-    values = table.values[:, 0, number]
     values = values[~np.isnan(values)]
-    basis = f"the values of {table.systems[0]} on {len(values)} queries, "
+    basis = f"the values of {system} on {len(values)} queries, "
     basis += f"and a correlation of {correlation:g} with another system"
     about, found = asked.about(measure, basis, len(values)), spread(values)
     if found.sd is None:

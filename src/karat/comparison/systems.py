@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.dialects import dialect, expand_measures, resolve_measures
-from karat.errors import OptionError
-from karat.evaluation.evaluate import evaluate
+from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS
 from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
-from karat.results.reuse import as_result, refuse_inputs
+from karat.results.reuse import as_result, refuse_inputs, same_dialect
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.read import GoldLike, RunLike
 
 Measures: TypeAlias = "Iterable[str | Measure] | str | None"
+SystemLike: TypeAlias = "Result | RunLike | Mapping[str, Result | RunLike]"
 
-OPTIONS = frozenset(inspect.signature(evaluate).parameters) - {"run", "gold", "measures", "rel"}
-HARMLESS = ("cluster", "level", "progress")  # mean something for results as well
+HARMLESS = ("cluster", "dialect", "level", "progress")  # mean something for results as well
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class System:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd about its input; what is about another run of the result is left out."""
+        """Problems in its input; what is about another run of the result is left out."""
         return tuple(
             replace(found, run=self.name if found.run else "")
             for found in self.result.findings
@@ -56,7 +56,7 @@ class _Given:
     """What was given as one system: where it came from, and the result once there is one."""
 
     name: str | None
-    data: object
+    data: Any
     result: Result | None
 
     @property
@@ -84,7 +84,7 @@ class _Given:
 
 def gather(
     systems: Sequence[object],
-    gold: object = None,
+    gold: GoldLike | None = None,
     measures: Measures = None,
     *,
     rel: float | None = None,
@@ -97,37 +97,41 @@ def gather(
     result was. Without measures those of the first result are taken.
     """
     chosen = dict(options or {})
-    _check_options(chosen)
+    for unknown in chosen.keys() - EvaluationOptions.__optional_keys__:
+        raise TypeError(f"unknown option {unknown!r}; those of karat.evaluate are known")
     if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
         judge, server = on_server(chosen["judge"], chosen.get("base_url"))
         chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):
-        _refuse_without_effect(chosen, gold)
+        idle = [name for name in chosen if name not in HARMLESS]
+        refuse_inputs([*idle, "gold"] if gold is not None else idle)
     first = results[0] if results else None
-    as_first = {} if first is None else _as_evaluated(first)
-    speaks = dialect((as_first | chosen).get("dialect", "karat"))
+    as_first: dict[str, Any] = {}
+    if first is not None:  # evaluate a run as this result was
+        as_first = {
+            "dialect": first.dialect,
+            "by": first.provenance.drawn_by,
+            "ids": first.provenance.ids,
+            "missing": first.provenance.policy.missing,
+        }
+    chosen_dialect = dialect((as_first | chosen).get("dialect", "karat"))
     if measures is None:
         names = DEFAULTS if first is None else [str(measure) for measure in first.measures]
-        wanted = resolve_measures(names, speaks, rel)
+        wanted = resolve_measures(names, chosen_dialect, rel)
     else:
-        wanted = expand_measures(measures, speaks, rel)
+        wanted = expand_measures(measures, chosen_dialect, rel)
     found, spelled = [], []
     for each in _evaluated(given, gold, wanted, as_first | chosen):
         if each.result is not None:
-            scored = _measured(each.result, wanted)  # once for all its runs
+            same_dialect(each.result, chosen_dialect.name, each.path)
+            same = each.result.measures == wanted  # then its values are not computed again
+            scored = each.result if same else each.result.score(wanted)
             found += [System("", scored, run, each.path) for run in scored.runs]
             spelled += [each.spellings(run) for run in scored.runs]
-    same_dialect(found, speaks.name)
     named = zip(found, unique_names(spelled), strict=True)
     return [replace(system, name=name) for system, name in named]
-
-
-def _measured(result: Result, wanted: tuple[Measure, ...]) -> Result:
-    """Return the result with these measures; what was worked out already is not done again."""
-    scored = result.score(wanted)
-    return result if result.measures == scored.measures else scored
 
 
 def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
@@ -141,24 +145,21 @@ def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
     level = [0] * len(spellings)
     while True:
         names = [each[at] for each, at in zip(spellings, level, strict=True)]
-        count = Counter(names)
+        times = Counter(names)
         longer = [
             number
             for number, each in enumerate(spellings)
-            if count[names[number]] > 1 and level[number] + 1 < len(each)
+            if times[names[number]] > 1 and level[number] + 1 < len(each)
         ]
         if not longer:
             break
         for number in longer:
             level[number] += 1
-    taken: set[str] = set()
-    for number, name in enumerate(names):
-        again, new = 2, name
-        while new in taken:
-            new, again = f"{name}-{again}", again + 1
-        names[number] = new
-        taken.add(new)
-    return names
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}-{again}" for again in count(2))
+        taken[next(new for new in chain([name], numbered) if new not in taken)] = None
+    return list(taken)
 
 
 def _given(data: object) -> list[_Given]:
@@ -172,7 +173,10 @@ def _given(data: object) -> list[_Given]:
 
 
 def _evaluated(
-    given: list[_Given], gold: object, measures: tuple[Measure, ...], options: dict[str, Any]
+    given: list[_Given],
+    gold: GoldLike | None,
+    measures: tuple[Measure, ...],
+    options: dict[str, Any],
 ) -> list[_Given]:
     """Evaluate what is no result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]
@@ -190,36 +194,3 @@ def _evaluated(
         )
         for each in given
     ]
-
-
-def _as_evaluated(result: Result) -> dict[str, Any]:
-    """Return the options that evaluate a run as this result was."""
-    return {
-        "dialect": result.dialect,
-        "by": result.provenance.drawn_by,
-        "ids": result.provenance.ids,
-        "missing": result.provenance.policy.missing,
-    }
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    unknown = options.keys() - OPTIONS
-    if unknown:
-        raise TypeError(f"unknown option {min(unknown)!r}; those of karat.evaluate are known")
-
-
-def _refuse_without_effect(options: Mapping[str, Any], gold: object) -> None:
-    idle = [name for name in options if name not in HARMLESS and name != "dialect"]
-    idle += ["gold"] if gold is not None else []
-    refuse_inputs(idle)
-
-
-def same_dialect(systems: Iterable[System], name: str) -> None:
-    """Raise unless all systems were measured in this dialect."""
-    for system in systems:
-        if system.result.dialect != name:
-            raise OptionError(
-                f"{system.run} was measured in the dialect {system.result.dialect}, not in {name}",
-                where=system.given,
-                fix="compare results of one dialect: evaluate anew with the same",
-            )

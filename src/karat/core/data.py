@@ -16,7 +16,7 @@ import polars as pl
 
 from karat.core.keys import CACHED, all_different, query_index
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, merge_findings, name_rows
+from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ TEXT_ITEM = "an item is a text, and names no document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What one system retrieved: a row a document.
+    """What one system retrieved: one row per document.
 
     `rows` has the columns query and doc (strings) and, where there are scores, score (float64);
     where texts were asked for, also text, start and end (its characters in the document).
@@ -80,7 +80,7 @@ class RunStream:
     whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
-    # what is odd about what has been read so far, beside `findings`
+    # problems in what has been read so far, beside `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
@@ -110,7 +110,7 @@ class Gold:
     member_facts: pl.DataFrame | None = None  # their text, start and end, where asked for
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # as of a run; read or not
-    item_times: Ints | None = None  # how often each was listed, where any was listed again
+    item_times: Ints | None = None  # how often each was listed, if any was listed more than once
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -145,9 +145,9 @@ class Gold:
         return np.repeat(np.arange(len(self.item_offset) - 1), np.diff(self.item_offset))
 
     def rows(self) -> pl.DataFrame:
-        """Return a row a member: query, doc, grade, group where it has alternatives, facts.
+        """Return one row per member: query, doc, grade, group where it has alternatives, facts.
 
-        Where anything was listed again, times says how often.
+        If anything was listed more than once, times is how often.
         """
         sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
         alone = pl.Series(sizes[self.member_item] == 1)
@@ -175,7 +175,7 @@ class Gold:
         """Make the gold of rows with the columns query, doc, grade and, for groups, group.
 
         Rows with the same query and the same non-null group are one item: any of their documents
-        satisfies it. A document that is listed again counts once, and a column times tells how
+        satisfies it. A document that is listed again counts once, and a column times has how
         often rows were listed before. `queries` adds queries without rows and columns to slice
         by; without it the queries come in the order of their first row.
         """
@@ -260,27 +260,17 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     clash = dropped.join(kept, on=subset, nulls_equal=True).filter(
         pl.col("grade") != pl.col("grade_right")
     )
-    found = []
-    if dropped.height:
-        found.append(
-            Finding(
-                "gold-duplicate",
-                dropped.height,
-                name_rows(dropped),
-                "the gold lists a document of a query more than once; it counts once",
-                "remove the repeated judgements",
-            )
-        )
-    if clash.height:
-        found.append(
-            Finding(
-                "gold-conflict",
-                clash.height,
-                name_rows(clash),
-                "the gold grades a document of a query in two ways; the higher grade counts",
-                "keep one judgement a document",
-            )
-        )
+    found = finding_about_rows(
+        FindingKind.GOLD_DUPLICATE,
+        dropped,
+        "the gold lists a document of a query more than once; it counts once",
+        "remove the repeated judgements",
+    ) + finding_about_rows(
+        "gold-conflict",
+        clash,
+        "the gold grades a document of a query in two ways; the higher grade counts",
+        "keep one judgement for each document",
+    )
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
 
 
@@ -311,17 +301,9 @@ def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Fin
         .with_row_index("item")
     )
     item = keyed.join(items, on=keys, nulls_equal=True, maintain_order="left")["item"]
-    mixed = int(items["mixed"].sum())
-    found = []
-    if mixed:
-        rows_of = items.filter("mixed").head(EXAMPLES)
-        found.append(
-            Finding(
-                "mixed-grades",
-                mixed,
-                tuple(str(group) for group in rows_of["group"]),
-                "documents of one group carry different grades; the highest is the group's",
-                "give the documents of a group the same grade",
-            )
-        )
-    return item.to_numpy().astype(np.int64), found
+    return item.to_numpy().astype(np.int64), finding_about(
+        "mixed-grades",
+        items.filter("mixed")["group"],
+        "documents of one group carry different grades; the highest is the group's",
+        "give the documents of a group the same grade",
+    )

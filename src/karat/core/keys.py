@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from karat.core.data import Ints
 
@@ -56,6 +56,12 @@ def blank_ids(ids: pl.Series) -> pl.Series:
     return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
 
 
+def sorted_by(columns: dict[str, Any], *, descending: Sequence[bool]) -> Ints:
+    """Return the order of rows by these columns; equal rows keep theirs."""
+    by = pl.arg_sort_by(*columns, descending=descending, maintain_order=True)
+    return pl.DataFrame(columns).select(by).to_series().to_numpy().astype(np.int64)
+
+
 def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
     """Sort columns by the first few of them, the first deciding first."""
     if _is_sorted(*columns[:keys]):
@@ -65,7 +71,7 @@ def sort_rows(columns: tuple[Any, ...], keys: int) -> tuple[Any, ...]:
 
 
 def _is_sorted(*columns: Ints) -> bool:
-    """Tell whether the rows stand in ascending order, the first column deciding first."""
+    """Tell whether the rows are in ascending order, the first column deciding first."""
     after = np.ones(max(len(columns[0]) - 1, 0), dtype=bool)
     for column in reversed(columns):
         after = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & after)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from karat.errors import OptionError, nearest
+from karat.errors import OptionError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +44,7 @@ def normaliser(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:
     if name == "regex" and argument:
         _check_pattern(argument)
         return lambda ids: _extract(ids, argument)
-    known = ", ".join(NORMALISERS)
-    suggestion = nearest(name, (entry.partition(":")[0] for entry in NORMALISERS))
-    raise OptionError(
-        f"unknown id normaliser {how!r}", fix=f"{suggestion} (known: {known})".strip()
-    )
+    raise unknown("id normaliser", how, NORMALISERS)
 
 
 def _extract(ids: pl.Series, pattern: str) -> pl.Series:

@@ -6,19 +6,17 @@ costs what was hit, not what was retrieved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-
-from karat.core.keys import sort_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import polars as pl
 
-    from karat.core.data import Bools, Floats, Gold, Ints
+    from karat.core.data import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +44,7 @@ class Relation:
     The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
     is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
     query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
-    listed: those that carry a judgement and those that stand higher up already.
+    listed: those that carry a judgement and those that occur before.
 
     Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
     counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
@@ -75,42 +73,8 @@ class Relation:
     judged_to: int | None = None
     failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
-    # what was worked out so far; never handed on, so that `replace` begins anew
+    # what was worked out so far; never handed on, so that `replace` starts afresh
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
-
-    @classmethod
-    def build(
-        cls,
-        gold: Gold,
-        *,
-        depth: Ints,
-        edges: tuple[Ints, Ints, Ints],
-        units: tuple[Ints, Ints, Bools, Ints],
-        undefined_reason: pl.Series,
-        chunks: tuple[Ints, Ints] | None = None,
-    ) -> Relation:
-        """Make the relation of a gold, the edges (query, rank, item) drawn to it, and its units."""
-        edge_query, edge_rank, edge_item = sort_rows(edges, 3)
-        unit_query, unit_rank, unit_judged, unit_repeat = sort_rows(units, 2)
-        return cls(
-            queries=gold.queries["query"],
-            depth=depth,
-            item_offset=gold.item_offset,
-            item_grade=gold.item_grade,
-            edge_query=edge_query,
-            edge_rank=edge_rank,
-            edge_item=edge_item,
-            unit_query=unit_query,
-            unit_rank=unit_rank,
-            unit_judged=unit_judged,
-            unit_repeat=unit_repeat,
-            member_item=gold.member_item,
-            member_doc=gold.member_doc,
-            undefined_reason=undefined_reason,
-            chunk_offset=chunks[0] if chunks else None,
-            chunk_end=chunks[1] if chunks else None,
-            item_times=gold.item_times,
-        )
 
     @property
     def n(self) -> int:
@@ -176,7 +140,7 @@ class Relation:
         return self.unit_query[at], self.unit_rank[at]
 
     def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
-        """Count the units among the first k of each query that stand higher up already."""
+        """Count the units among the first k of each query that occur before."""
         at = self.unit_repeat > (1 if exact else 0)
         at &= self.within(self.unit_query, self.unit_rank, k)
         return self.count(self.unit_query[at])
@@ -233,7 +197,7 @@ class Relation:
 
     @property
     def edge_counts(self) -> Bools:
-        """Which edges count: those of a unit that does not stand higher up already."""
+        """Which edges count: those of a unit that does not occur before."""
 
         def table() -> Bools:
             again = self.unit_repeat > 0
@@ -282,14 +246,15 @@ class Relation:
         return query, place + 1, self.item_offset.take(query) + place
 
     def select(self, keep: Bools) -> Relation:
-        """Return the relation of the queries of the mask, numbered anew."""
+        """Return the relation of the queries of the mask, numbered from 0."""
         if keep.all():
             return self
         items = keep[self.item_query]
         edges, units = keep[self.edge_query], keep[self.unit_query]
         members = items[self.member_item]
         new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
-        return Relation(
+        return replace(
+            self,
             queries=self.queries.filter(keep),
             depth=self.depth[keep],
             item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
@@ -304,15 +269,13 @@ class Relation:
             member_item=new_item[self.member_item[members]],
             member_doc=self.member_doc.filter(members),
             undefined_reason=self.undefined_reason.filter(keep),
-            needed=self.needed,
             item_times=None if self.item_times is None else self.item_times[items],
-            judged_to=self.judged_to,
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
             lenient=None if self.lenient is None else self.lenient.select(keep),
             **self._chunks_of(keep),
         )
 
-    def _chunks_of(self, keep: Bools) -> dict[str, Ints]:
+    def _chunks_of(self, keep: Bools) -> dict[str, Any]:
         if self.chunk_offset is None or self.chunk_end is None:
             return {}
         sizes = np.diff(self.chunk_offset)

@@ -99,7 +99,7 @@ def timing(queries: pl.DataFrame) -> Timing | None:
 def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFrame:
     """Return columns about queries whose times say their unit: this one, where they say none.
 
-    Nobody can tell whether 187 are seconds or milliseconds, so without a unit that is an error.
+    187 may be seconds or milliseconds, so a missing unit is an error.
 
     >>> in_units(pl.DataFrame({"query": ["a"], "latency": [187]}), "ms", "run").columns
     ['query', 'latency_ms']
@@ -118,7 +118,7 @@ def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFram
     if value is None:
         return queries
     raise InputError(
-        f"{' and '.join(map(repr, unclear))} {'tells' if named else 'tell'} no unit: {value} may "
+        f"{' and '.join(map(repr, unclear))} {'has' if named else 'have'} no unit: {value} may "
         "be seconds or milliseconds",
         where=where,
         fix=f"call it {unclear[0]}_ms or {unclear[0]}_s, or say which it is: --latency-unit ms "
@@ -136,16 +136,13 @@ def _span(queries: pl.DataFrame) -> tuple[str, str] | None:
 
 
 def _numeric(queries: pl.DataFrame) -> list[tuple[str, str]]:
-    """Return the columns of moments that are numbers of nobody knows what."""
+    """Return the columns of moments that are numbers without a known unit."""
     return [
         pair
         for pair in _POINTS
-        if set(pair) <= set(queries.columns) and not any(_is_clear(queries[name]) for name in pair)
+        if set(pair) <= set(queries.columns)
+        and not any(np.isfinite(_points(queries[name], 0.0)).any() for name in pair)
     ]
-
-
-def _is_clear(column: pl.Series) -> bool:
-    return bool(np.isfinite(_points(column, 0.0)).any())
 
 
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -159,12 +156,10 @@ def _points(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[n
     """
     if column.dtype == pl.String:
         times = column.str.to_datetime(strict=False, time_zone="UTC")
-        if times.null_count() < len(times):
-            return (times.dt.timestamp("us") / 1e3).fill_null(np.nan).to_numpy()
+        column = times if times.count() else column
     if column.dtype.is_temporal():
-        return (
-            (column.cast(pl.Datetime("us")).dt.timestamp("us") / 1e3).fill_null(np.nan).to_numpy()
-        )
+        micros = column.cast(pl.Datetime("us")).dt.timestamp("us")
+        return (micros / 1e3).fill_null(np.nan).to_numpy()
     numbers = _numbers(column)
     if unit:
         return numbers * unit

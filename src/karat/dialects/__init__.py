@@ -92,16 +92,12 @@ def expand_measures(
 def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> Measure:
     """Return a measure as it is defined, and its relation as it is drawn, in a dialect."""
     if isinstance(measure, str):
-        return _related(parse_measure(measure, chosen.formulas).with_level(rel), chosen)
-    return _related(chosen.formula(measure.with_level(rel)), chosen)
-
-
-def _related(measure: Measure, chosen: Dialect) -> Measure:
-    """Spell the relation of a measure as it is drawn in a dialect."""
+        measure = parse_measure(measure, chosen.formulas).with_level(rel)
+    else:
+        measure = chosen.formula(measure.with_level(rel))
     if measure.relation is None:
         return measure
-    matcher = find_matcher(measure.relation, chosen.relations)
-    measure, matcher = at_depth(measure, matcher)
+    measure, matcher = at_depth(measure, find_matcher(measure.relation, chosen.relations))
     return replace(measure, relation=str(matcher))
 
 

@@ -1,6 +1,6 @@
 """AutoRAG's retrieval metrics (Python 0.3.x).
 
-The ground truth is a list of groups: all groups are needed, any document of a group will do.
+The ground truth is a list of groups: all groups are needed, any document of a group is enough.
 Quirks that the dialect keeps:
 
 - a query scores None if its ground truth or what was retrieved is empty, or holds an empty group
@@ -53,7 +53,6 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListPrecision(Precision):
     """Distinct relevant units ÷ the length of the list."""
 
@@ -62,14 +61,12 @@ class ListPrecision(Precision):
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListF(FScore):
     """The harmonic mean with precision over the length of the list."""
 
     precision: ClassVar[type[Precision]] = ListPrecision
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupReciprocalRank(ReciprocalRank):
     """The mean over the groups of 1 ÷ the rank of the group's first hit."""
 
@@ -86,7 +83,6 @@ class GroupReciprocalRank(ReciprocalRank):
         return Divisor("groups", relation.relevant(self.rel))
 
 
-@dataclass(frozen=True, kw_only=True)
 class GroupAveragePrecision(AveragePrecision):
     """The mean over the groups of their own average precision over what was retrieved of them."""
 
@@ -110,7 +106,6 @@ class GroupAveragePrecision(AveragePrecision):
         return Divisor("groups", relation.relevant(self.rel))
 
 
-@dataclass(frozen=True, kw_only=True)
 class FlatNDCG(NDCG):
     """nDCG over the documents of all groups together, repetitions credited again."""
 
@@ -231,13 +226,11 @@ def token_scores(retrieved: Sequence[str], gold: Sequence[str]) -> TokenScores |
     """
     if not retrieved or not gold:
         return None
-    best = [_best(_words(passage), [_words(text) for text in gold]) for passage in retrieved]
+    golds = [_words(text) for text in gold]
+    overlaps = ([_overlap(_words(passage), words) for words in golds] for passage in retrieved)
+    best = [[max(column) for column in zip(*each, strict=True)] for each in overlaps]
     precision, recall, f1 = (sum(column) / len(best) for column in zip(*best, strict=True))
     return TokenScores(precision, recall, f1)
-
-
-def _best(words: list[str], golds: list[list[str]]) -> tuple[float, ...]:
-    return tuple(map(max, zip(*(_overlap(words, gold) for gold in golds), strict=True)))
 
 
 def _overlap(words: list[str], gold: list[str]) -> tuple[float, float, float]:

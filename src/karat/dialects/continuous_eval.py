@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from karat.measures.precision import Precision
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComponentPrecision(ListPrecision):
     """Matching components, repetitions too, ÷ retrieved components."""
 
@@ -58,14 +57,12 @@ class ComponentPrecision(ListPrecision):
         return Terms(hits.query, hits.rank)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ComponentF(FScore):
     """The harmonic mean with precision over components."""
 
     precision: ClassVar[type[Precision]] = ComponentPrecision
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ranked(Measure):
     """What the ranked metrics have in common: without gold they stop, where the others say 0."""
 
@@ -102,12 +99,10 @@ class ChunkAveragePrecision(Ranked, AveragePrecision):
         return Divisor("matching chunks", np.maximum(found, 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChunkReciprocalRank(Ranked, ReciprocalRank):
     """Reciprocal rank, as karat's."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class UncutNDCG(Ranked, NDCG):
     """nDCG in which a chunk is credited with one gold, and whose ideal list is not cut at k."""
 

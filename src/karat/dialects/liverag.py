@@ -15,7 +15,6 @@ number 0; karat refuses the first and keeps the second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChunkNDCG(NDCG):
     """nDCG over chunks, against the best order of what was retrieved."""
 
@@ -71,7 +69,6 @@ class ChunkNDCG(NDCG):
         return np.where(relation.depth == 0, np.nan, np.nan_to_num(super().compute(relation)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AllReferencesFound(AllFound):
     """1 when every gold document was found, also when there is none."""
 
@@ -83,7 +80,6 @@ class AllReferencesFound(AllFound):
         return np.equal(found, relation.relevant(self.rel)).astype(float)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DistinctRetrieved(Retrieved):
     """How many distinct documents were retrieved, among the first k."""
 

@@ -10,7 +10,6 @@ Quirks that the dialect keeps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextPrecision(AveragePrecision):
     """Average precision over the relevant units retrieved, plus a little."""
 
@@ -38,7 +36,6 @@ class ContextPrecision(AveragePrecision):
         return Divisor("relevant items retrieved + 1e-10", found.astype(float) + 1e-10)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SetPrecision(Precision):
     """Relevant units ÷ distinct units."""
 
@@ -48,7 +45,6 @@ class SetPrecision(Precision):
         return Divisor("distinct units retrieved", np.maximum(distinct, 1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class SetF(FScore):
     """The harmonic mean with precision over sets."""
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundedPrecision(InterpolatedPrecision):
     """Interpolated precision where a level asks for level · R items, rounded."""
 
@@ -53,7 +52,6 @@ class RoundedPrecision(InterpolatedPrecision):
         return items + (exact - items >= 0.5)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundedElevenPoint(ElevenPoint):
     """The eleven-point average of rounded levels."""
 

@@ -6,8 +6,6 @@ compares texts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from karat.embeddings.cache import cached
 from karat.embeddings.embedder import (
     Embedder,
@@ -19,10 +17,7 @@ from karat.embeddings.embedder import (
 from karat.embeddings.local_models import minilm_embedder, onnx_embedder, transformers_embedder
 from karat.embeddings.openai import openai_embedder
 from karat.embeddings.similarity import cosine
-from karat.errors import EmbeddingError, EndpointError, OptionError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from karat.errors import EmbeddingError, EndpointError, OptionError, unknown
 
 __all__ = [
     "EMBEDDERS",
@@ -41,11 +36,6 @@ EMBEDDERS = {
     "onnx:PATH": "a folder with model.onnx and tokenizer.json, or one .onnx file in such a folder",
     "sentence-transformers:NAME_OR_PATH": "a model of that library",
     "openai:MODEL": "an OpenAI-compatible server, see KARAT_BASE_URL in docs/judging.md",
-}
-
-_FROM_ARGUMENT: dict[str, Callable[[str], TextEmbedder]] = {
-    "onnx": onnx_embedder,
-    "sentence-transformers": transformers_embedder,
 }
 
 
@@ -78,12 +68,11 @@ def find_embedder(
         return minilm_embedder()
     if kind == "openai" and argument:
         return openai_embedder(argument, base_url=base_url, api_key=api_key, max_chars=max_chars)
-    if kind in _FROM_ARGUMENT and argument:
-        return _FROM_ARGUMENT[kind](argument)
-    suggestion = nearest(kind, (entry.partition(":")[0] for entry in EMBEDDERS))
-    raise OptionError(
-        f"unknown embedder {spec!r}", fix=f"{suggestion} (known: {', '.join(EMBEDDERS)})".strip()
-    )
+    if kind == "onnx" and argument:
+        return onnx_embedder(argument)
+    if kind == "sentence-transformers" and argument:
+        return transformers_embedder(argument)
+    raise unknown("embedder", spec, EMBEDDERS)
 
 
 def _from_object(spec: EmbedFunction | Embedder, name: str) -> Embedder:

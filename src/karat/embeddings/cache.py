@@ -33,8 +33,8 @@ CREATE TABLE IF NOT EXISTS vector (
 def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
     """Return the embedder with a cache on disk: only texts never seen before are embedded.
 
-    An embedder whose name does not stand for the same vectors for ever (a function without a name)
-    is returned as it is.
+    An embedder whose name does not promise the same vectors (a function without a name) is returned
+    as it is.
     """
     if not getattr(embedder, "lasting", True):
         return embedder
@@ -50,7 +50,7 @@ class CachedEmbedder:
         self.found = 0
         self.made = 0
         self._embedder = TextEmbedder(embedder.name, embedder.embed)  # keep only sound vectors
-        self._store = VectorStore(folder / FILE, embedder.name)
+        self._path = folder / FILE
         self._checked = TextEmbedder(embedder.name, self._vectors)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class CachedEmbedder:
     def _vectors(self, texts: list[str]) -> Vectors:
         keys = [hashlib.sha256(text.encode()).digest() for text in texts]
         distinct = dict(zip(keys, texts, strict=True))
-        with self._store.open() as store:
+        with VectorStore.open(self._path, self.name) as store:
             known = store.read(list(distinct))
             missing = [key for key in distinct if key not in known]
             self.found += len(known)
@@ -77,28 +77,22 @@ class CachedEmbedder:
 
 
 class VectorStore:
-    """The vectors of one embedder in a file; the file is open only inside `open`."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._file = Database(path, "vectors", TABLES, LAYOUT)
-        self._name = name
-
-    @contextlib.contextmanager
-    def open(self) -> Iterator[OpenStore]:
-        """Open the file, creating it if there is none, and turn its failures into karat's."""
-        try:
-            with contextlib.closing(self._file.open()) as connection:
-                yield OpenStore(connection, self._name)
-        except sqlite3.Error as error:
-            raise self._file.failure(error) from None
-
-
-class OpenStore:
-    """Reads and writes vectors through an open connection."""
+    """The vectors of one embedder in a file, which is open."""
 
     def __init__(self, connection: sqlite3.Connection, name: str) -> None:
         self._connection = connection
         self._name = name
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: Path, name: str) -> Iterator[VectorStore]:
+        """Open a file, creating it if there is none, and turn its failures into karat's."""
+        file = Database(path, "vectors", TABLES, LAYOUT)
+        try:
+            with contextlib.closing(file.open()) as connection:
+                yield cls(connection, name)
+        except sqlite3.Error as error:
+            raise file.failure(error) from None
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return the vectors that are there; a damaged one is not."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.errors import EmbeddingError, InputError, KaratError, OptionError
+from karat.errors import EmbeddingError, InputError, KaratError
 from karat.findings import EXAMPLES, Finding
 from karat.languages import READ, known, languages_of
 
@@ -29,7 +28,7 @@ READS_MORE = (
 class Embedder(Protocol):
     """Texts in, one row of length 1 per text out; a text without content has a row of zeros.
 
-    The name stands in manifests and in keys of the cache: what changes a vector changes the name.
+    Manifests and keys of the cache hold the name: what changes a vector changes the name.
     """
 
     @property
@@ -46,7 +45,7 @@ class TextEmbedder:
     """An embedder around any function from texts to vectors.
 
     The function sees only texts with content; what it returns is checked and brought to length 1.
-    `lasting` says that the name stands for the same vectors in every process, so that they may be
+    `lasting` promises that the name means the same vectors in every process, so that they may be
     kept on disk. `reads` is the one language that the model was trained on, if there is one, and
     `unknown_share` returns which part of each text the model does not know, if that can be found.
 
@@ -153,22 +152,7 @@ def _readable(text: object, number: int) -> str:
     """Return the text as UTF-8 can write it: half a surrogate pair becomes a question mark."""
     if not isinstance(text, str):
         raise InputError(f"text number {number} is not a text but {type(text).__name__}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
-
-
-def need(module: str, what: str, install: str) -> Any:  # noqa: ANN401
-    """Import a library that only an extra brings, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise OptionError(
-            f"{what} needs the package {module}, which cannot be imported: {error}",
-            fix=f"pip install {install}",
-        ) from None
+    return text.encode(errors="replace").decode()
 
 
 def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:

@@ -16,27 +16,36 @@ kernels do.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.embeddings.embedder import TextEmbedder, Vectors, need
-from karat.errors import EmbeddingError, OptionError
+from karat.embeddings.embedder import TextEmbedder, Vectors
+from karat.errors import EmbeddingError, OptionError, needs_package
 from karat.languages import ENGLISH
 
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 POOLED = "sentence_embedding"  # the output of a model that pools itself
-POOLINGS = ("mean", "cls", "max", "lasttoken")
+# how the vectors of tokens become one
+POOLINGS: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda hidden: hidden.mean(axis=0),
+    "cls": lambda hidden: hidden[0],
+    "max": lambda hidden: hidden.max(axis=0),
+    "lasttoken": lambda hidden: hidden[-1],
+}
 TOKENS = 512  # where neither the model nor its tokenizer says how many
 CHARACTERS = 128  # of a long text, this many per token are tokenized: words are shorter
 LONGEST = 1 << 20  # tokenizers without a limit claim an absurd one
@@ -70,11 +79,18 @@ class OnnxEncoder:
     def __init__(
         self, model: bytes | Path, tokenizer: bytes, settings: EncoderSettings, where: str
     ) -> None:
-        runtime = need("onnxruntime", "this embedder", "'karat[onnx]'")
+        with needs_package("this embedder", "'karat[onnx]'"):
+            import onnxruntime as runtime  # noqa: PLC0415
+            from tokenizers import Tokenizer  # noqa: PLC0415
         runtime.disable_telemetry_events()
         self._where = where
         self._settings = settings
-        self._tokenizer = self._load_tokenizer(tokenizer)
+        try:
+            self._tokenizer = Tokenizer.from_buffer(tokenizer)
+        except Exception as error:  # noqa: BLE001 - the library raises nothing more specific
+            raise EmbeddingError(f"this is not a tokenizer: {error}", where=where) from None
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(settings.max_tokens)
         self._unknown = _unknown_token(self._tokenizer)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -89,7 +105,8 @@ class OnnxEncoder:
             raise EmbeddingError(f"this is not an ONNX model: {error}", where=where) from None
         self._inputs = self._known_inputs()
         self._output = self._best_output()
-        self._workers = _cores()
+        on_linux = hasattr(os, "sched_getaffinity")  # it knows which cores this process may use
+        self._workers = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
 
     @property
     def pools(self) -> bool:
@@ -125,26 +142,8 @@ class OnnxEncoder:
         if all(special or token == self._unknown for token, special in tokens):
             # no token stands for anything in the text: any two such texts would be alike
             return np.zeros(hidden.shape[-1], dtype=np.float32)
-        return np.asarray(self._pooled(hidden), dtype=np.float32)
-
-    def _pooled(self, hidden: np.ndarray[Any, np.dtype[np.float64]]) -> Any:  # noqa: ANN401
-        if self.pools:
-            return hidden
-        if self._settings.pooling == "cls":
-            return hidden[0]
-        if self._settings.pooling == "lasttoken":
-            return hidden[-1]
-        return hidden.max(axis=0) if self._settings.pooling == "max" else hidden.mean(axis=0)
-
-    def _load_tokenizer(self, content: bytes) -> Any:  # noqa: ANN401
-        tokenizers = need("tokenizers", "this embedder", "'karat[onnx]'")
-        try:
-            tokenizer = tokenizers.Tokenizer.from_buffer(content)
-        except Exception as error:  # noqa: BLE001 - the library raises nothing more specific
-            raise EmbeddingError(f"this is not a tokenizer: {error}", where=self._where) from None
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._settings.max_tokens)
-        return tokenizer
+        pooled = hidden if self.pools else POOLINGS[self._settings.pooling](hidden)
+        return np.asarray(pooled, dtype=np.float32)
 
     def _known_inputs(self) -> dict[str, str]:
         inputs = {entry.name: TYPES.get(entry.type, "") for entry in self._session.get_inputs()}
@@ -178,13 +177,6 @@ def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
     return -1 if number is None else int(number)
 
 
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def minilm_embedder() -> TextEmbedder:
     """Return the embedder `minilm`, loaded once per process."""
     chosen = os.environ.get("KARAT_MINILM", "").strip()
@@ -203,13 +195,9 @@ def _load_minilm(folder: Path) -> TextEmbedder:
 
 def packaged_minilm() -> Path:
     """Return where the installed package keeps the model."""
-    try:
+    instead = "set KARAT_MINILM to a folder with the model"
+    with needs_package("the embedder minilm", "'karat[semantic]'", instead=instead):
         return Path(str(distribution(MINILM_PACKAGE).locate_file(MINILM_PLACE)))
-    except PackageNotFoundError:
-        raise OptionError(
-            f"the embedder minilm needs the package {MINILM_PACKAGE}, which is not installed",
-            fix="pip install 'karat[semantic]', or set KARAT_MINILM to a folder with the model",
-        ) from None
 
 
 def _verified(path: Path, sha256: str) -> bytes:
@@ -306,7 +294,8 @@ def transformers_embedder(model: str) -> TextEmbedder:
     a name is taken to mean the same model for ever. The library pads the texts of a batch to one
     length, so the last digits of a vector may depend on its neighbours.
     """
-    library = need("sentence_transformers", f"the model {model!r}", "sentence-transformers")
+    with needs_package(f"the model {model!r}", "sentence-transformers"):
+        library: Any = importlib.import_module("sentence_transformers")
     folder = Path(model).expanduser()
     local = folder.is_dir()
     try:
@@ -329,10 +318,8 @@ def transformers_embedder(model: str) -> TextEmbedder:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    with _opened(path) as file:
+        return file.read()
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -350,19 +337,18 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _fingerprint(paths: Iterable[Path], *settings: object) -> str:
     """Return a short identity of the contents of files and of the settings they are used with."""
-    parts = [*(_sha256(path) for path in sorted(paths)), RECIPE, *settings]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    parts: list[object] = []
+    for path in sorted(paths):
+        with _opened(path) as file:
+            parts.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return hashlib.sha256(repr([*parts, RECIPE, *settings]).encode()).hexdigest()[:16]
 
 
-def _sha256(path: Path) -> str:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            yield file
     except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: OSError) -> EmbeddingError:
-    return EmbeddingError(
-        f"this file of the model cannot be read: {error.strerror}", where=str(path)
-    )
+        what = f"this file of the model cannot be read: {error.strerror}"
+        raise EmbeddingError(what, where=str(path)) from None

@@ -1,4 +1,4 @@
-"""Embeddings from any server that speaks OpenAI's protocol: `POST BASE_URL/embeddings`.
+"""Embeddings from any server with OpenAI's protocol: `POST BASE_URL/embeddings`.
 
 Texts go in batches, a few at a time, through the client that judges use, too (`karat.client`):
 it decides which server, which key, which proxy, and how often and how long a request is tried.
@@ -14,8 +14,8 @@ from karat.client.jobs import Session
 from karat.client.protocol import Failure, Reason
 from karat.client.requests import EmbeddingRequest
 from karat.client.retry import RetryPolicy
-from karat.embeddings.embedder import TextEmbedder, need
-from karat.errors import EndpointError, OptionError
+from karat.embeddings.embedder import TextEmbedder
+from karat.errors import EndpointError, OptionError, needs_package
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
@@ -41,9 +41,10 @@ def openai_embedder(
     """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
 
     Without arguments server and key are those of the environment, see `karat.client.endpoint`;
-    most servers of one's own need no key. Connections are kept as long as the embedder.
+    most local servers need no key. Connections are kept as long as the embedder.
     """
-    need("httpx", "an embedding endpoint", "'karat[judge]'")
+    with needs_package("an embedding endpoint", "'karat[judge]'"):
+        import httpx  # noqa: F401, PLC0415 - missed now, not after everything else was read
     endpoint = Endpoint.find(model, base_url=base_url, key=api_key)
     endpoint.require_access()
     if max_chars is not None and max_chars < 1:

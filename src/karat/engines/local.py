@@ -29,7 +29,7 @@ SPILL_FILES = 32  # how finely a scattered run is spread
 
 
 class _ScatteredError(Exception):
-    """The rows of a query do not stand together."""
+    """The rows of a query are scattered."""
 
 
 class LocalEngine:
@@ -69,7 +69,7 @@ class LocalEngine:
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut the batches anew so that no query is split; complain if one comes back later."""
+    """Cut the batches again so that no query is split; complain if one comes back later."""
     done: set[str] = set()
     rows = next(batches, None)
     while rows is not None:

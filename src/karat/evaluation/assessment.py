@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import polars as pl
 
 from karat.align.preflight import check_gold
+from karat.core.policy import Missing
 from karat.engines.local import LocalEngine
-from karat.errors import OptionError
-from karat.findings import Finding, FindingKind, merge_findings
+from karat.errors import OptionError, choose
+from karat.findings import Finding, FindingKind, first_findings, merge_findings
 from karat.judges.aspects import describe_own
 from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
@@ -47,9 +48,14 @@ def assess(  # noqa: PLR0917
     """Draw every relation of every run, and return what can be measured over them."""
     matchers = find_matchers(by, measures, dialect)
     default = str(find_matcher(by, dialect.relations))
-    judging = _judging(judge, matchers, measures, default, progress)
+    reads = {
+        name: [each for each in measures if (each.relation or default) == name] for name in matchers
+    }
+    tasks = {matcher: matcher.task(reads[name]) for name, matcher in matchers.items()}
+    asked = {matcher: task for matcher, task in tasks.items() if task is not None}
+    judging = None if judge is None or not asked else Judging(judge, asked, progress)
     context = replace(context, run_ids=dialect.run_ids, judging=judging)
-    drawn = _Drawn(measures, dialect.policy, default, engine or LocalEngine(), keep=keep)
+    drawn = _Drawn(reads, dialect.policy, engine or LocalEngine(), keep)
     bound = {
         name: matcher.bind(gold, context)
         for name, matcher in matchers.items()
@@ -71,7 +77,7 @@ def assess(  # noqa: PLR0917
         relations=drawn.relations,
         measures=measures,
         queries=gold.queries,
-        findings=tuple(drawn.findings),
+        findings=tuple(first_findings(drawn.findings)),  # relations share their inputs
         about={
             name: about for name, about in abouts.items() if about is not None and about.width > 1
         },
@@ -89,31 +95,14 @@ def assess(  # noqa: PLR0917
     )
 
 
-def _judging(
-    judge: JudgeProtocol | None,
-    matchers: dict[str, Matcher],
-    measures: tuple[Measure, ...],
-    default: str,
-    progress: Report | None,
-) -> Judging | None:
-    """Say what is asked of a judge for each relation, and how deep; None if there is no judge."""
-    tasks = {}
-    for name, matcher in matchers.items():
-        task = matcher.task([each for each in measures if (each.relation or default) == name])
-        if task is not None:
-            tasks[matcher] = task
-    return None if judge is None or not tasks else Judging(judge, tasks, progress)
-
-
 @dataclass(slots=True)
 class _Drawn:
     """The relations that have been drawn so far."""
 
-    measures: tuple[Measure, ...]
+    reads: dict[str, list[Measure]]  # the measures that read each relation
     policy: Policy
-    default: str  # the relation of measures that name none
     engine: Engine
-    keep: int = 0  # documents of each list that are kept
+    keep: int  # documents of each list that are kept
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -122,10 +111,10 @@ class _Drawn:
     def look_at_gold(self, name: str, bound: BoundMatcher, matcher: Matcher) -> None:
         """Check the gold as a relation counts it."""
         levels = {
-            str(measure): measure.level() for measure in self._over(name) if measure.needs_relevant
+            str(measure): measure.level() for measure in self.reads[name] if measure.needs_relevant
         }
         checked = [] if bound.finds_items else check_gold(bound.gold, self.policy, levels)
-        self._add([*bound.gold.findings, *checked, *matcher.findings()])
+        self.findings += merge_findings([*bound.gold.findings, *checked, *matcher.findings()])
 
     def draw(
         self,
@@ -146,28 +135,15 @@ class _Drawn:
             found = [each for each in found if each.kind != FindingKind.TEXT_AS_ID]
         news = [replace(each, run=run.name) for each in found]
         if drawn.ties is not None:
-            news += tied_scores(drawn.relation, drawn.ties, self._over(name), run.name)
-        self._add(news)
+            news += tied_scores(drawn.relation, drawn.ties, self.reads[name], run.name)
+        self.findings += merge_findings(news)
 
     def keep_verdicts(self, judging: Judging, run: str) -> None:
-        """Take what the judge said about a run."""
+        """Keep the verdicts about a run."""
         verdicts, findings = judging.close(run)
         if self.keep:
             self.verdicts.append(verdicts)
-        self._add([replace(found, run=run) for found in findings])
-
-    def _over(self, name: str) -> list[Measure]:
-        """Return the measures that read a relation."""
-        return [each for each in self.measures if (each.relation or self.default) == name]
-
-    def _add(self, news: list[Finding]) -> None:
-        """Add findings, but not what another relation of the same input has said already."""
-        said = {(found.run, found.kind, found.message) for found in self.findings}
-        self.findings += (
-            found
-            for found in merge_findings(news)
-            if (found.run, found.kind, found.message) not in said
-        )
+        self.findings += merge_findings(replace(found, run=run) for found in findings)
 
 
 def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFrame:
@@ -192,6 +168,14 @@ def _own(matchers: dict[str, Matcher]) -> dict[str, Any]:
     """Return the aspects of a user's own that were judged: a saved result is read without them."""
     own = describe_own(matcher.name for matcher in matchers.values() if matcher.judged)
     return {"aspects": own} if own else {}
+
+
+def with_missing(dialect: Dialect, missing: str | None) -> Dialect:
+    """Return a dialect with another policy about missing queries; None: with its own."""
+    if missing is None:
+        return dialect
+    chosen = cast("Missing", choose("choice for missing queries", missing, get_args(Missing)))
+    return replace(dialect, policy=replace(dialect.policy, missing=chosen))
 
 
 def find_matchers(

@@ -1,18 +1,18 @@
-"""The main function: run and gold in, result out."""
+"""The main function: run and gold in, result out; and two that call it with other defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import NO_COLUMN, OptionError, choose
-from karat.evaluation.assessment import assess, find_matchers
+from karat.errors import choose_column
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
@@ -20,22 +20,59 @@ from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.result import SummaryOptions
 from karat.results.store import Input
+from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     import polars as pl
 
     from karat.core.data import RunStream
     from karat.core.normalisers import Normaliser
-    from karat.core.policy import Missing, Policy
     from karat.findings import Finding
     from karat.progress import Report
+    from karat.read import GoldLike, RunLike
     from karat.relate.match import Matcher
     from karat.results.result import Result
 
+JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+
+
+class InputOptions(TypedDict, total=False):
+    """How run and gold are read and brought together: options of `evaluate` and `explain`."""
+
+    by: str | Matcher | None
+    ids: Normaliser
+    missing: str | None
+    corpus: object
+    embedder: object
+    judge: object
+    base_url: str | None
+    run_format: str | None
+    gold_format: str | None
+    skip_bad: bool
+
+
+class RunOptions(InputOptions, total=False):
+    """The options of `evaluate` that `compare` and `power` hand on."""
+
+    dialect: str | Dialect
+    bounds: bool
+    latency_unit: str | None
+    keep: int
+    progress: Report | None
+
+
+class EvaluationOptions(RunOptions, total=False):
+    """All options of `evaluate`."""
+
+    queries: object
+    rel: float | None
+    level: float | None
+    cluster: str | None
+
 
 def evaluate(
-    run: object,
-    gold: object = None,
+    run: RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
     by: str | Matcher | None = None,
@@ -90,9 +127,11 @@ def evaluate(
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
-    speaks = find_dialect(dialect)
-    wanted = expand_measures(measures, speaks, rel)
-    matchers = find_matchers("ids" if by is None else by, wanted, speaks)
+    if level is not None:
+        check_share("level", level)
+    found = find_dialect(dialect)
+    wanted = expand_measures(measures, found, rel)
+    matchers = find_matchers("ids" if by is None else by, wanted, found)
     texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(judge, base_url)
@@ -110,14 +149,14 @@ def evaluate(
         )
         streams = [_timed(stream, latency_unit) for stream in streams]
         described = with_columns(known, queries)
-        timed = in_units(described.queries, latency_unit, "what is said about the queries")
+        timed = in_units(described.queries, latency_unit, "columns about the queries")
         table = None if corpus is None else load_corpus(corpus)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         result = assess(
             streams,
             replace(described, queries=timed),
             wanted,
-            replace(speaks, policy=_with_missing(speaks.policy, missing)),
+            with_missing(found, missing),
             "ids" if by is None else by,
             MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
             judge=judges,
@@ -129,78 +168,65 @@ def evaluate(
         result,
         findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
         provenance=replace(result.provenance, inputs=tuple(inputs)),
-        options=SummaryOptions(_checked_level(level), _cluster(result.queries, cluster), bounds),
+        options=SummaryOptions(level, _cluster(result.queries, cluster), bounds),
     )
 
 
 def _timed(stream: RunStream, unit: str | None) -> RunStream:
-    """Have a run say the unit of its times."""
+    """Give the times of a run their unit."""
 
     def about() -> pl.DataFrame | None:
-        said = stream.about()
-        return None if said is None else in_units(said, unit, f"run {stream.name}")
+        columns = stream.about()
+        return None if columns is None else in_units(columns, unit, f"run {stream.name}")
 
     return replace(stream, about=about)
 
 
-def _checked_level(level: float | None) -> float | None:
-    if level is None or 0 < level < 1:
-        return level
-    raise OptionError(f"{level} is not the level of an interval", fix="for example 0.95")
-
-
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
-    """Return the column that tells which queries are not independent of each other."""
+    """Return the column that shows which queries are not independent of each other."""
     if named is not None:
-        known = [name for name in queries.columns if name != "query"]
-        return choose("column", named, known, none=NO_COLUMN)
+        return choose_column(queries, named)
     shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
     return "source" if shared else None
 
 
 def check(
-    run: object,
-    gold: object = None,
-    *,
-    by: str | Matcher | None = None,
-    dialect: str | Dialect = "karat",
-    ids: Normaliser = "identity",
-    corpus: object = None,
-    embedder: object = None,
-    latency_unit: str | None = None,
-    run_format: str | None = None,
-    gold_format: str | None = None,
-    skip_bad: bool = False,
-    progress: Report | None = None,
+    run: RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
+    **options: Unpack[EvaluationOptions],
 ) -> tuple[Finding, ...]:
-    """Return what is odd about a run and its gold, without measuring anything.
+    """Return problems in a run and its gold, without measuring anything.
+
+    The options are those of `evaluate`; a query that the run lacks is a finding in every dialect.
 
     >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
     ['extra-query', 'duplicate-document']
     """
-    return evaluate(
-        run,
-        gold,
-        DEFAULTS,
-        by=by,
-        dialect=dialect,
-        ids=ids,
-        missing="zero",
-        corpus=corpus,
-        embedder=embedder,
-        latency_unit=latency_unit,
-        run_format=run_format,
-        gold_format=gold_format,
-        skip_bad=skip_bad,
-        progress=progress,
-    ).findings
+    options.setdefault("missing", "zero")
+    return evaluate(run, gold, **options).findings
 
 
-def _with_missing(policy: Policy, missing: str | None) -> Policy:
-    if missing is None:
-        return policy
-    choose("choice for missing queries", missing, ("zero", "skip", "error"))
-    return replace(policy, missing=cast("Missing", missing))
+def judge(
+    samples: RunLike | Mapping[str, RunLike],
+    measures: Iterable[str | Measure] | str = JUDGED,
+    *,
+    gold: GoldLike | None = None,
+    **options: Unpack[EvaluationOptions],
+) -> Result:
+    """Let a judge assess what was retrieved, and measure its verdicts.
 
+    `samples` are records with a question, what was retrieved, and a reference answer, in any shape
+    that karat reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a `karat.Judge` that also
+    says how a model is asked, a function of a sample, an object that judges, or several of these.
+    All options are those of `evaluate`.
 
-__all__ = ["check", "evaluate"]
+    >>> sample = {
+    ...     "user_input": "What is the capital of Brazil?",
+    ...     "retrieved_contexts": ["Brasília is the capital of Brazil.", "Rio lies by the sea."],
+    ...     "reference": "The capital of Brazil is Brasília.",
+    ... }
+    >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
+    >>> result.values
+    {'context_precision': 1.0, 'context_recall': 1.0}
+    """
+    return evaluate(samples, gold, measures, **options)

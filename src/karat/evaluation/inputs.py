@@ -75,11 +75,12 @@ def _kept(data: object) -> object:
     return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
-def _named(run: object) -> list[tuple[str, Any]]:
+def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
     """Return each of several runs with its name, or the one that it is."""
     if is_several(run) and isinstance(run, Mapping):
         return [(str(name), data) for name, data in run.items()]
-    if isinstance(run, list | tuple) and run and _is_run(run[0]):
+    listed = isinstance(run, list | tuple) and run
+    if listed and isinstance(run[0], str | os.PathLike | Run | RunStream):  # and not a record
         return [("", data) for data in run]
     return [("", run)]
 
@@ -112,18 +113,13 @@ def _load_both(
 
 
 def _unlabelled(run: Run) -> Gold:
-    """Return a gold without items: the queries of a run, and what it says about them."""
+    """Return a gold without items: the queries of a run, and what it carries about them."""
     queries = run.rows.select("query").unique(maintain_order=True)
     if run.about is not None:
         about = run.about.unique("query", keep="last", maintain_order=True)
         queries = queries.join(about, on="query", how="left", maintain_order="left")
     none = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
     return Gold.build(none, queries=queries)
-
-
-def _is_run(data: object) -> bool:
-    """Tell an element of a list of runs from a record."""
-    return isinstance(data, str | os.PathLike | Run | RunStream)
 
 
 def _unique_names(streams: list[RunStream]) -> list[RunStream]:
@@ -160,7 +156,7 @@ SAME = {"gold": "gold", "question": "question", "reference": "reference answer"}
 
 
 def share_gold(golds: Mapping[str, Gold]) -> Gold:
-    """Return the gold of all runs, by name; a query of which they say different things is an error.
+    """Return the gold of all runs, by name; an error if they contradict each other about a query.
 
     A query that only some of them have is held against all. How long a query took is left to the
     runs, since each has its own time.
@@ -205,10 +201,10 @@ def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
 
 
 def _contents(gold: Gold) -> pl.DataFrame:
-    """Return a row a query with all that is to be the same, as texts; what is not said is null."""
+    """Return one row per query with all that must be the same, as texts; null where unknown."""
     rows = gold.rows()
-    said = ("doc", *(name for name in FACTS if name in rows.columns))
-    member = pl.concat_str(pl.col(said).cast(pl.String).fill_null(""), separator="\x1f")
+    columns = ("doc", *(name for name in FACTS if name in rows.columns))
+    member = pl.concat_str(pl.col(columns).cast(pl.String).fill_null(""), separator="\x1f")
     items = (
         rows.select("query", "grade", item=pl.Series(gold.member_item), member=member)
         .group_by("query", "item")
@@ -217,28 +213,25 @@ def _contents(gold: Gold) -> pl.DataFrame:
         .group_by("query")
         .agg(gold=pl.col("item").sort().str.join("\x1d"))
     )
-    about = [
-        pl.col(name).cast(pl.String) if name in gold.queries.columns else pl.lit(None, pl.String)
-        for name in ("question", "reference")
-    ]
-    named = zip(("question", "reference"), about, strict=True)
-    queries = gold.queries.select("query", **dict(named))
+    known = gold.queries.columns
+    queries = gold.queries.select(
+        "query",
+        *(
+            (pl.col(name) if name in known else pl.lit(None)).cast(pl.String).alias(name)
+            for name in ("question", "reference")
+        ),
+    )
     return queries.join(items, on="query", how="left").with_columns(pl.col("gold").fill_null(""))
 
 
 def _joined(one: Gold, other: Gold) -> Gold:
-    """Add the queries that only the other has, and what only it says about the common ones."""
+    """Add the queries that only the other has, and what only it knows about the common ones."""
     new = ~other.queries["query"].is_in(one.queries["query"].implode())
     more = ["query", *(name for name in other.queries.columns if name not in one.queries.columns)]
     known = one.queries.join(other.queries.select(more), "query", "left", maintain_order="left")
-    rows = other.rows()
+    rows = other.rows().filter(pl.col("query").is_in(other.queries["query"].filter(new).implode()))
     return Gold.build(
-        pl.concat([one.rows(), *_of(rows, other.queries["query"].filter(new))], how="diagonal"),
+        pl.concat([one.rows(), rows] if new.any() else [one.rows()], how="diagonal"),
         queries=join_about([known, other.queries.filter(new)]),
         flaws={**other.flaws, **one.flaws},
     )
-
-
-def _of(rows: pl.DataFrame, queries: pl.Series) -> Iterator[pl.DataFrame]:
-    if len(queries):
-        yield rows.filter(pl.col("query").is_in(queries.implode()))

@@ -17,7 +17,7 @@ from karat.explanation.ranking import grade_words, level_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.core.data import Bools, Floats, Ints
+    from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
     from karat.dialects import Dialect
     from karat.measures import Measure
@@ -61,7 +61,7 @@ POLICIES: dict[str, dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calculation:
     """How a measure comes about under a dialect: terms, sum, divisor, limit, value."""
 
@@ -69,14 +69,14 @@ class Calculation:
     dialect: str
     relation: str  # that the measure reads, with its parameters
     relevant: str | None  # which items count; None: it asks for no grade
-    adds: str  # what is added up, in words; of what is no sum, what it is
-    terms: tuple[tuple[int, float], ...]  # rank and value
-    divisor: float | None  # None: the measure is no sum
-    divided_by: str
-    ideal: tuple[tuple[int, float], ...]  # rank and gain of the ideal list, where there is one
+    adds: str  # what is added up, in words; for a measure that is no sum, what it is
+    terms: tuple[tuple[int, float], ...] = ()  # rank and value
+    divisor: float | None = None  # None: the measure is no sum
+    divided_by: str = ""
+    ideal: tuple[tuple[int, float], ...] = ()  # rank and gain of the ideal list, if there is one
     limit: str  # what becomes of the quotient, if anything does
-    value: float | None
-    reason: str | None
+    value: float | None = None
+    reason: str | None = None  # why there is no value
     parts: tuple[str, ...] = ()  # the measures that it is made of
 
     @property
@@ -91,40 +91,50 @@ class Calculation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Ranked:
+    """Ranks with a value, one query after another."""
+
+    start: Ints  # n+1: where those of each query begin
+    rank: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, relation: Relation, query: Ints, rank: Ints, value: Floats) -> _Ranked:
+        order = np.lexsort((rank, query))
+        start = np.concatenate(([0], np.cumsum(relation.count(query))))
+        return cls(start, rank[order], value[order])
+
+    def at(self, query: int) -> tuple[tuple[int, float], ...]:
+        """Return those of the query with this number."""
+        mine = slice(self.start[query], self.start[query + 1])
+        return tuple(zip(self.rank[mine].tolist(), self.value[mine].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sum:
     """The terms of a measure for all queries, what they are divided by, and the ideal list."""
 
-    start: Ints  # n+1: where the terms of each query begin
-    rank: Ints
-    value: Floats
+    terms: _Ranked
     divisor: Floats
     divided_by: str
-    ideal_start: Ints  # n+1
-    ideal_rank: Ints
-    ideal_gain: Floats
+    ideal: _Ranked | None
 
     @classmethod
     def of(cls, measure: Measure, relation: Relation) -> _Sum:
-        """Take a measure at its word."""
+        """Take the parts of the sum from the measure itself."""
         with np.errstate(divide="ignore", invalid="ignore"):
             terms, by = measure.terms(relation), measure.divisor(relation)
         values = np.ones(len(terms.rank)) if terms.value is None else terms.value
-        order = np.argsort(terms.query, kind="stable")
-        empty = np.zeros(0, dtype=np.int64)
-        best = (empty, empty, np.zeros(0))
+        ideal = None
         if by.ideal is not None:
             gains = by.ideal.gain > 0
             best = (by.ideal.query[gains], by.ideal.rank[gains], by.ideal.gain[gains])
-        ranked = np.lexsort((best[1], best[0]))
+            ideal = _Ranked.of(relation, *best)
         return cls(
-            start=_starts(relation, terms.query),
-            rank=terms.rank[order],
-            value=values[order],
+            terms=_Ranked.of(relation, terms.query, terms.rank, values),
             divisor=np.broadcast_to(np.asarray(by.value, dtype=np.float64), relation.n),
             divided_by=by.name,
-            ideal_start=_starts(relation, best[0]),
-            ideal_rank=best[1][ranked],
-            ideal_gain=best[2][ranked],
+            ideal=ideal,
         )
 
 
@@ -135,24 +145,26 @@ class Calculations:
         self.names = with_parts(result.measures)
         self._scored = replace(result, measures=tuple(self.names))
         self._run = run
-        self._sums: dict[Measure, _Sum] = {}
-        self._voids: dict[Measure, Bools] = {}
-        relations = {id(each): each for each in map(self._relation, self.names)}
+        self._relations = {each: self._scored.relation(run, each) for each in self.names}
+        self._sums = {
+            measure: _Sum.of(measure, relation)
+            for measure, relation in self._relations.items()
+            if measure.is_sum()
+        }
+        self._undefined = {
+            measure: measure.undefined(relation) for measure, relation in self._relations.items()
+        }
         self._numbers = {
-            key: {query: at for at, query in enumerate(relation.queries)}
-            for key, relation in relations.items()
+            id(relation): {query: at for at, query in enumerate(relation.queries)}
+            for relation in {id(each): each for each in self._relations.values()}.values()
         }
 
     def of(self, query: str) -> list[Calculation]:
         """Return how each measure comes about for a query, its parts before it."""
         return [self._calculation(measure, query) for measure in self.names]
 
-    def _relation(self, measure: Measure) -> Relation:
-        return self._scored.relation(self._run, measure)
-
     def _calculation(self, measure: Measure, query: str) -> Calculation:
-        result, relation = self._scored, self._relation(measure)
-        at = self._numbers[id(relation)].get(query)
+        result, relation = self._scored, self._relations[measure]
         level = level_of(measure)
         calculation = Calculation(
             measure=self.names[measure],
@@ -160,51 +172,29 @@ class Calculations:
             relation=result.relation_name(measure),
             relevant=None if level is None else grade_words(level),
             adds=measure.adds if measure.is_sum() else _definition(measure),
-            terms=(),
-            divisor=None,
-            divided_by="",
-            ideal=(),
             limit="" if measure.limit is None else measure.limit.says,
-            value=None,
             reason=LACKING[result.provenance.policy.missing],
             parts=tuple(self.names[part] for part in measure.parts()),
         )
+        at = self._numbers[id(relation)].get(query)
         if at is None:
             return calculation
+        if measure in self._sums:
+            parts = self._sums[measure]
+            calculation = replace(
+                calculation,
+                terms=parts.terms.at(at),
+                divisor=float(parts.divisor[at]),
+                divided_by=parts.divided_by,
+                ideal=() if parts.ideal is None else parts.ideal.at(at),
+            )
         value = float(result.arrays[self._run, measure][at])
-        known = not np.isnan(value)
-        if measure.is_sum():
-            calculation = self._with_terms(calculation, measure, relation, at)
-        if known and self._undefined(measure, relation)[at]:  # a policy gave it a value
+        if np.isnan(value):
+            reason = relation.undefined_reason[at] or measure.why_undefined
+            return replace(calculation, reason=reason)
+        if self._undefined[measure][at]:  # a policy gave it a value
             calculation = replace(calculation, limit=f"{measure.why_undefined} {COUNTED}")
-        return replace(
-            calculation,
-            value=value if known else None,
-            reason=None if known else relation.undefined_reason[at] or measure.why_undefined,
-        )
-
-    def _undefined(self, measure: Measure, relation: Relation) -> Bools:
-        if measure not in self._voids:
-            self._voids[measure] = measure.undefined(relation)
-        return self._voids[measure]
-
-    def _with_terms(
-        self, calculation: Calculation, measure: Measure, relation: Relation, at: int
-    ) -> Calculation:
-        if measure not in self._sums:
-            self._sums[measure] = _Sum.of(measure, relation)
-        sums = self._sums[measure]
-        mine = slice(sums.start[at], sums.start[at + 1])
-        best = slice(sums.ideal_start[at], sums.ideal_start[at + 1])
-        return replace(
-            calculation,
-            terms=tuple(zip(sums.rank[mine].tolist(), sums.value[mine].tolist(), strict=True)),
-            divisor=float(sums.divisor[at]),
-            divided_by=sums.divided_by,
-            ideal=tuple(
-                zip(sums.ideal_rank[best].tolist(), sums.ideal_gain[best].tolist(), strict=True)
-            ),
-        )
+        return replace(calculation, value=value, reason=None)
 
 
 def with_parts(measures: Iterable[Measure]) -> dict[Measure, str]:
@@ -224,10 +214,6 @@ def with_parts(measures: Iterable[Measure]) -> dict[Measure, str]:
     return found
 
 
-def _starts(relation: Relation, query: Ints) -> Ints:
-    return np.concatenate(([0], np.cumsum(relation.count(query))))
-
-
 def _definition(measure: Measure) -> str:
     """Return what a measure is: the first line of its definition, without the full stop."""
     return (inspect.getdoc(type(measure)) or "").partition("\n")[0].rstrip(".")
@@ -235,28 +221,21 @@ def _definition(measure: Measure) -> str:
 
 def differences(calculations: list[Calculation], dialects: list[Dialect]) -> list[str]:
     """Say what makes the numbers of two dialects differ, from their formulas and policies."""
-    base = dialects[0]
-    said: list[str] = []
-    own = {
-        calculation.measure: calculation
-        for calculation in calculations
-        if calculation.dialect == base.name
-    }
-    for other in dialects[1:]:
-        for calculation in calculations:
-            mine = own.get(calculation.measure)
-            if calculation.dialect != other.name or mine is None or calculation.value == mine.value:
-                continue
-            said += (
-                f"{calculation.measure}: {cause}"
-                for cause in _causes(mine, calculation, base, other)
-            )
-    return said
+    base, *others = dialects
+    own = {each.measure: each for each in calculations if each.dialect == base.name}
+    return [
+        f"{theirs.measure}: {cause}"
+        for other in others
+        for theirs in calculations
+        if theirs.dialect == other.name and theirs.measure in own
+        if theirs.value != own[theirs.measure].value
+        for cause in _causes(own[theirs.measure], theirs, base, other)
+    ]
 
 
 def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialect) -> list[str]:
     causes = []
-    if theirs.parts:  # what they are made of stands before
+    if theirs.parts:  # which come before, with their own causes
         causes.append(f"it is made of {' and '.join(theirs.parts)}, see there")
     elif theirs.adds != mine.adds:
         verb = _third if theirs.divisor is not None else _object

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
-from karat.evaluation.assessment import assess, find_matchers
+from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -35,19 +35,18 @@ from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.core.normalisers import Normaliser
-    from karat.core.policy import Missing
+    from karat.evaluation.evaluate import InputOptions
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.measures import Measure
     from karat.progress import Report
+    from karat.read import GoldLike, RunLike
     from karat.relate.match import Matcher
     from karat.results.result import Result
 
 Measures: TypeAlias = "Iterable[str | Measure] | str"
 UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 
-MISSING = ("zero", "skip", "error")
 EVERY = 1 << 31  # documents of a list that are kept: all of them
 
 
@@ -89,34 +88,25 @@ class Explanation:
 
 
 def explain(
-    run: object,
-    gold: object = None,
+    run: Result | RunLike | Mapping[str, RunLike],
+    gold: GoldLike | None = None,
     measures: Measures | None = None,
     *,
     query: str | None = None,
     worst: int = 1,
     system: str | None = None,
-    by: str | Matcher | None = None,
     dialects: str | Dialect | Sequence[str | Dialect] | None = None,
-    ids: Normaliser = "identity",
     rel: float | None = None,
-    missing: str | None = None,
-    corpus: object = None,
-    embedder: object = None,
-    judge: object = "local",
-    base_url: str | None = None,
-    run_format: str | None = None,
-    gold_format: str | None = None,
-    skip_bad: bool = False,
+    **options: Unpack[InputOptions],
 ) -> list[Explanation]:
     """Explain one query of a run, or the `worst` ones by the first measure.
 
-    The options are those of `karat.evaluate`, and the values are those that it gives. Of several
-    runs, `system` names the one to explain. Where a judge draws the relation, its verdicts are
-    explained too, with reasons and quotes.
+    The options (`by`, `ids`, `corpus`, `judge`, …) are those of `karat.evaluate`, and the values
+    are those that it gives. Of several runs, `system` names the one to explain. Where a judge draws
+    the relation, its verdicts are explained too, with reasons and quotes.
 
-    In the place of a run there may be a `Result`, or the folder of a saved one: it is explained
-    from what it keeps, by default with its own measures. Options that say how inputs are read
+    Instead of a run there may be a `Result`, or the folder of a saved one: it is explained from
+    what it keeps, by default with its own measures. Options that say how inputs are read
     (`gold`, `by`, `ids`, `corpus`, …) are then refused.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
@@ -128,54 +118,61 @@ def explain(
     """
     result = as_result(run)
     if result is not None:
-        reading = {
-            "gold": gold,
-            "by": by,
-            "ids": None if ids == "identity" else ids,
-            "missing": missing,
-            "corpus": corpus,
-            "embedder": embedder,
-            "judge": None if judge in ("local", Judge()) else judge,
-            "base_url": base_url,
-            "run_format": run_format,
-            "gold_format": gold_format,
-            "skip_bad": skip_bad or None,
-        }
-        refuse_inputs(name for name, value in reading.items() if value is not None)
+        refuse_inputs(name for name, each in {"gold": gold, **options}.items() if _is_set(each))
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
-        scored = rescore(result, measures, rel=rel)
-        return _explain_result(scored, _choose_run(scored.runs, system), query, worst)
-    by = "ids" if by is None else by
+        result = rescore(result, measures, rel=rel)
+        chosen = _choose_run(result.runs, system)
+        queries = worst_queries(result, chosen, worst) if query is None else [query]
+        _require(queries, result.queries)
+        findings = tuple(found for found in result.findings if found.run in ("", chosen))
+        measured = [_Measured.of(result, chosen, queries, {})]
+        return _explanations(queries, measured, [dialect(result.dialect)], findings)
+    by = options.get("by") or "ids"
     listed = _several(DEFAULTS if measures is None else measures)
-    spoken = [
-        _DialectMeasures.of(_with_missing(dialect(name), missing), listed, rel, by)
-        for name in _several(dialects, "karat")
-    ]
-    matchers = [matcher for each in spoken for matcher in each.matchers.values()]
-    judged = [matcher.judged for matcher in matchers]
+    readings = []
+    for each in map(dialect, _several(dialects, "karat")):
+        wanted = resolve_measures(listed, each, rel)
+        matchers = find_matchers(by, wanted, each)
+        chosen_dialect = with_missing(each, options.get("missing"))
+        readings.append(_DialectMeasures(chosen_dialect, wanted, matchers))
+    every = [matcher for reading in readings for matcher in reading.matchers.values()]
+    judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:
         streams, known, _ = load_inputs(
             run,
             gold,
-            run_format,
-            gold_format,
+            options.get("run_format"),
+            options.get("gold_format"),
             prefetching,
-            skip_bad=skip_bad,
-            texts=any(matcher.reads_texts for matcher in matchers),
+            skip_bad=options.get("skip_bad", False),
+            texts=any(matcher.reads_texts for matcher in every),
             unlabelled=all(judged),
         )
     chosen = _choose_run([stream.name for stream in streams], system)
-    table = None if corpus is None else load_corpus(corpus)
-    judge, server = on_server(judge, base_url)
+    corpus = options.get("corpus")
+    judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
     explainer = _Explainer(
         next(stream for stream in streams if stream.name == chosen),
         known,
-        MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
+        MatchContext(
+            corpus=None if corpus is None else load_corpus(corpus),
+            embedder=options.get("embedder"),
+            ids=options.get("ids", "identity"),
+            base_url=server,
+        ),
         find_judge(judge) if any(judged) else None,
-        spoken,
+        by,
+        readings,
     )
     return explainer.explain(explainer.worst(worst) if query is None else [query])
+
+
+def _is_set(option: object) -> bool:
+    """Tell whether an option has another value than its default."""
+    if isinstance(option, str | Judge):
+        return option not in ("identity", "local", Judge())
+    return option is not None and option is not False
 
 
 def worst_queries(result: Result, run: str, count: int) -> list[str]:
@@ -186,15 +183,6 @@ def worst_queries(result: Result, run: str, count: int) -> list[str]:
         "value", descending=not measure.higher_is_better, nulls_last=True, maintain_order=True
     )
     return list(order["query"].head(count))
-
-
-def _explain_result(result: Result, run: str, query: str | None, worst: int) -> list[Explanation]:
-    """Explain queries of a run from what a result keeps."""
-    queries = worst_queries(result, run, worst) if query is None else [query]
-    _require(queries, result.queries)
-    measured = [_Measured.of(result, run, queries, {})]
-    findings = tuple(found for found in result.findings if found.run in ("", run))
-    return _explanations(queries, measured, [dialect(result.dialect)], findings)
 
 
 def _explanations(
@@ -271,19 +259,11 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class _DialectMeasures:
-    """Measures as a dialect speaks them, and what draws the relations that they read."""
+    """A dialect, measures as it means them, and what draws the relations that they read."""
 
     dialect: Dialect
     measures: tuple[Measure, ...]
-    by: str | Matcher
     matchers: Mapping[str, Matcher]
-
-    @classmethod
-    def of(
-        cls, speaks: Dialect, measures: list[str | Measure], rel: float | None, by: str | Matcher
-    ) -> _DialectMeasures:
-        wanted = resolve_measures(measures, speaks, rel)
-        return cls(speaks, wanted, by, find_matchers(by, wanted, speaks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +278,12 @@ class _Explainer:
     gold: Gold
     context: MatchContext
     judge: JudgeProtocol | None
-    spoken: list[_DialectMeasures]
+    by: str | Matcher
+    readings: list[_DialectMeasures]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
-        first = self.spoken[0]
+        first = self.readings[0]
         result = self._result(replace(first, measures=first.measures[:1]), self.judge)
         return worst_queries(result, self.stream.name, count)
 
@@ -312,34 +293,35 @@ class _Explainer:
         # the other queries cost money, and change nothing
         judge = None if self.judge is None else _OnlyQueries(self.judge, queries)
         measured = []
-        for each in self.spoken:
-            result, lists = self._result(each, judge), self._lists(each, queries)
+        for reading in self.readings:
+            result, lists = self._result(reading, judge), self._lists(reading, queries)
             measured.append(_Measured.of(result, self.stream.name, queries, lists))
         findings = merge_findings((*self.stream.findings, *self.gold.findings))
-        return _explanations(queries, measured, [each.dialect for each in self.spoken], findings)
+        dialects = [reading.dialect for reading in self.readings]
+        return _explanations(queries, measured, dialects, findings)
 
-    def _result(self, spoken: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
+    def _result(self, reading: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
-        policy = spoken.dialect.policy
+        policy = reading.dialect.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
         result = assess(
             [self.stream],
             self.gold,
-            spoken.measures,
-            replace(spoken.dialect, policy=kind),
-            spoken.by,
+            reading.measures,
+            replace(reading.dialect, policy=kind),
+            self.by,
             self.context,
             judge=judge,
             keep=EVERY if judge else 0,
         )
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, spoken: _DialectMeasures, queries: list[str]) -> UnitLists:
+    def _lists(self, reading: _DialectMeasures, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        context = replace(self.context, run_ids=spoken.dialect.run_ids)
-        policy = replace(spoken.dialect.policy, blank="kept")
+        context = replace(self.context, run_ids=reading.dialect.run_ids)
+        policy = replace(reading.dialect.policy, blank="kept")
         found = {}
-        for name, matcher in spoken.matchers.items():
+        for name, matcher in reading.matchers.items():
             bound = None if matcher.judged else matcher.bind(self.gold, context)
             if not isinstance(bound, BoundByRule):
                 continue
@@ -353,7 +335,7 @@ class _Explainer:
 
 
 class _OnlyQueries:
-    """A judge that is asked about some queries; about the others it says nothing."""
+    """A judge that is asked about some queries only; the others get no verdict."""
 
     def __init__(self, judge: JudgeProtocol, queries: Iterable[str]) -> None:
         self._judge = judge
@@ -366,16 +348,17 @@ class _OnlyQueries:
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Pass on the samples of the queries."""
-        asked = [sample.query in self._queries for sample in samples]
-        given = iter(self._judge.judge([*compress(samples, asked)], aspects, progress))
-        return [next(given) if wanted else Judged() for wanted in asked]
+        wanted = [sample.query in self._queries for sample in samples]
+        judged = iter(self._judge.judge([*compress(samples, wanted)], aspects, progress))
+        return [next(judged) if each else Judged() for each in wanted]
 
 
-def _several(given: Any, default: str = "") -> list[Any]:  # noqa: ANN401
-    """Return what was given once or several times as a list."""
-    if given is None:
+def _several(values: Any, default: str = "") -> list[Any]:  # noqa: ANN401
+    """Return one value or several as a list."""
+    if values is None:
         return [default]
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    one = isinstance(values, str) or not isinstance(values, Iterable)
+    return [values] if one else list(values)
 
 
 def _choose_run(runs: list[str], wanted: str | None) -> str:
@@ -387,13 +370,3 @@ def _choose_run(runs: list[str], wanted: str | None) -> str:
             fix=f"name one, for example system={runs[0]!r} (--system {runs[0]})",
         )
     return runs[0]
-
-
-def _with_missing(speaks: Dialect, missing: str | None) -> Dialect:
-    if missing is None:
-        return speaks
-    chosen = cast("Missing", choose("choice for missing queries", missing, MISSING))
-    return replace(speaks, policy=replace(speaks.policy, missing=chosen))
-
-
-__all__ = ["Explanation", "explain", "worst_queries"]

@@ -85,7 +85,7 @@ class Ranking:
 
 
 class Marks:
-    """What the units and items of each query are, found without a look at the other queries."""
+    """What the units and items of each query are, found query by query."""
 
     def __init__(self, relation: Relation, level: float, *, texts: bool = False) -> None:
         self.relation = relation
@@ -168,21 +168,17 @@ class Marks:
         relation = self.relation
         first, last = (int(place) for place in relation.item_offset[at : at + 2])
         last = last if most is None else min(last, first + most)
-        met = self.met(at)
-        listed = []
-        for item in range(first, last):
-            docs = relation.member_doc[int(self._members[item]) : int(self._members[item + 1])]
-            grade = float(relation.item_grade[item])
-            listed.append(
-                Item(
-                    number=item - first + 1,
-                    docs=tuple(docs),
-                    grade=grade,
-                    relevant=grade >= self.level,
-                    rank=met.get(item - first),
-                )
+        met, start = self.met(at), self._members
+        return [
+            Item(
+                number=item - first + 1,
+                docs=tuple(relation.member_doc[int(start[item]) : int(start[item + 1])]),
+                grade=float(relation.item_grade[item]),
+                relevant=bool(relation.item_grade[item] >= self.level),
+                rank=met.get(item - first),
             )
-        return listed
+            for item in range(first, last)
+        ]
 
     def _edges_of(self, at: int) -> Iterable[tuple[int, int, bool]]:
         """Return rank and item, from 0 within the query, of each edge, and whether it counts."""
@@ -220,7 +216,7 @@ class RelationView:
 
 
 def views(result: Result, run: str, measures: Iterable[Measure]) -> list[RelationView]:
-    """Return the relations that measures read, apart where they do not count the same items."""
+    """Return the relations that measures read, one for each set of items that they count."""
     every = list(measures)
     readers: dict[tuple[str, int], list[Measure]] = {}
     relations = {name: each for (owner, name), each in result.relations.items() if owner == run}
@@ -264,6 +260,6 @@ def grade_words(level: float) -> str:
 
 
 def reads_texts(relation: str) -> bool:
-    """Tell whether a relation compares texts; one that nobody knows here may well do."""
+    """Return whether a relation compares texts; an unknown one may do so."""
     matcher = known_matchers().get(relation.partition("(")[0])
     return matcher is None or matcher.reads_texts

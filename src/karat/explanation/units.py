@@ -1,4 +1,4 @@
-"""What stood at each rank of a list: from the inputs, or as a result keeps it with its verdicts."""
+"""What was retrieved at each rank: from the inputs, or as a result keeps it with verdicts."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BEST_SCORES = 3  # of a unit that are shown
 NOT_KEPT = "(not kept)"
+_VERDICT_FIELDS = ("aspect", "item", "value", "reason", "quote", "unproven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class KeptRun:
             ranks.setdefault(key, row["rank"])
         return tuple(
             ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
-                rank=ranks.get(key) if row["chunk"] else None, **{name: row[name] for name in _SAID}
+                rank=ranks.get(key) if row["chunk"] else None,
+                **{name: row[name] for name in _VERDICT_FIELDS},
             )
             for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
         )
@@ -106,17 +108,16 @@ class KeptRun:
             return []
         (key,) = chunk_keys([text])
         aspect = relation.partition("(")[0]
-        said = [row["item"] for row in self.verdicts(query).get(key, []) if row["aspect"] == aspect]
+        listed = [
+            row["item"] for row in self.verdicts(query).get(key, []) if row["aspect"] == aspect
+        ]
         splitter = self._settings.get(relation, {}).get("splitter")
-        if said or splitter is None:
-            return said
+        if listed or splitter is None:
+            return listed
         try:
             return split([text], splitter)[0]
         except KaratError:  # the splitter is not installed here
             return []
-
-
-_SAID = ("aspect", "item", "value", "reason", "quote", "unproven")
 
 
 def chunk_keys(texts: Iterable[str | None]) -> list[str]:
@@ -156,12 +157,13 @@ def _scores(bound: BoundByRule, units: Units) -> dict[int, tuple[tuple[int, floa
     found = bound.scores(units)
     if found is None:
         return {}
-    best: dict[int, dict[int, float]] = {}
-    pairs = zip(found.unit.tolist(), found.item.tolist(), found.score.tolist(), strict=True)
-    for unit, item, score in pairs:
-        mine = best.setdefault(unit, {})
-        mine[item] = max(score, mine.get(item, 0.0))
-    return {
-        unit: tuple(sorted(mine.items(), key=lambda entry: -entry[1])[:BEST_SCORES])
-        for unit, mine in best.items()
-    }
+    pairs = pl.DataFrame({"unit": found.unit, "item": found.item, "score": found.score})
+    best = (
+        pairs.group_by("unit", "item", maintain_order=True)
+        .max()
+        .sort("score", descending=True, maintain_order=True)
+        .group_by("unit", maintain_order=True)
+        .head(BEST_SCORES)
+        .rows_by_key("unit")
+    )
+    return {unit: tuple(rows) for unit, rows in best.items()}

@@ -1,6 +1,6 @@
-"""From what names a judge to the judge: `local:text(relevance=0.6)`, settings, objects, several.
+"""Finds a judge: by a spec such as `local:text(relevance=0.6)`, settings, an object, or several.
 
-Each kind of judge is imported when it is asked for.
+Each kind of judge is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from karat.errors import OptionError, nearest
+from karat.errors import OptionError, unknown
 from karat.judges.settings import Judge
 from karat.spelling import read_parameters, split_parameters
 
@@ -63,7 +63,7 @@ def find_judge(spec: object) -> JudgeProtocol:
 def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     """Return a judge on the one server for judge and embedder, and where that server is.
 
-    Either may name it: what is meant for a server of one's own must not go anywhere else.
+    Either may name it: texts for a private server must not go anywhere else.
     """
     if isinstance(judge, list | tuple):
         return [on_server(each, base_url)[0] for each in judge], base_url
@@ -96,10 +96,7 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
     known = next((each for each in JUDGES if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
         raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
-    suggestion = nearest(re.split(r"[:(]", spec)[0], (name.partition(":")[0] for name in JUDGES))
-    raise OptionError(
-        f"unknown judge {spec!r}", fix=f"{suggestion} (known: {', '.join(JUDGES)})".strip()
-    )
+    raise unknown("judge", spec, JUDGES)
 
 
 def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:

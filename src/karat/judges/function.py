@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import KaratError, OptionError
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason, Sample
-from karat.progress import Progress, Report
+from karat.progress import Progress
+
+if TYPE_CHECKING:
+    from karat.progress import Report
 
 
 class FunctionJudge:
     """Asks a function from a `Sample` to a dict of verdicts by aspect, or to a `Judged`.
 
-    What the dict may hold says `karat.judges.recorded`.
-
-    What it returns is checked against the sample. What does not fit, and what the function raises,
-    is a failure with a reason; other samples are not touched by it.
+    `karat.judges.recorded` describes the dict. It is checked against the sample: what does not fit,
+    and what the function raises, is a failure with a reason and does not affect other samples.
 
     >>> def first_is_best(sample):
     ...     return {"relevance": [3] + [0] * (len(sample.chunks) - 1)}
@@ -34,24 +35,16 @@ class FunctionJudge:
                 "a judge's function cannot be async", fix="call asyncio.run(...) inside of it"
             )
         own = getattr(function, "__qualname__", type(function).__qualname__)
-        self._name = name or f"function:{own}"
+        self.name = name or f"function:{own}"
         self._function = function
         self._asked = self._failed = 0
 
-    @property
-    def name(self) -> str:
-        """The name that was given, or that of the function."""
-        return self._name
-
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
-        return {"judge": self._name, "calls": self._asked, "failed": self._failed}
+        return {"judge": self.name, "calls": self._asked, "failed": self._failed}
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = []
@@ -72,9 +65,8 @@ class FunctionJudge:
         if isinstance(found, Judged):
             found = as_record(found)
         if not isinstance(found, Mapping):
-            return self._failure(
-                aspects, f"the function returned a {type(found).__name__}, no dict"
-            )
+            what = f"the function returned a {type(found).__name__}, no dict"
+            return self._failure(aspects, what)
         return as_judged(found, sample, aspects)
 
     def _failure(self, aspects: frozenset[str], detail: str) -> Judged:

@@ -1,4 +1,4 @@
-"""Several judges at once: what most of them say, or their mean, and how far they agree.
+"""Several judges at once: the verdict of most of them, or the mean, and how far they agree.
 
 A judge that failed has no vote; where all failed, so did the panel. Of equally many votes the
 lower value wins, and a mean halfway between two values is the lower one: a tie is no yes.
@@ -6,11 +6,11 @@ lower value wins, and a mean halfway between two values is the lower one: a tie 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from statistics import multimode
 from typing import Any, Literal, TypeAlias
 
 from karat.errors import OptionError, choose
@@ -31,7 +31,7 @@ from karat.statistics.agreement import kappa
 How: TypeAlias = Literal["majority", "mean"]
 Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
 
-ONE = 2  # judges make a panel
+FEWEST = 2  # judges of a panel
 
 
 class PanelJudge:
@@ -48,22 +48,18 @@ class PanelJudge:
     """
 
     def __init__(self, judges: Sequence[JudgeProtocol], *, how: How = "majority") -> None:
-        if len(judges) < ONE:
+        if len(judges) < FEWEST:
             raise OptionError("a panel of one judge", fix="give two judges or more")
         choose("way to decide", how, ("majority", "mean"))
         self._judges = list(judges)
-        self._decide = partial(_decided, [judge.name for judge in judges], how)
-        self._how = how
+        self._names = [judge.name for judge in judges]
+        self.name = f"panel({'+'.join(self._names)},{how})"
+        self._decide = partial(_decided, self._names, how)
         self._votes: dict[str, list[Votes]] = {}
-
-    @property
-    def name(self) -> str:
-        """The judges and how they decide."""
-        return f"panel({'+'.join(judge.name for judge in self._judges)},{self._how})"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: each judge, and how far they agree, by aspect."""
-        names = [judge.name for judge in self._judges]
+        names = self._names
         return {
             "judge": self.name,
             "judges": [judge.about() for judge in self._judges],
@@ -77,16 +73,13 @@ class PanelJudge:
         }
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         opinions = []
         for number, judge in enumerate(self._judges):
-            tell = progress and partial(_tell, progress, number, len(self._judges), judge.name)
-            opinions.append(judge.judge(samples, aspects, tell))
+            report = progress and partial(_report, progress, number, len(self._judges), judge.name)
+            opinions.append(judge.judge(samples, aspects, report))
         return [self._one(list(given), aspects) for given in zip(*opinions, strict=True)]
 
     def _one(self, given: list[Judged], aspects: frozenset[str]) -> Judged:
@@ -120,7 +113,7 @@ class PanelJudge:
         return replace(first, rows=rows)
 
     def _listed(self, aspect: Aspect, given: list[AspectVerdicts | None]) -> AspectVerdicts:
-        """Let those vote who listed an item; what half of the judges or fewer listed is none."""
+        """Let the judges vote that listed an item; it counts if more than half listed it."""
         same = aspect.listing.same if aspect.listing and aspect.listing.same else folded
         listed: dict[str, list[tuple[Verdict, ...] | None]] = {}
         texts: dict[str, str] = {}
@@ -148,17 +141,17 @@ class PanelJudge:
 
 
 def _decided(names: Sequence[str], how: How, votes: Votes) -> Verdict:
-    """Return the verdict of a panel, with the quote of the first who said the same."""
+    """Return the verdict of a panel, with the quote of the first judge that agrees."""
     cast = [(name, vote) for name, vote in zip(names, votes, strict=True) if vote is not None]
     values = [vote.value for _, vote in cast if vote.value is not None]
     if not values:
         return Verdict(None, failure=_all_failed([vote.failure for _, vote in cast]))
-    value = _majority(values) if how == "majority" else _mean(values)
-    said = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
+    value = min(multimode(values)) if how == "majority" else _mean(values)
+    listed = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
     agreeing = [vote for _, vote in cast if vote.value == value]
     proof = next((vote for vote in agreeing if vote.quote), None)
     unproven = bool(value) and bool(agreeing) and all(vote.unproven for vote in agreeing)
-    return Verdict(value, ", ".join(said), proof.quote if proof else "", unproven)
+    return Verdict(value, ", ".join(listed), proof.quote if proof else "", unproven)
 
 
 def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
@@ -167,11 +160,6 @@ def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
     if len(distinct) == 1:
         return distinct[0]
     return JudgeFailure(JudgeReason.NO_VERDICT, "; ".join(map(str, distinct)))
-
-
-def _majority(values: Iterable[int]) -> int:
-    """Return the commonest value, of equally common ones the lowest."""
-    return min(Counter(values).items(), key=lambda entry: (-entry[1], entry[0]))[0]
 
 
 def _mean(values: Sequence[int]) -> int:
@@ -183,8 +171,8 @@ def _mean(values: Sequence[int]) -> int:
     return -(-(2 * sum(values) - len(values)) // (2 * len(values)))
 
 
-def _tell(progress: Report, number: int, judges: int, name: str, step: Progress) -> None:
-    """Tell the progress of one judge as part of the whole."""
+def _report(progress: Report, number: int, judges: int, name: str, step: Progress) -> None:
+    """Report the progress of one judge as part of the whole."""
     done = number * step.total + step.done
     progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))
 
@@ -196,14 +184,11 @@ def agreement(votes: Sequence[Sequence[Verdict | None]], one: int, other: int) -
     >>> agreement(votes, 0, 1)
     {'verdicts': 3, 'same': 0.6667, 'kappa': 0.4}
     """
-    pairs = [(_value(row[one]), _value(row[other])) for row in votes]
+    cast = ((row[one], row[other]) for row in votes)
+    pairs = [(first.value, second.value) for first, second in cast if first and second]
     both = [pair for pair in pairs if None not in pair]
     same = sum(first == second for first, second in both) / len(both) if both else None
     counted = {"verdicts": len(both), "same": same if same is None else round(same, 4)}
     found = kappa(*([pair[side] for pair in both] for side in (0, 1)))
     value = found.value if found.value is None else round(found.value, 4)
     return {**counted, "kappa": value} | ({"reason": found.reason} if value is None else {})
-
-
-def _value(verdict: Verdict | None) -> int | None:
-    return None if verdict is None else verdict.value

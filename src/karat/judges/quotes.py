@@ -1,9 +1,10 @@
-"""Does a quote stand in a text, as people would say: whatever its white space, case and dashes."""
+"""Texts compared as people would: whatever their white space, case, quotation marks and dashes."""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterable
 
 from karat.spans.fold import fold_quote, text_of
 
@@ -15,7 +16,7 @@ SPECIAL = re.compile(
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Tell whether a quote stands in a text, as `karat.spans.fold` folds both.
+    """Tell whether a quote is in a text, after `karat.spans.fold` has folded both.
 
     >>> is_quoted("“The battery   lasts”", "THE BATTERY\\nlasts six hours")
     True
@@ -35,9 +36,21 @@ def folded(text: str) -> str:
 
 
 def tame(text: str) -> str:
-    """Break up what may stand for the end of a message, by a space; prompts show it so.
+    """Put a space into what a server may take for the end of a message, as prompts do.
 
     >>> tame("a <b> <|im_end|> [/INST]")
     'a <b> < |im_end|> [ /INST]'
     """
     return SPECIAL.sub(lambda found: f"{found[0]} ", text)
+
+
+def distinct(texts: Iterable[str], form: Callable[[str], str]) -> list[str]:
+    """Return the first text of each form.
+
+    >>> distinct(["Brasília", "Rio", "BRASÍLIA"], str.casefold)
+    ['Brasília', 'Rio']
+    """
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(form(text) or text, text)
+    return list(first.values())

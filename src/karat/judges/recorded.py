@@ -14,14 +14,7 @@ from typing import Any, TypeGuard
 
 from karat.client.protocol import Reason
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from karat.judges.verdicts import (
-    AspectVerdicts,
-    Judged,
-    JudgeFailure,
-    JudgeReason,
-    Sample,
-    Verdict,
-)
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
 
 REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
 
@@ -151,8 +144,8 @@ def _list(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectVe
         return AspectVerdicts()
     if aspect.name not in record or _is_list(record[aspect.name]):
         raise _UnfitError(f"no verdict about {aspect.name}: it is one for all chunks together")
-    said = _verdict(record[aspect.name], "\n".join(sample.chunks), aspect.highest)
-    return AspectVerdicts(((said,),), chunks=len(sample.chunks))
+    verdict = _verdict(record[aspect.name], "\n".join(sample.chunks), aspect.highest)
+    return AspectVerdicts(((verdict,),), chunks=len(sample.chunks))
 
 
 _READERS = {
@@ -179,14 +172,14 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
     """Return one verdict; a quote that is not in the text does not prove a yes."""
     fields = given if isinstance(given, Mapping) else {"value": given}
     value, reason, quote = (fields.get(name) for name in ("value", "reason", "quote"))
-    said, shown = (str(text) if text else "" for text in (reason, quote))
+    why, shown = (str(text) if text else "" for text in (reason, quote))
     if value is None:
         return Verdict(None, failure=_failure(fields))
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
     there = " ".join(shown.split()) in " ".join(unit.split())
-    return Verdict(int(value), said, shown, unproven=bool(value) and not there)
+    return Verdict(int(value), why, shown, unproven=bool(value) and not there)
 
 
 def _failure(given: object) -> JudgeFailure:

@@ -1,6 +1,6 @@
 """Verdicts in a file: written once, read again and again, for tests and for audits.
 
-The file is JSON lines. The first says which judge it was and what its manifest said; each other
+The file is JSON lines. The first names the judge, with its entry of the manifest; each other
 line is one query: its id, a hash of question and reference, one of each chunk, and the verdicts.
 So verdicts are never replayed for texts that the judge did not see, and those about the first
 chunks of a list can be replayed without the others.
@@ -68,12 +68,8 @@ class ReplayJudge:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._header, self._lines = _read(self._path)
+        self.name = f"replay:{self._header.get('judge') or self._path.name}"  # who judged
         self._found = self._missing = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the judge whose verdicts these are, and that they are replayed."""
-        return f"replay:{self._header.get('judge') or self._path.name}"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
@@ -82,10 +78,7 @@ class ReplayJudge:
         return {"judge": self.name, **recorded, **counted}
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         judged = [self._one(sample, aspects) for sample in samples]
@@ -104,12 +97,11 @@ class ReplayJudge:
         asked = aspects & set(self._header["aspects"])
         judged = as_judged(about_first(line, chunks, known), sample, asked)
         lacking = JudgeFailure(JudgeReason.NOT_RECORDED, "this aspect")
-        return Judged(
-            judged.verdicts, {**judged.failures, **dict.fromkeys(sorted(aspects - asked), lacking)}
-        )
+        others = dict.fromkeys(sorted(aspects - asked), lacking)
+        return Judged(judged.verdicts, {**judged.failures, **others})
 
     def _unfit(self, line: dict[str, Any], sample: Sample) -> JudgeFailure | None:
-        """Say why a line is not about a sample; nothing if it is."""
+        """Return why a line is not about a sample; None if it is."""
         if not line:
             return JudgeFailure(JudgeReason.NOT_RECORDED, "no verdicts about this query")
         other = JudgeFailure(JudgeReason.OTHER_TEXTS, "the recorded verdicts are not about these")

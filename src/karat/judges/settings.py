@@ -25,12 +25,12 @@ class Judge:
 
     The server and its key come from the environment (KARAT_BASE_URL or OPENAI_BASE_URL,
     KARAT_API_KEY or OPENAI_API_KEY) unless they are given. The limits hold for all that one judge
-    asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, a million tokens), or a
-    file that has them. `cache` is `use`, `refresh` or `off`.
+    asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, per million tokens), or
+    a file with prices. `cache` is `use`, `refresh` or `off`.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
-    asks about relevance, claims and entities in calls of their own. `prompts` is a folder of files
+    asks about relevance, claims and entities in separate calls. `prompts` is a folder of files
     that take the place of the package's. `options` are fields of the call, such as temperature or
     max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
     `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
@@ -75,6 +75,6 @@ class Judge:
         return self.model.strip().startswith(MODEL)
 
     def changed(self) -> list[str]:
-        """Return the names of the settings that are not as usual."""
+        """Return the names of the settings that are not the defaults."""
         usual = {each.name: each.default for each in fields(self) if each.name != "model"}
         return [name for name, default in usual.items() if getattr(self, name) != default]

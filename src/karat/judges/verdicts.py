@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from karat.client.protocol import Reason
@@ -98,9 +98,6 @@ class Verdict:
         return cls(None, failure=JudgeFailure(reason, detail))
 
 
-Matrix: TypeAlias = tuple[tuple[Verdict, ...], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class AspectVerdicts:
     """The verdicts about one aspect of a sample; what `rows` are is the shape of the aspect.
@@ -109,7 +106,7 @@ class AspectVerdicts:
     row per chunk with one verdict per text of `parts`; or one verdict about all `chunks` together.
     """
 
-    rows: Matrix = ()
+    rows: tuple[tuple[Verdict, ...], ...] = ()
     items: tuple[str, ...] = ()
     parts: tuple[tuple[str, ...], ...] = ()
     chunks: int = 0  # of the list, where the verdict is about it as a whole
@@ -122,7 +119,7 @@ class AspectVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """All verdicts about one sample, by aspect; an aspect that was not asked for is empty.
+    """All verdicts about one sample, by aspect; one that was not asked about is empty.
 
     The items and parts are those of the sample, unless the judge found its own. `failures` names
     aspects that failed as a whole, such as entities that were never listed.
@@ -143,24 +140,9 @@ class JudgeProtocol(Protocol):
         """What results and caches call it."""
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: model, prompts, versions, calls, tokens, cost."""
-
-
-__all__ = [
-    "AspectVerdicts",
-    "JudgeFailure",
-    "JudgeProtocol",
-    "JudgeReason",
-    "Judged",
-    "Matrix",
-    "Sample",
-    "Verdict",
-]

@@ -1,22 +1,24 @@
 """Labels that outlive their chunks: gold as characters of documents instead of ids of chunks.
 
 `anchor` finds the text of each gold chunk in the documents; `drift` finds it again when they have
-changed. What stands in several places or in none is listed, never guessed.
+changed. What is found in several places or in none is listed, never guessed.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.errors import choose
-from karat.findings import EXAMPLES, Finding, FindingKind
-from karat.read import load_gold
+from karat.errors import InputError, choose
+from karat.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
+from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
-from karat.spans.place import place
+from karat.spans.place import cover, place
 from karat.storage.files import write_text
 
 if TYPE_CHECKING:
@@ -24,35 +26,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from karat.core.data import Gold
-    from karat.read import GoldLike
+
 
 FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 PLACE = ("doc", "start", "end")
 ENTRY = (*PLACE, "quote", "grade")
 AMBIGUOUS = ("leave", "first", "all")
 MIN_SCORE = 0.85
+CONTEXT = 1 << 14  # characters on either side of a label that distinguish its places
+BLANK = re.compile(r"\s*")
+CLEARLY = 16  # this many more of them must agree at one place than at all others
 MESSAGES = {  # what findings say of a label, by its status and its cut
-    "lost": ("label whose text was not found: it has no place", "label the query anew"),
+    "lost": ("label whose text was not found: it has no place", "label the query again"),
     "ambiguous": (
-        "label whose text stands in several places",
+        "label whose text is found in several places",
         "give offsets, or take the first place or all of them (--ambiguous, ambiguous=)",
     ),
     "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
     "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
-    "partly": ("label of which a part is in no chunk", "check the chunker"),
+    "partly": ("label that is partly in no chunk", "check the chunker"),
     "none": ("label that is in no chunk: nothing can find it", "check the chunker"),
 }
 OTHER_PLACE = (
-    "label whose text stands elsewhere than its chunk says",
+    "label whose text is not where its chunk says",
     "check that the sources and offsets of the chunks belong to these documents",
 )
-LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query anew")
+LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query again")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchored:
-    """Labels and where they stand.
+    """Labels and their places.
 
     `labels` has one row per label: query, group (labels of one group are interchangeable), grade,
     id (what the gold called it), doc, start and end (in characters, the end not part of it), quote
@@ -114,7 +119,7 @@ def anchor(
 
     Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the
     source, then in all documents: exact, normalised, or fuzzy with a score of `min_score` or more
-    (`karat.spans.locate`). A label that stands in several places is left without one (`leave`),
+    (`karat.spans.locate`). A label that is found in several places is left without one (`leave`),
     gets the first (`first`), or all of them as alternatives (`all`).
 
     >>> documents = {"guide": "Charge it first. Then press the red button."}
@@ -131,11 +136,9 @@ def anchor(
     labels = settle(labels, wanted, place(wanted, documents, min_score=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
-    if elsewhere.height:
-        findings.append(_finding("other-place", elsewhere, *OTHER_PLACE))
-    about = (
-        each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID
-    )  # they are looked for
+    findings += _finding("other-place", elsewhere, *OTHER_PLACE)
+    # texts in the place of ids are looked for
+    about = (each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID)
     return Anchored(labels, given.queries, (*about, *findings))
 
 
@@ -165,8 +168,7 @@ def _wanted(
         size = pl.col("text").str.len_chars()
         known = documents.select("doc", "text", source="doc", start=pl.lit(0), end=size)
     else:
-        absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
-        known = chunks.with_columns(pl.lit(None).alias(name) for name in absent)
+        known = with_places(chunks)
     known = known.rename({"doc": "id", "source": "doc"})
     known = known.with_columns(pl.col("doc").cast(pl.String), pl.col("start", "end").cast(pl.Int64))
     joined = labels.join(known, on="id", how="left", maintain_order="left", suffix="_known")
@@ -174,6 +176,12 @@ def _wanted(
     return joined.select(
         pl.when(own).then(name).otherwise(f"{name}_known").alias(name) for name in ("text", *PLACE)
     )
+
+
+def with_places(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return chunks with the columns of their places, null where they have none."""
+    absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
+    return chunks.with_columns(pl.lit(None).alias(name) for name in absent)
 
 
 def settle(
@@ -197,23 +205,171 @@ def findings_of(labels: pl.DataFrame, column: str, values: Iterable[str]) -> lis
     found = []
     for value in values:
         rows = labels.filter(pl.col(column) == value).unique("number", maintain_order=True)
-        if rows.height:
-            found.append(_finding(f"{value}-label", rows, *MESSAGES[value]))
+        found += _finding(f"{value}-label", rows, *MESSAGES[value])
     if column == "status":
         relevant = labels.filter(pl.col("grade") > 0).group_by("query", maintain_order=True)
         left = relevant.agg(pl.col("start").count()).filter(pl.col("start") == 0)["query"]
-        if len(left):
-            examples = tuple(left.head(EXAMPLES))
-            found.append(Finding("query-left-empty", len(left), examples, *LEFT_EMPTY))
+        found += finding_about("query-left-empty", left, *LEFT_EMPTY)
     return found
 
 
-def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> Finding:
-    shown = rows.head(EXAMPLES).select("query", "id", "quote", "note").rows()
-    return Finding(kind, rows.height, tuple(_example(*row) for row in shown), message, fix)
+def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> list[Finding]:
+    if not rows.height:
+        return []
+    examples = []
+    for query, name, quote, note in rows.head(EXAMPLES)["query", "id", "quote", "note"].rows():
+        shown = shorten(" ".join((name if quote is None else quote).split()), 40)
+        examples.append(f"{query}: {shown}" + (f" ({note})" if note else ""))
+    return [Finding(kind, rows.height, tuple(examples), message, fix)]
 
 
-def _example(query: str, name: str, quote: str | None, note: str) -> str:
-    shown = " ".join((name if quote is None else quote).split())
-    shown = shown if len(shown) <= 40 else shown[:39] + "…"
-    return f"{query}: {shown}" + (f" ({note})" if note else "")
+def drift(
+    gold: GoldLike | Anchored,
+    corpus: object,
+    *,
+    chunks: object = None,
+    before: object = None,
+    min_score: float = MIN_SCORE,
+    ambiguous: str = "leave",
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+) -> Anchored:
+    """Find the labels of an anchored gold again in documents that have changed.
+
+    A label is `kept` (the same text at the same place), `moved` (the same text elsewhere), `edited`
+    (nearly the same text, with the score), `ambiguous` or `lost`. Given the documents as they were
+    `before`, the text around a label tells the places apart where it stands now. Given `chunks`,
+    the labels say which of them hold them, and how they were cut.
+
+    >>> from karat.labels.anchor import anchor
+    >>> old = anchor({"q1": [{"quote": "red button"}]}, {"d": "Press the red button."})
+    >>> new = drift(old, {"d": "Now press the big red button."})
+    >>> new.labels.select("status", "old_start", "start").rows()
+    [('moved', 10, 18)]
+    """
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
+    source = list(gold.records()) if isinstance(gold, Anchored) else gold
+    given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)
+    labels = labels_of(given)
+    _check_quotes(labels)
+    documents = load_corpus(corpus)
+    found = place(labels, documents, min_score=min_score)
+    if before is not None:
+        found = _tell_apart(found, labels, documents, load_corpus(before))
+    now = _compare(labels, settle(labels, labels, found, ambiguous))
+    findings = findings_of(now, "status", ("lost", "ambiguous", "edited"))
+    if chunks is not None:
+        held, lost = _place_chunks(load_corpus(chunks), documents, min_score)
+        now = now.hstack(cover(_trimmed(now), held))
+        findings += [*lost, *findings_of(now, "cut", ("none", "partly", "split"))]
+    return Anchored(now, given.queries, (*given.findings, *findings))
+
+
+def _check_quotes(labels: pl.DataFrame) -> None:
+    bare = labels.filter(pl.col("text").is_null())
+    if bare.height:
+        raise InputError(
+            f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
+            where="gold",
+            fix="run karat anchor with the documents that the labels were made for; "
+            "what it writes has quotes",
+        )
+
+
+def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    """Put the old places beside the new ones, and say what became of each label."""
+    names = {name: f"old_{name}" for name in (*PLACE, "text")}
+    joined = now.join(
+        old.select("number", *names).rename(names), on="number", maintain_order="left"
+    )
+    settled = pl.col("status").is_in(["ambiguous", "lost"])
+    same_place = pl.all_horizontal(pl.col(name) == pl.col(f"old_{name}") for name in PLACE)
+    status = (
+        pl.when(settled)
+        .then("status")
+        .when(pl.col("quote") != pl.col("old_text"))
+        .then(pl.lit("edited"))
+        .when(same_place)
+        .then(pl.lit("kept"))
+        .otherwise(pl.lit("moved"))
+    )
+    return joined.with_columns(status=status).drop("old_text")
+
+
+def _tell_apart(
+    found: pl.DataFrame, labels: pl.DataFrame, now: pl.DataFrame, before: pl.DataFrame
+) -> pl.DataFrame:
+    """Choose among the places of an ambiguous label the one with the same text around it."""
+    new = dict(now.select("doc", "text").iter_rows())
+    old = dict(before.select("doc", "text").iter_rows())
+    wanted = labels.select("text", *PLACE).rows()
+    rows = found.with_row_index("row").filter(pl.col("status") == "ambiguous")
+    chosen = {}
+    for (number,), places in rows.group_by("number", maintain_order=True):
+        text, doc, start, end = wanted[int(number)]
+        if start is None or old.get(doc, "")[start:end] != text:
+            continue
+        around = _around(old[doc], start, end)
+        agree = [
+            sum(map(_in_common, around, _around(new[d], s, e))) for d, s, e in places[PLACE].rows()
+        ]
+        second, best = sorted(agree)[-2:]
+        if best - second >= CLEARLY:
+            chosen[number] = places["row"][agree.index(best)]
+    kept = ~pl.col("number").is_in(list(chosen)) | pl.col("row").is_in(list(chosen.values()))
+    decided = pl.col("number").is_in(list(chosen))
+    return (
+        found.with_row_index("row")
+        .filter(kept)
+        .drop("row")
+        .with_columns(
+            status=pl.when(decided).then(pl.lit("exact")).otherwise("status"),
+            note=pl.when(decided)
+            .then(pl.lit("told apart by the text around it"))
+            .otherwise("note"),
+        )
+    )
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return the text before a place, backwards, and the text behind it."""
+    return text[max(0, start - CONTEXT) : start][::-1], text[end : end + CONTEXT]
+
+
+def _in_common(one: str, other: str) -> int:
+    """Return the length of the beginning that two texts share."""
+    shorter = range(min(len(one), len(other)))
+    return bisect_left(shorter, True, key=lambda end: one[: end + 1] != other[: end + 1])
+
+
+def _trimmed(labels: pl.DataFrame) -> pl.DataFrame:
+    """Return the places of labels without the white space around them, which chunkers drop."""
+    quote = pl.col("quote")
+    before = quote.str.len_chars() - quote.str.strip_chars_start().str.len_chars()
+    behind = quote.str.len_chars() - quote.str.strip_chars_end().str.len_chars()
+    start = pl.col("start") + before.cast(pl.Int64)
+    end = pl.max_horizontal(pl.col("end") - behind.cast(pl.Int64), start)
+    return labels.select("doc", start=start, end=end)
+
+
+def _place_chunks(
+    chunks: pl.DataFrame, documents: pl.DataFrame, min_score: float
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Find the places of the chunks; one whose text is in several places holds them all."""
+    known = with_places(chunks).select("text", "start", "end", doc="source")
+    found = place(known, documents, min_score=min_score)
+    found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
+    findings = finding_about(
+        "lost-chunk",
+        found.filter(pl.col("status") == "lost")["chunk"],
+        "chunk whose text is in no document: it holds no label",
+        "check that these are the chunks of these documents",
+    )
+    return _widened(found.drop_nulls("start"), documents), findings
+
+
+def _widened(chunks: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Let chunks reach over the white space behind them, which is in no chunk otherwise."""
+    texts = dict(documents.select("doc", "text").iter_rows())
+    ends = [BLANK.match(texts[doc], end).end() for doc, end in chunks.select("doc", "end").rows()]  # type: ignore[union-attr]
+    return chunks.with_columns(end=pl.Series(ends, dtype=pl.Int64))

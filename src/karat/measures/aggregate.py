@@ -1,4 +1,4 @@
-"""From the values of the queries to one number, with how many stand behind it."""
+"""From the values of the queries to one number, with how many queries it is made of."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
 
 
-@dataclass(frozen=True, kw_only=True)
 class Count(Measure):
     """Base of the counts."""
 

@@ -63,7 +63,7 @@ def _table(gain: str) -> Floats:
 
 
 def running_sums(value: Floats, count: Ints) -> Floats:
-    """Add up values from the left, anew in each group; the groups hold `count` values each.
+    """Add up values from the left, within each group; the groups hold `count` values each.
 
     One step adds the next value of every group that has one, so that the sum of a query does not
     depend on the queries before it.

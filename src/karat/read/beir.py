@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.read.source import unreadable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class BeirFolder:
 
     def gold(self, gold: Gold) -> Gold:
         """Add to the gold of the judgements that the folder has others."""
-        unused = findings_about(
+        unused = finding_about(
             "unused-split",
             self.unused,
             f"judgements beside {self.qrels.name} that were not used",

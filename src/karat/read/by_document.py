@@ -14,7 +14,7 @@ import polars as pl
 from karat.core.data import FACTS, Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.read.reading import STRICT, ReadContext, text_as_id, two_names
 from karat.read.values import UNDERSTOOD, grades, no_column
 
@@ -178,7 +178,7 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) 
             continue
         table = table.with_columns(bare.replace("", None))
         reading.note(
-            *findings_about(
+            *finding_about(
                 "padded-id",
                 list(map(repr, column.filter(padded & (bare != "")))),
                 f"row with blanks around the {name}: they are left out",

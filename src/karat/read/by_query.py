@@ -123,8 +123,8 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Se
     named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
     ids, questions = state.shape.query, state.shape.question
     better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
-    null = any(name in frame.columns for name in better)  # all of it
-    _doubt_if(null and state.reading.names == "id")
+    all_null = any(name in frame.columns for name in better)  # otherwise it would be picked
+    _doubt_if(all_null and state.reading.names == "id")
     if named_by == "position":
         first = state.records + 1
         numbers = pl.int_range(first, first + frame.height, eager=True)
@@ -242,7 +242,7 @@ def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
 
 
 def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
-    """Return text, start and end as far as the entries have them."""
+    """Return text, start and end, null where an entry has none."""
     if "quote" in fields.columns and "text" not in fields.columns:
         fields = fields.rename({"quote": "text"})
     columns = []

@@ -150,7 +150,7 @@ def _read_python(data: object, where: str) -> pl.DataFrame:
             {**(text if isinstance(text, Mapping) else {"text": text}), "chunk_id": name}
             for name, text in given.items()
         )
-        return _from_records(Entry(record, 0, lambda: where) for record in records)
+        return _from_records(entries(records, where, ""))
     table = frame(data)
     if table is not None:
         return _from_frame(table, where)

@@ -13,18 +13,16 @@ import polars as pl
 from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.read.by_query import read_frame
 from karat.read.reading import STRICT, ReadContext
-from karat.read.record import Entry, entries
+from karat.read.record import entries
 from karat.read.records import read_records
 from karat.read.shapes import GIVE_GOLD
 from karat.read.tables import frame, frame_gold, frame_run
 from karat.read.values import identifier, refuse_repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from karat.findings import Finding
     from karat.read.format import Samples
 
@@ -63,7 +61,9 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
         _each_once(data, where)
         if any(isinstance(docs, Mapping) for docs in data.values()):
             return _scored(data, name, where).stream()
-        return _listed(data, name, where, reading).stream()
+        records = ({"query": query, "retrieved": docs} for query, docs in data.items())
+        read = read_records(entries(records, where, ""), "run", reading).run(name).collect()
+        return Run(name, read.rows, order="listed", findings=_id_mix(data)).stream()
     table = frame(data)
     if table is not None:
         return frame_run(table, name, where, reading)
@@ -81,7 +81,7 @@ def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Go
         if data and all(isinstance(docs, Mapping) for docs in data.values()):
             return _graded(data, where)
         given = ({"query": query, "gold": items} for query, items in data.items())
-        return read_records(_in_place(given, where), "gold", reading).gold()
+        return read_records(entries(given, where, ""), "gold", reading).gold()
     table = frame(data)
     if table is not None:
         return frame_gold(table, where, reading)
@@ -113,12 +113,6 @@ def _each_once(data: Mapping[Any, Any], where: str) -> None:
         refuse_repeated(docs, f"in {query!r} the id", where=where)
 
 
-def _in_place(given: Iterable[Record], where: str) -> Iterator[Entry]:
-    """Number the entries of a dict, whose messages name the query anyway."""
-    for number, record in enumerate(given, start=1):
-        yield Entry(record, number, lambda: where)
-
-
 def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> Gold:
     """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
     queries, relevant = data["queries"], data["relevant_docs"]
@@ -133,7 +127,7 @@ def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> G
     given = (
         {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
     )
-    return read_records(_in_place(given, where), "gold", reading).gold()
+    return read_records(entries(given, where, ""), "gold", reading).gold()
 
 
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
@@ -143,12 +137,6 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     if empty:  # a row without a document
         rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
     return Run(name, rows, "mapped", _id_mix(data))
-
-
-def _listed(data: Mapping[Any, Any], name: str, where: str, reading: ReadContext) -> Run:
-    listed = ({"query": query, "retrieved": docs} for query, docs in data.items())
-    rows = read_records(_in_place(listed, where), "run", reading).run(name).collect().rows
-    return Run(name, rows, order="listed", findings=_id_mix(data))
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:
@@ -199,7 +187,7 @@ def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
     """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
     kinds = {type(query).__name__: query for query in data}
     names = sorted(kinds)
-    found = findings_about(
+    found = finding_about(
         "id-type-mix",
         [repr(kinds[name]) for name in names] if len(names) > 1 else [],
         f"query ids of several types ({', '.join(names)}): all are read as text",

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import FindingKind, finding_about
 from karat.read.record import one_line
 from karat.read.source import Source, unreadable
 from karat.read.tables import frame, read_table
@@ -73,7 +73,7 @@ def _by_position(stream: RunStream, gold: Gold) -> RunStream:
     names = gold.queries["query"]
     if stream.named_by != "position" or _are_numbers(names):
         return stream
-    skipped = any(found.kind == "skipped-record" for found in stream.findings)
+    skipped = any(found.kind == FindingKind.SKIPPED_RECORD for found in stream.findings)
 
     def named(rows: pl.DataFrame) -> pl.DataFrame:
         return rows.with_columns(query=names.gather(rows["query"].cast(pl.Int64) - 1))
@@ -104,7 +104,7 @@ def _renamed(
         found = stream.about()
         return None if found is None else named(found)
 
-    joined = findings_about(
+    joined = finding_about(
         f"joined-by-{by}",
         names,
         f"record of the run without an id: joined with the gold by its {by}",

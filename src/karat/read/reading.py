@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.findings import EXAMPLES, Finding, merge_findings
+from karat.findings import EXAMPLES, Finding, FindingKind, merge_findings
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
@@ -72,7 +72,7 @@ class ReadContext:
         if not self._count:
             return self._notes
         skipped = Finding(
-            "skipped-record",
+            FindingKind.SKIPPED_RECORD,
             self._count,
             tuple(f"{error.where}: {error.what}" for error in self._first),
             "record that cannot be read: left out",
@@ -95,7 +95,7 @@ def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Fi
 def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Finding:
     """Return the finding that texts served as ids."""
     return Finding(
-        "text-as-id",
+        FindingKind.TEXT_AS_ID,
         count,
         names,
         f"{what} with texts but without ids: a text serves as its id, so only equal texts match",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from karat.errors import InputError, nearest
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from karat.read.shapes import Shape
 
 T = TypeVar("T")
-SIDES = ("query", "retrieved", "gold")
+SIDES = ("query", "retrieved", "gold")  # every other field describes the query
 ENTRY = ("doc", "docs", "id", "score", "grade", "text", "quote", "start", "end")
 
 
@@ -56,9 +57,10 @@ class Parsed(NamedTuple):
 
 
 def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
-    """Number the records of a list."""
+    """Number records; without a unit, messages only say where they come from."""
+    place = "{0}, {1} {2}" if unit else "{0}"
     for number, value in enumerate(values, start=1):
-        yield Entry(value, number, lambda number=number: f"{where}, {unit} {number}")  # type: ignore[misc]
+        yield Entry(value, number, partial(place.format, where, unit, number))
 
 
 def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
@@ -100,7 +102,7 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadCont
     if "gold" in sides:
         items = list(_items(fields["gold"], query, texts=texts))
         rivals += _rivals(fields["gold"], ("docs", "doc"))
-    about = _describe(fields)
+    about = {str(key): _flat(value) for key, value in fields.items() if key not in SIDES}
     return Parsed(query, units, items, about, named_by, repeated(record), tuple(rivals))
 
 
@@ -258,12 +260,6 @@ def twice(query: str, where: str) -> InputError:
 
 def _keys(record: Mapping[Any, Any]) -> str:
     return ", ".join(map(str, record)) or "nothing"
-
-
-def _describe(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what describes the query: every field that is neither the lists nor the id."""
-    kept = {key: value for key, value in fields.items() if key not in SIDES}
-    return {str(key): _flat(value) for key, value in kept.items()}
 
 
 def _flat(value: Any) -> Any:  # noqa: ANN401

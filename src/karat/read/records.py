@@ -22,7 +22,7 @@ import polars as pl
 from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
 from karat.core.timing import TIMED
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, findings_about
+from karat.findings import EXAMPLES, Finding, finding_about
 from karat.read.format import Samples
 from karat.read.reading import ReadContext, text_as_id, two_names
 from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
@@ -172,7 +172,7 @@ def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
             state.reading.note(_repeated(parsed.twice))
         for chosen, other in parsed.rivals:
             note_rivals(state, chosen, other)
-    state.findings += findings_about(
+    state.findings += finding_about(
         "replaced-gold",
         replaced,
         "query with more than one gold: the last one counts",

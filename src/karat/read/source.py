@@ -117,7 +117,9 @@ class Source:
                 zipped = _begins(raw, GZIP)
                 file: _Readable = _Unzipped(raw, self.where) if zipped else raw
                 wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
-                yield _recoded(file, wide, self.where) if wide else file
+                if wide:
+                    file = io.BufferedReader(_Recoded(file, wide, self.where), 1 << 20)
+                yield file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"the gzip data is broken: {error}", where=self.where, fix="compress it again"
@@ -242,12 +244,9 @@ class _Unzipped:
         return data
 
 
-def _recoded(file: _Readable, encoding: str, where: str) -> _Readable:
-    """Return a text of another encoding as UTF-8."""
-    return io.BufferedReader(_Recoded(file, encoding, where), 1 << 20)
-
-
 class _Recoded(io.RawIOBase):
+    """A text of another encoding as UTF-8."""
+
     def __init__(self, file: _Readable, encoding: str, where: str) -> None:
         super().__init__()
         self._file = file
@@ -260,7 +259,7 @@ class _Recoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
-        """Fill a buffer as far as it goes."""
+        """Fill a buffer, or as much of it as there is data for."""
         data = b"more"
         while not self._left and data:
             data = self._file.read(1 << 20)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karat.read.source import Source
 
 ROWS = 1 << 20  # rows of a table handled at once
+HEAD_ROWS = 100  # rows by which it is decided what the table is
 
 
 def frame(data: object) -> pl.DataFrame | None:
@@ -104,11 +105,7 @@ class Table(Format):
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run batch by batch."""
         where = source.where
-        self.look_ahead(source)
-        with source.plain_file() as path:
-            head = self._collect(self.scan(path).head(100), source)
-        if not head.height:
-            raise InputError("the table has no rows", where=where)
+        head = self.whole(source, HEAD_ROWS)
         if is_by_query(head.columns, "run"):
             table = self.whole(source)
             return read_frame(table, "run", where, source.reading, cells=self.cells).run(name)
@@ -142,20 +139,18 @@ class Table(Format):
         found = read_frame(table, "samples", source.where, source.reading, cells=self.cells)
         return found.samples(name)
 
-    def whole(self, source: Source) -> pl.DataFrame:
-        """Read the table whole."""
+    def whole(self, source: Source, rows: int | None = None) -> pl.DataFrame:
+        """Read the table whole, or only its first `rows` rows."""
         self.look_ahead(source)
         with source.plain_file() as path:
-            table = self._collect(self.scan(path), source)
+            try:
+                scanned = self.scan(path)
+                table = (scanned if rows is None else scanned.head(rows)).collect()
+            except pl.exceptions.PolarsError as error:
+                raise self.broken(error, source) from None
         if not table.height:
             raise InputError("the table has no rows", where=source.where)
         return table
-
-    def _collect(self, table: pl.LazyFrame, source: Source) -> pl.DataFrame:
-        try:
-            return table.collect()
-        except pl.exceptions.PolarsError as error:
-            raise self.broken(error, source) from None
 
     def broken(self, error: Exception, source: Source) -> InputError:
         """Return the error for a table that polars cannot read."""
@@ -203,7 +198,7 @@ class Delimited(Table):
 
 @register_format
 class Csv(Delimited):
-    """Comma-separated values with a header; semicolons, as some spreadsheets write, do as well."""
+    """Comma-separated values with a header; semicolons, as in some spreadsheets, are accepted."""
 
     name: ClassVar[str] = "csv"
     separators: ClassVar[str] = ",;"

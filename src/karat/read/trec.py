@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import finding_about, shorten
 from karat.read.format import Format, Look, register_format
 from karat.read.source import not_utf8
 
@@ -63,14 +63,7 @@ class TrecRun(Format):
 
         def batches() -> Iterator[pl.DataFrame]:
             source.reading.begin()
-            empty = True
-            for block in source.blocks():
-                rows = parse_lines(block, names)
-                empty &= not rows.height
-                yield rows
-            if empty:
-                source.reading.check_rest(0)
-                raise InputError("the file contains no lines", where=source.where)
+            yield from _parse_blocks(source, names)
 
         return RunStream(name, batches)
 
@@ -90,14 +83,14 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        rows = _read_qrels(source)
+        rows = pl.concat(_parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
         if rows.select("query", "doc").n_unique() < rows.height:
             if rows.select("query", "doc", "iteration").n_unique() == rows.height:
                 return _by_subtopic(rows)
             return Gold.build(rows.drop("iteration"))
-        findings = findings_about(
+        findings = finding_about(
             "iteration-column",
             rows["iteration"].unique(maintain_order=True),
             "the second column of the judgements varies; it was read as the iteration, "
@@ -120,7 +113,7 @@ class SubtopicQrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements with the second column as the group."""
-        return _by_subtopic(_read_qrels(source))
+        return _by_subtopic(pl.concat(_parse_blocks(source, QRELS)))
 
 
 def _has_columns(look: Look) -> bool:
@@ -132,12 +125,16 @@ def _has_columns(look: Look) -> bool:
     return any(named) or layout_of(look.lines[0]) is UNTAGGED
 
 
-def _read_qrels(source: Source) -> pl.DataFrame:
-    rows = pl.concat([parse_lines(block, QRELS) for block in source.blocks()])
-    if not rows.height:
+def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    """Parse a file block by block; one without lines is an error."""
+    height = 0
+    for block in source.blocks():
+        rows = parse_lines(block, names)
+        height += rows.height
+        yield rows
+    if not height:
         source.reading.check_rest(0)
         raise InputError("the file contains no lines", where=source.where)
-    return rows
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:
@@ -175,8 +172,8 @@ class Columns(NamedTuple):
 def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
     """Return the columns of a line, or None if it has others.
 
-    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may do, so
-    that an id may hold a blank; anything may follow the tag of a run.
+    Any whitespace separates them, as in trec_eval. If that gives too many, tabs alone may separate
+    them, so that an id may hold a blank; anything may follow the tag of a run.
 
     >>> columns_of("q1\\t0\\td1 \\t1", QRELS).cells
     ['q1', '0', 'd1', '1']
@@ -222,7 +219,7 @@ def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> 
     if found is None:
         count = len(SPLIT.split(words))
         raise InputError(
-            f"found {count} columns instead of {len(names)}: {_short(raw)}",
+            f"found {count} columns instead of {len(names)}: {shorten(words)!r}",
             where=block.where(number),
             fix=_column_advice(count, names),
         )
@@ -254,11 +251,6 @@ def _column_advice(found: int, names: tuple[str, ...]) -> str:
     if names is RUN and found == len(UNTAGGED):
         return f"make each line `{' '.join(RUN)}`; only the tag may be missing, and then from all"
     return f"make each line `{' '.join(names)}`; ids contain spaces only if tabs separate columns"
-
-
-def _short(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace").strip()
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
@@ -433,13 +425,13 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
 def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
     """Report ids that contain a blank and texts after tags, one entry per line."""
     reading.note(
-        *findings_about(
+        *finding_about(
             "blank-in-id",
             blank,
             "line with a blank inside an id: accepted, because tabs separate its columns",
             "give ids without blanks; trec_eval and most other tools would split them",
         ),
-        *findings_about(
+        *finding_about(
             "text-behind-tag",
             rest,
             "line with more than the six columns of a run: the rest is left out",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
 KEPT = 1_000_000  # rows of lists that are kept at most
 TEXT = 20_000  # characters of a text that are kept
+UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")  # of edges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +87,9 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
     seen = aligned.first(bound.depth)
     ties = None
     if aligned.ties is not None and edges.sizes is None:
-        ties = _with_edges(aligned.ties, edges)
+        # only among ties with an edge does the order matter
+        tie = aligned.ties.around(edges.query, edges.rank)
+        ties = aligned.ties.filter(np.isin(np.arange(len(aligned.ties.query)), tie))
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
     return Part(
         query=seen.query[first],
@@ -150,21 +153,38 @@ def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> P
 
 def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Policy) -> Relation:
     """Make the relation of what was drawn; where anything failed, also the lenient one."""
-    gold = bound.gold
     failures: dict[int, str] = {}
+    retrieved = np.zeros(len(blank), dtype=np.int64)
     for part in parts:
         failures |= part.edges.failures
-    failed = np.isin(np.arange(gold.queries.height), list(failures))
+        retrieved[part.query] = part.retrieved
+    failed = np.isin(np.arange(len(blank)), list(failures))
 
     def version(edges: list[Edges]) -> Relation:
-        counted, numbered = with_items(gold, edges) if bound.finds_items else (gold, edges)
-        retrieved = np.zeros(counted.queries.height, dtype=np.int64)
-        for part in parts:
-            retrieved[part.query] = part.retrieved
-        chunks = [part.chunks for part in parts if part.chunks is not None]
-        reasons = _undefined_reasons(counted, retrieved, blank, policy) | failures
-        return replace(
-            join_edges(counted, retrieved, numbered, chunks, _series(reasons, len(retrieved))),
+        gold, edges = with_items(bound.gold, edges) if bound.finds_items else (bound.gold, edges)
+        fine = _fine_units(retrieved, parts, edges)
+        reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
+        none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
+        edge_query, edge_rank, edge_item = _sorted(edges, ("query", "rank", "item"), 3)
+        unit_query, unit_rank, unit_judged, unit_repeat = _sorted(edges, UNIT_COLUMNS, 2)
+        return Relation(
+            queries=gold.queries["query"],
+            depth=retrieved if fine is None else fine[0],
+            item_offset=gold.item_offset,
+            item_grade=gold.item_grade,
+            edge_query=edge_query,
+            edge_rank=edge_rank,
+            edge_item=edge_item,
+            unit_query=unit_query,
+            unit_rank=unit_rank,
+            unit_judged=unit_judged.astype(bool, copy=False),
+            unit_repeat=unit_repeat,
+            member_item=gold.member_item,
+            member_doc=gold.member_doc,
+            undefined_reason=none.scatter(list(reasons), list(reasons.values())),
+            chunk_offset=None if fine is None else fine[1],
+            chunk_end=None if fine is None else fine[2],
+            item_times=gold.item_times,
             needed=bound.needed,
             judged_to=bound.depth if any(part.cut for part in parts) else None,
             failed_verdicts=failed if failures else None,
@@ -176,10 +196,11 @@ def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Poli
     return replace(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
 
 
-def _with_edges(ties: Ties, edges: Edges) -> Ties:
-    """Return the ties among which there is an edge: only there does the order matter."""
-    at = ties.around(edges.query, edges.rank)
-    return ties.filter(np.isin(np.arange(len(ties.query)), at))
+def _sorted(parts: Sequence[Edges], names: Sequence[str], keys: int) -> tuple[Any, ...]:
+    """Return columns of all parts, sorted by the first few of them."""
+    return sort_rows(
+        tuple(_column([getattr(part, name) for part in parts]) for name in names), keys
+    )
 
 
 def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
@@ -217,11 +238,6 @@ def _undefined_reasons(gold: Gold, depth: Ints, blank: Bools, policy: Policy) ->
     }
 
 
-def _series(reasons: dict[int, str], count: int) -> pl.Series:
-    none = pl.repeat(None, count, dtype=pl.String, eager=True)
-    return none.scatter(list(reasons), list(reasons.values())) if reasons else none
-
-
 def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:
     """Return the gold of the items that batches brought to light, and edges that count them."""
     found = [part.items for part in parts if part.items is not None]
@@ -249,47 +265,22 @@ def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:
     return built, numbered
 
 
-def join_edges(
-    gold: Gold,
-    retrieved: Ints,
-    parts: Sequence[Edges],
-    chunks: list[tuple[Ints, Ints]],
-    undefined_reason: pl.Series,
-) -> Relation:
-    """Make the relation of what batches cover; `chunks` is empty where every unit is a chunk."""
-
-    def column(name: str, kind: type = np.int64) -> Any:  # noqa: ANN401
-        return _column([getattr(part, name) for part in parts], kind)
-
-    depth, ends = _fine_units(retrieved, parts, chunks) if chunks else (retrieved, None)
-    return Relation.build(
-        gold,
-        depth=depth,
-        edges=(column("query"), column("rank"), column("item")),
-        units=(
-            column("unit_query"),
-            column("unit_rank"),
-            column("unit_judged", bool),
-            column("unit_repeat"),
-        ),
-        undefined_reason=undefined_reason,
-        chunks=ends,
-    )
-
-
 def _column(columns: Iterable[Any], kind: type = np.int64) -> Any:  # noqa: ANN401
     columns = list(columns)
     return np.concatenate(columns) if columns else np.zeros(0, dtype=kind)
 
 
 def _fine_units(
-    retrieved: Ints, parts: Sequence[Edges], chunks: list[tuple[Ints, Ints]]
-) -> tuple[Ints, tuple[Ints, Ints]]:
-    """Count the units of each query, and down to the end of each of its chunks."""
+    retrieved: Ints, parts: Sequence[Part], edges: Sequence[Edges]
+) -> tuple[Ints, Ints, Ints] | None:
+    """Count the units of each query, and down to the end of each chunk; None: chunks are units."""
+    chunks = [part.chunks for part in parts if part.chunks is not None]
+    if not chunks:
+        return None
     query, rank = (np.concatenate(columns) for columns in zip(*chunks, strict=True))
-    sizes = np.concatenate([part.sizes for part in parts if part.sizes is not None])
+    sizes = np.concatenate([part.sizes for part in edges if part.sizes is not None])
     query, _, sizes = sort_rows((query, rank, sizes), 2)
     offset = np.concatenate(([0], np.cumsum(retrieved)))
     upto = np.concatenate(([0], np.cumsum(sizes)))
     before = upto[offset[:-1]]
-    return upto[offset[1:]] - before, (offset, upto[1:] - before[query])
+    return upto[offset[1:]] - before, offset, upto[1:] - before[query]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def render(shown: object, how: Format) -> str:
-    """Return what `karat.display` was given in a format: notebooks, papers and terminals ask."""
+    """Return a result, a comparison or an explanation in a format, for `karat.display`."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
     from karat.reports import comparison, explanation, html, result  # noqa: PLC0415

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from karat.reports.tables import Grid, number, render_grids
+from karat.reports.tables import Grid, number, render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ TITLES = {
 def render(found: Agreement, how: str, *, details: bool = False) -> str:
     """Return the agreement in one of FORMATS; `csv` holds the details if these are asked for."""
     if how == "json":
-        return json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        return to_json(found.as_dict())
     if how == "csv":
         return (found.details if details else found.summary).write_csv()
     return render_grids(_grids(found, details=details or found.kind == "labels"), how)
@@ -63,20 +62,16 @@ def _confusion(details: pl.DataFrame) -> Grid:
 def _details(details: pl.DataFrame) -> Grid:
     texts = [name for name in details.columns if name in ("query", "measure", "system")]
     rows = [
-        [_text(row[name]) if name in texts else number(row[name]) for name in details.columns]
+        [row[name] or "" if name in texts else number(row[name]) for name in details.columns]
         for row in details.to_dicts()
     ]
     return Grid("one by one", details.columns, rows, left=len(texts))
 
 
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
 def render_card(card: JudgeCard, how: str) -> str:
     """Return a card in one of CARD_FORMATS."""
     if how == "json":
-        return json.dumps(card.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        return to_json(card.as_dict())
     return render_grids(_card_grids(card), how)
 
 
@@ -88,8 +83,8 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
     )
     header = ["statistic", "value", "low", "high", "n"]
     rows = [
-        [figure.statistic + _because(figure), *_limits(figure), str(figure.n)]
-        for figure in card.figures
+        [each.statistic + (f" ({each.reason})" if each.reason else ""), *_limits(each), str(each.n)]
+        for each in card.figures
     ]
     yield Grid(title, header, rows)
     labels = [str(label) for label in card.confusion.labels]
@@ -104,10 +99,6 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
     if card.recalibration is not None:
         yield _recalibration(card.recalibration)
-
-
-def _because(figure: CardFigure) -> str:
-    return f" ({figure.reason})" if figure.reason else ""
 
 
 def _limits(figure: CardFigure) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from itertools import islice, product
+from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from karat.findings import shorten
 from karat.reports import escape
@@ -12,6 +15,8 @@ from karat.reports.escape import printable
 from karat.reports.result import with_relation
 from karat.reports.tables import (
     Grid,
+    best,
+    bullets,
     chance,
     count,
     latex_table,
@@ -19,13 +24,13 @@ from karat.reports.tables import (
     number,
     render_grids,
     signed,
+    to_json,
+    to_rows,
 )
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import polars as pl
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from karat.comparison.compare import Comparison
 
@@ -49,18 +54,13 @@ def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = Fa
     Formats with one row per line hold one table: the slices if there are any, else the comparisons.
     """
     if how == "json":
-        return json.dumps(comparison.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        return to_json(comparison.as_dict())
     if how == "latex":
         return latex(comparison)
     if how in ("table", "markdown"):
         return _tables(comparison, how, moved=moved, color=color)
     rows = comparison.slices if comparison.slices.height else comparison.comparisons
-    rows = with_relation(rows, comparison.matched_by)
-    if how == "jsonl":
-        return "".join(
-            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
-        )
-    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+    return to_rows(with_relation(rows, comparison.matched_by), how)
 
 
 def unmeasured(comparison: Comparison) -> list[str]:
@@ -76,10 +76,10 @@ def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str
     first, *more = grids(comparison, moved=moved)
     head, rest = render_grids([first], how, color=color), render_grids(more, how, color=color)
     if how == "markdown":
-        said = "".join(f"- {escape.markdown(note)}\n" for note in notes(comparison))
-        return "\n".join([head, f"{READ}\n", said, *([rest] if rest else [])])
-    said = "".join(f"{printable(note)}\n" for note in notes(comparison))
-    return f"{head}{READ}\n{said}" + (f"\n{rest}" if rest else "")
+        parts = [head, f"{READ}\n", bullets(notes(comparison), how), rest]
+        return "\n".join(filter(None, parts))
+    lines = "".join(f"{printable(note)}\n" for note in notes(comparison))
+    return f"{head}{READ}\n{lines}" + (f"\n{rest}" if rest else "")
 
 
 def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
@@ -90,16 +90,19 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
     title += f" · {count(comparison.queries)} · dialect {comparison.dialect}"
     title += name_relations(comparison.matched_by.values())
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
-    yield _grid(comparison, comparison.comparisons, title, [])
+    yield lay_out(comparison, comparison.comparisons, title)
     for (column,), rows in comparison.slices.partition_by(
         "column", as_dict=True, maintain_order=True
     ).items():
-        yield _grid(comparison, rows, f"by {column}", ["slice"])
+        yield lay_out(comparison, rows, f"by {column}", ["slice"])
     if moved and comparison.moved.height:
         yield _moved(comparison, moved)
 
 
-def _grid(comparison: Comparison, rows: pl.DataFrame, title: str, first: list[str]) -> Grid:
+def lay_out(
+    comparison: Comparison, rows: pl.DataFrame, title: str, first: Sequence[str] = ()
+) -> Grid:
+    """One row per measure and pair of systems, after the columns that come `first`."""
     pairs = _several_baselines(rows)
     corrected = [name for name in rows["correction"].unique() if name != "none"]
     texts = [*first, "measure", *(["baseline"] if pairs else []), "system"]
@@ -109,8 +112,8 @@ def _grid(comparison: Comparison, rows: pl.DataFrame, title: str, first: list[st
         + [number(row["baseline_value"]), number(row["system_value"])]
         + [signed(row["difference"]), limits(row), chance(row["p"])]
         + ([chance(row["p_adjusted"])] if corrected else [])
-        + [signed(row["effect"], 2), _counts(row), str(row["n"])]
-        for row in _by_measure(comparison, rows)
+        + [signed(row["effect"], 2), f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])]
+        for row in by_measure(comparison, rows)
     ]
     header = [*texts, "verdict", "before", "after", "difference"]
     header += [f"{100 * comparison.level:g}% interval", "p"]
@@ -119,7 +122,7 @@ def _grid(comparison: Comparison, rows: pl.DataFrame, title: str, first: list[st
     return Grid(title, header, cells, left=len(texts) + 1)
 
 
-def _by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:
+def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Return the rows measure by measure; within one they keep their order."""
     place = {str(measure): at for at, measure in enumerate(comparison.measures)}
     return sorted(rows.to_dicts(), key=lambda row: place[row["measure"]])
@@ -140,24 +143,20 @@ def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
 def _moved(comparison: Comparison, count: int) -> Grid:
     """One row per query that moved, by the first measure; those that gained come first."""
     name = str(comparison.measures[0])
-    mine = [row for row in comparison.moved.to_dicts() if row["measure"] == name]
-    several = len(comparison.systems) > 2
-    questions = any((row["question"] or row["query"]) != row["query"] for row in mine)
-    cells = []
-    seen: dict[tuple[str, bool], int] = {}
-    for row in mine:
-        key = (row["system"], row["difference"] > 0)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= count:
-            cells.append(
-                ([row["system"]] if several else [])
-                + [shorten(row["query"])]
-                + ([shorten(row["question"] or "")] if questions else [])
-                + [number(row["before"]), number(row["after"]), signed(row["difference"])]
-            )
-    texts = [*(["system"] if several else []), "query", *(["question"] if questions else [])]
-    header = [*texts, "before", "after", "difference"]
-    return Grid(f"queries that moved most in {name}", header, cells, left=len(texts))
+    mine = comparison.moved.filter(pl.col("measure") == name)
+    ranked = pl.int_range(pl.len()).over("system", pl.col("difference") > 0)
+    rows = mine.filter(ranked < count).to_dicts()
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {}
+    if len(comparison.systems) > 2:
+        columns["system"] = itemgetter("system")
+    columns["query"] = lambda row: shorten(row["query"])
+    if any((row["question"] or row["query"]) != row["query"] for row in rows):
+        columns["question"] = lambda row: shorten(row["question"] or "")
+    left = len(columns)
+    columns["before"] = lambda row: number(row["before"])
+    columns["after"] = lambda row: number(row["after"])
+    columns["difference"] = lambda row: signed(row["difference"])
+    return Grid.of(f"queries that moved most in {name}", columns, rows, left=left)
 
 
 def _several_baselines(rows: pl.DataFrame) -> bool:
@@ -165,7 +164,7 @@ def _several_baselines(rows: pl.DataFrame) -> bool:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Say how was tested, and the problems in rows: what cannot be tested, or never shown."""
+    """Say which tests were used, and why some rows were not tested or can never show much."""
     rows = [("", row) for row in comparison.comparisons.to_dicts()]
     rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
     return [_how_tested(comparison), *_reasons(rows)]
@@ -193,10 +192,6 @@ def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
         yield f"{', '.join(where[:3])}{more}: {reason}"
 
 
-def _counts(row: dict[str, Any]) -> str:
-    return f"{row['wins']}/{row['ties']}/{row['losses']}"
-
-
 def _text(value: object) -> str:
     return "(none)" if value is None else str(value)
 
@@ -212,13 +207,20 @@ def latex(comparison: Comparison) -> str:
     names = [str(measure) for measure in comparison.measures]
     values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
     marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
-    best = _best(comparison, values)
+    bold = {
+        (system, name)
+        for name, measure in zip(names, comparison.measures, strict=True)
+        for system in best(
+            {system: values[system, name] for system in comparison.systems},
+            higher_is_better=measure.higher_is_better,
+        )
+    }
     lines = []
     for system, letter in zip(comparison.systems, letters, strict=True):
         cells = [escape.latex(system) + (f" ({letter})" if letter else "")]
         for name in names:
             shown = number(values[system, name]).replace("–", "--")
-            shown = rf"\textbf{{{shown}}}" if (system, name) in best else shown
+            shown = rf"\textbf{{{shown}}}" if (system, name) in bold else shown
             mark = marks.get((system, name), "")
             cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
         lines.append(" & ".join(cells) + r" \\")
@@ -245,10 +247,9 @@ def _caption(comparison: Comparison, *, pairs: bool) -> str:
 def _daggers(comparison: Comparison) -> dict[tuple[str, str], str]:
     found = {}
     for row in comparison.comparisons.to_dicts():
-        for below, mark in DAGGERS:
-            if row["p_adjusted"] is not None and row["p_adjusted"] < below:
-                found[row["system"], row["measure"]] = mark
-                break
+        p = 1.0 if row["p_adjusted"] is None else row["p_adjusted"]
+        mark = next((mark for below, mark in DAGGERS if p < below), "")
+        found[row["system"], row["measure"]] = mark
     return found
 
 
@@ -267,23 +268,5 @@ def _letter_marks(comparison: Comparison, letters: list[str]) -> dict[tuple[str,
 
 def _letters(count: int) -> list[str]:
     """Return a, b, …, z, aa, ab, …"""
-    found: list[str] = []
-    while len(found) < count:
-        before = found[len(found) // 26 - 1] if found and len(found) >= 26 else ""
-        found.append(before + ascii_lowercase[len(found) % 26])
-    return found
-
-
-def _best(comparison: Comparison, values: dict[tuple[str, str], Any]) -> set[tuple[str, str]]:
-    best: set[tuple[str, str]] = set()
-    for measure in comparison.measures:
-        name = str(measure)
-        known = {
-            system: values[system, name]
-            for system in comparison.systems
-            if values[system, name] is not None
-        }
-        if len(set(known.values())) > 1:
-            top = (max if measure.higher_is_better else min)(known.values())
-            best |= {(system, name) for system, value in known.items() if value == top}
-    return best
+    words = ("".join(word) for size in (1, 2, 3) for word in product(ascii_lowercase, repeat=size))
+    return list(islice(words, count))

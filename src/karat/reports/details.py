@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
@@ -35,27 +34,9 @@ GOLD = 240  # letters of the text of a gold document
 ITEMS = 40  # of a query that are listed
 LONGEST = 20_000  # letters of a text that are searched
 WORDS = 400  # of a passage that is looked for
-ALIKE = 0.7  # share of a sentence's words that stand in the passage as well
+ALIKE = 0.7  # share of a sentence's words that are in the passage as well
 FEWEST = 3  # words of a sentence that can be alike
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ViewedQuery:
-    """The chunks of a query as some measures see them."""
-
-    view: RelationView
-    at: int  # the number of the query
-    chunks: list[Mark]
-
-    def gold_texts(self, mark: Mark) -> list[str]:
-        """Return the texts of the relevant items that a chunk covers."""
-        marks = self.view.marks
-        if marks.relation.needed:
-            return []
-        relevant = marks.items(self.at, min(marks.relevant(self.at), ITEMS))
-        wanted = set(mark.covers)
-        return [multiline(doc) for item in relevant if item.number in wanted for doc in item.docs]
 
 
 class QueryDetails:
@@ -84,7 +65,8 @@ class QueryDetails:
         """Return all about one query, ready for JSON; `keep` takes the texts of the chunks."""
         listed = self._kept.chunks(query)
         rows = listed[: self._ranks]
-        golds, viewed = [], []
+        golds: list[dict[str, Any]] = []
+        viewed: list[tuple[RelationView, list[Mark]]] = []
         depth = len(listed)  # which may be deeper than was judged
         for view in self._views:
             at = view.marks.number.get(query)
@@ -94,21 +76,19 @@ class QueryDetails:
             depth = max(depth, int(view.marks.relation.depth[at]) if ends is None else len(ends))
             count = len(rows) or min(depth, self._ranks)
             judged = min(count, view.marks.relation.judged_to or count)
-            viewed.append(_ViewedQuery(view, at, view.marks.chunks(at, judged)))
+            viewed.append((view, view.marks.chunks(at, judged)))
             if not view.marks.relation.needed:  # there the items are the chunks themselves
                 golds.append(self._gold(view, at))
         if not rows:  # the result does not keep the list: there are marks alone
-            most = max((len(each.chunks) for each in viewed), default=0)
+            most = max((len(marks) for _, marks in viewed), default=0)
             rows = [{"rank": rank, "doc": NOT_KEPT} for rank in range(1, most + 1)]
         by_chunk, by_list = self._verdicts(query, rows)
         chunks = []
         for at, (row, verdicts) in enumerate(zip(rows, by_chunk, strict=True)):
-            marked = [(each, each.chunks[at]) for each in viewed if at < len(each.chunks)]
+            marked = [(view, marks[at]) for view, marks in viewed if at < len(marks)]
             chunks.append(self._chunk(row, marked, verdicts))
             if row.get("text"):
-                quotes = [verdict["quote"] for verdict in verdicts if verdict["value"]]
-                spans = self._matched(query, row["text"], marked, quotes)
-                chunks[-1] |= self._text(row["text"], spans, keep)
+                chunks[-1] |= self._text(query, row["text"], marked, verdicts, keep)
         return {
             "depth": depth,
             "list": chunks,
@@ -153,22 +133,19 @@ class QueryDetails:
         return found
 
     def _chunk(
-        self,
-        row: dict[str, Any],
-        marked: list[tuple[_ViewedQuery, Mark]],
-        verdicts: list[dict[str, Any]],
+        self, row: dict[str, Any], marked: list[tuple[RelationView, Mark]], verdicts: list[Any]
     ) -> dict[str, Any]:
         first = marked[0][1] if marked else None
-        # a text that is its own id need not be said twice
+        # a text that is its own id is not shown twice
         named = "" if row.get("text") == row["doc"] else shorten(str(row["doc"]))
         chunk: dict[str, Any] = {
             "rank": row["rank"],
             "doc": named,
             "mark": first.kind if first else "none",
             "covers": {
-                multiline(self._result.relation_name(each.view.measures[0])): list(mark.covers)
-                for each, mark in marked
-                if mark.covers and not each.view.marks.relation.needed
+                multiline(self._result.relation_name(view.measures[0])): list(mark.covers)
+                for view, mark in marked
+                if mark.covers and not view.marks.relation.needed
             },
         }
         if first and first.grade is not None:
@@ -179,10 +156,28 @@ class QueryDetails:
             chunk["verdicts"] = verdicts
         return chunk
 
-    def _text(self, text: str, spans: list[tuple[int, int]], keep: Keep) -> dict[str, Any]:
-        """Return as much of a text as is shown, and where in it something matched."""
+    def _text(
+        self,
+        query: str,
+        text: str,
+        marked: list[tuple[RelationView, Mark]],
+        verdicts: list[dict[str, Any]],
+        keep: Keep,
+    ) -> dict[str, Any]:
+        """Return as much of a text as is shown, and the places in it that made it count."""
         clean = multiline(text)
-        part, inside, start = excerpt(clean, spans, self._letters)
+        spans: list[tuple[int, int]] = []
+        wanted = [each["quote"] for each in verdicts if each["value"] and each["quote"]]
+        for view, mark in marked:
+            if mark.parts:
+                parts = self._kept.parts(view.relation, query, text)
+                where = sentences(clean, map(multiline, parts))
+                spans += (where[part] for part in mark.parts if part < len(where))
+            elif mark.relevant and reads_texts(view.relation):
+                wanted += map(multiline, _gold_texts(view, query, mark))
+        part, inside, start = excerpt(
+            clean, merged([*spans, *places(clean, wanted)]), self._letters
+        )
         found: dict[str, Any] = {"text": keep(part)}
         if inside:
             found["matched"] = in_utf16(part, inside)
@@ -190,34 +185,28 @@ class QueryDetails:
             found["cut"] = [start, len(clean)]
         return found
 
-    def _matched(
-        self, query: str, text: str, marked: list[tuple[_ViewedQuery, Mark]], quotes: list[str]
-    ) -> list[tuple[int, int]]:
-        """Return the places in the shown text that made it count."""
-        clean = multiline(text)
-        spans: list[tuple[int, int]] = []
-        wanted = [quote for quote in quotes if quote]
-        for each, mark in marked:
-            if mark.parts:
-                parts = self._kept.parts(each.view.relation, query, text)
-                where = sentences(clean, map(multiline, parts))
-                spans += (where[part] for part in mark.parts if part < len(where))
-            elif mark.relevant and reads_texts(each.view.relation):
-                wanted += each.gold_texts(mark)
-        return merged([*spans, *places(clean, wanted)])
-
     def _verdicts(
         self, query: str, rows: list[dict[str, Any]]
     ) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
         """Return the verdicts about each chunk of a list, and those about the list as a whole."""
         question = self._questions.get(query)
         known = {
-            key: [_verdict(row, question) for row in said]
-            for key, said in self._kept.verdicts(query).items()
+            key: [_verdict(row, question) for row in found]
+            for key, found in self._kept.verdicts(query).items()
         }
         whole = known.pop("", [])
         keys = chunk_keys(row.get("text") for row in rows) if known else [""] * len(rows)
         return [known.get(key, []) for key in keys], whole
+
+
+def _gold_texts(view: RelationView, query: str, mark: Mark) -> list[str]:
+    """Return the texts of the relevant items that a chunk covers."""
+    marks = view.marks
+    if marks.relation.needed:
+        return []
+    at = marks.number[query]
+    relevant = marks.items(at, min(marks.relevant(at), ITEMS))
+    return [doc for item in relevant if item.number in mark.covers for doc in item.docs]
 
 
 def _verdict(row: dict[str, Any], question: str | None) -> dict[str, Any]:
@@ -276,7 +265,7 @@ def shorten(text: str, most: int = SHORT) -> str:
 
 
 def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where passages stand in a text; otherwise the sentences with most words in common.
+    """Return where passages are in a text; otherwise the sentences with most words in common.
 
     >>> places("Hello. The pump  is blue. Bye.", ["the pump is blue"])
     [(7, 24)]
@@ -292,7 +281,7 @@ def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def sentences(text: str, parts: Iterable[str]) -> list[tuple[int, int]]:
-    """Return where consecutive parts of a text stand in it."""
+    """Return where consecutive parts of a text are in it."""
     found, start = [], 0
     for part in parts:
         place = _exactly(text, part, start)
@@ -327,19 +316,12 @@ def _exactly(text: str, passage: str, start: int = 0) -> tuple[int, int] | None:
     if len(words) > WORDS:  # a pattern that long is slow: the plain way must do
         at = text.find(passage.strip(), start)
         return (at, at + len(passage.strip())) if at >= 0 else None
-    pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
-    found = pattern.search(text, start) or _without_end(words, text, start)
+    pattern = r"\s+".join(map(re.escape, words))
+    found = re.compile(pattern, re.IGNORECASE).search(text, start)
+    bare = passage.strip().rstrip(".!?,;:")
+    if found is None and len(words) >= FEWEST and bare != passage.strip():
+        return _exactly(text, bare, start)  # a text in the middle of a sentence lacks its end
     return found.span() if found else None
-
-
-def _without_end(words: list[str], text: str, start: int) -> re.Match[str] | None:
-    """Find it without the mark at its end, which a text in the middle of a sentence lacks."""
-    last = words[-1].rstrip(".!?,;:")
-    if last == words[-1] or len(words) < FEWEST:
-        return None
-    return re.compile(r"\s+".join(map(re.escape, [*words[:-1], last])), re.IGNORECASE).search(
-        text, start
-    )
 
 
 def _alike(text: str, passage: str) -> list[tuple[int, int]]:

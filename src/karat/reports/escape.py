@@ -13,26 +13,21 @@ from html import escape
 # C0, DEL and C1, line separators, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _LINE_END = re.compile(r"\r\n?")
-_KEPT_IN_LINES = re.compile(r"[\t\n]")
+_CONTROL_IN_LINES = re.compile(rf"(?![\t\n]){_CONTROL.pattern}")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a letter, which no file can hold
 _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")  # what `printable` leaves and XML 1.0 forbids
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-}
-_LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
+_LATEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "{}$&#%_"}
+    | {
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\textquotedbl{}",
+    }
+)
 # what could end a script element, or a line of JavaScript
 _SCRIPT = {ord(letter): f"\\u{ord(letter):04x}" for letter in ("<", ">", "&", "\u2028", "\u2029")}
 
@@ -43,7 +38,11 @@ def printable(text: str) -> str:
     >>> print(printable("d\x1b[31m1"))
     d\\x1b[31m1
     """
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROL.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def multiline(text: str) -> str:
@@ -53,9 +52,7 @@ def multiline(text: str) -> str:
     'a\\u202eb\n\\x1b[0m'
     """
     whole = _SURROGATE.sub("\ufffd", _LINE_END.sub("\n", text))
-    kept = _KEPT_IN_LINES.findall(whole)
-    parts = [printable(part) for part in _KEPT_IN_LINES.split(whole)]
-    return "".join(part + mark for part, mark in zip(parts, [*kept, ""], strict=True))
+    return _CONTROL_IN_LINES.sub(_written_out, whole)
 
 
 def visible(text: str) -> str:
@@ -91,7 +88,7 @@ def latex(text: str) -> str:
     >>> print(latex(r"50% \input{x}_1"))
     50\% \textbackslash{}input\{x\}\_1
     """
-    return _LATEX_SPECIAL.sub(lambda found: _LATEX[found[0]], printable(text))
+    return printable(text).translate(_LATEX)
 
 
 def script_json(data: object) -> str:

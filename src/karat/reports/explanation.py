@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from karat.reports import escape
-from karat.reports.escape import printable
-from karat.reports.tables import Grid, number, render_grids
+from karat.findings import shorten
+from karat.reports.tables import Grid, bullets, cleaner, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from karat.explanation.calculation import Calculation
     from karat.explanation.explain import Explanation
-    from karat.explanation.ranking import Ranking, Step
+    from karat.explanation.ranking import Item, Ranking, Step
+    from karat.explanation.units import ExplainedVerdict
 
 SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
 
@@ -32,15 +33,12 @@ SAME = 1e-12  # sums in another order
 
 def render(explained: Explanation, how: str, *, color: bool = False) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
-    clean = escape.markdown if how == "markdown" else printable
-    parts = [clean(heading(explained)) + "\n"]
+    parts = [cleaner(how)(heading(explained)) + "\n"]
     parts += (render_grids([grid], how, color=color) for grid in grids(explained))
-    bullet = "- " if how == "markdown" else "  "
-    lines = [f"{bullet}{clean(sentence(calculation))}\n" for calculation in explained.calculations]
+    parts.append(bullets(map(sentence, explained.calculations), how))
     if explained.differences:
-        lines.append("\nWhy they differ\n\n")
-        lines += [f"{bullet}{clean(line)}\n" for line in explained.differences]
-    return "\n".join(parts) + "\n" + "".join(lines)
+        parts += ["Why they differ\n", bullets(explained.differences, how)]
+    return "\n".join(parts)
 
 
 def grids(explained: Explanation) -> Iterator[Grid]:
@@ -93,43 +91,50 @@ def heading(explained: Explanation) -> str:
 
 def _steps(explained: Explanation, ranking: Ranking) -> Grid:
     """One row per unit: what it is and covers, and how the sums of the measures grow with it."""
-    mine = set(ranking.read_by)
-    sums = [
-        each
-        for each in explained.calculations
-        if each.terms and (each.measure, each.dialect) in mine
-    ]
-    running = {id(calculation): 0.0 for calculation in sums}
-    steps = ranking.steps
+    steps, readers = ranking.steps, set(ranking.read_by)
     texts = any(step.text is not None for step in steps)
-    parts = any(step.chunk is not None for step in steps)
-    scored = any(step.scores for step in steps)
-    graded = any(item.grade not in (0, 1) for item in ranking.items)
-    rows = []
-    for step in steps:
-        cells = [str(step.rank), step.doc if not texts else _short(step.doc, 24)]
-        cells += [str(step.chunk)] if parts else []
-        cells += [_short(step.text or "")] if texts else []
-        cells += [MARKS[step.mark], _numbers(step.covers)]
-        cells += ["" if step.grade is None else f"{step.grade:g}"] if graded else []
-        cells += [_scores(step)] if scored else []
-        cells.append(number(step.precision))
-        for calculation in sums:
-            added = [value for rank, value in calculation.terms if rank == step.rank]
-            running[id(calculation)] += sum(added)
-            cells.append(number(running[id(calculation)]) if added else "")
-        rows.append(cells)
-    several = len(explained.dialects) > 1
-    names = [f"Σ {a.measure}" + (f" {a.dialect}" if several else "") for a in sums]
-    header = ["rank", "document", *(["chunk"] if parts else []), *(["text"] if texts else [])]
-    header += ["", "covers", *(["grade"] if graded else []), *(["scores"] if scored else [])]
-    left = len(header)
-    mark = header.index("")
-    good = {(at, mark) for at, step in enumerate(steps) if step.mark in ("hit", "again")}
-    bad = {(at, mark) for at, step in enumerate(steps) if step.mark == "rejected"}
+    columns: dict[str, Callable[[Step], str]] = {
+        "rank": lambda step: str(step.rank),
+        "document": lambda step: _short(step.doc, 24) if texts else step.doc,
+    }
+    if any(step.chunk is not None for step in steps):
+        columns["chunk"] = lambda step: str(step.chunk)
+    if texts:
+        columns["text"] = lambda step: _short(step.text or "")
+    mark = len(columns)
+    columns[""] = lambda step: MARKS[step.mark]
+    columns["covers"] = lambda step: ", ".join(f"item {item}" for item in step.covers)
+    if any(item.grade not in (0, 1) for item in ranking.items):
+        columns["grade"] = lambda step: "" if step.grade is None else f"{step.grade:g}"
+    if any(step.scores for step in steps):
+        columns["scores"] = _scores
+    left = len(columns)
+    columns["precision"] = lambda step: number(step.precision)
+    for each in explained.calculations:
+        if each.terms and (each.measure, each.dialect) in readers:
+            several = len(explained.dialects) > 1
+            columns[f"Σ {each.measure}" + f" {each.dialect}" * several] = partial(_sum_to, each)
     title = ", ".join([f"{len(steps)} units", *_seen_by(explained, ranking)])
-    columns = [*header, "precision", *names]
-    return Grid(f"the list ({title})", columns, rows, left=left, good=good, bad=bad)
+    return Grid.of(
+        f"the list ({title})",
+        columns,
+        steps,
+        left=left,
+        good=_cells(mark, (step.mark in ("hit", "again") for step in steps)),
+        bad=_cells(mark, (step.mark == "rejected" for step in steps)),
+    )
+
+
+def _sum_to(calculation: Calculation, step: Step) -> str:
+    """Write the sum down to a rank, if the rank adds to it."""
+    if not any(rank == step.rank for rank, _ in calculation.terms):
+        return ""
+    return number(sum(value for rank, value in calculation.terms if rank <= step.rank))
+
+
+def _cells(column: int, rows: Iterable[object]) -> set[tuple[int, int]]:
+    """Return the cells of a column in the rows for which something is true."""
+    return {(row, column) for row, true in enumerate(rows) if true}
 
 
 def _seen_by(explained: Explanation, ranking: Ranking) -> Iterator[str]:
@@ -146,54 +151,52 @@ def _scores(step: Step) -> str:
 
 def _short(text: str, width: int = 60) -> str:
     """Return the beginning of a text on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return shorten(" ".join(text.split()), width)
 
 
 def _items(explained: Explanation, ranking: Ranking) -> Grid:
-    rows = [
-        [
-            str(item.number),
-            " or ".join(_short(doc, 80) for doc in item.docs),
-            f"{item.grade:g}",
-            "missed" if item.rank is None else f"at {item.rank}",
-        ]
-        for item in ranking.items
-    ]
     relevant = [item for item in ranking.items if item.relevant]
     met = sum(item.rank is not None for item in relevant)
     seen_by = "".join(f", {each}" for each in _seen_by(explained, ranking))
-    title = f"the gold ({met} of {len(relevant)} relevant items met{seen_by})"
-    good = {
-        (at, 3) for at, item in enumerate(ranking.items) if item.relevant and item.rank is not None
+    columns: dict[str, Callable[[Item], str]] = {
+        "item": lambda item: str(item.number),
+        "any of": lambda item: " or ".join(_short(doc, 80) for doc in item.docs),
+        "grade": lambda item: f"{item.grade:g}",
+        "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
     }
-    bad = {(at, 3) for at, item in enumerate(ranking.items) if item.relevant and item.rank is None}
-    return Grid(title, ["item", "any of", "grade", "found"], rows, left=2, good=good, bad=bad)
+    return Grid.of(
+        f"the gold ({met} of {len(relevant)} relevant items met{seen_by})",
+        columns,
+        ranking.items,
+        left=2,
+        good=_cells(3, (item.relevant and item.rank is not None for item in ranking.items)),
+        bad=_cells(3, (item.relevant and item.rank is None for item in ranking.items)),
+    )
 
 
 def _verdicts(explained: Explanation) -> Grid:
     """Lay out what the judge said about each chunk and item."""
-    rows = [
-        [
-            verdict.aspect,
-            _short(verdict.item, 40),
-            "–" if verdict.rank is None else str(verdict.rank),
-            "failed"
-            if verdict.value is None
-            else str(verdict.value) + (" ?" if verdict.unproven else ""),
-            _short(verdict.reason, 48),
-            _short(verdict.quote, 48),
-        ]
-        for verdict in explained.verdicts
-    ]
+    verdicts = explained.verdicts
     title = f"what the judge {explained.judge} said"
-    title += ", ? marks a yes that no quote proves" * any(
-        verdict.unproven for verdict in explained.verdicts
+    title += ", ? marks a yes that no quote proves" * any(each.unproven for each in verdicts)
+    columns: dict[str, Callable[[ExplainedVerdict], str]] = {
+        "about": lambda verdict: verdict.aspect,
+        "question, claim, entity or statement": lambda verdict: _short(verdict.item, 40),
+        "chunk": lambda verdict: "–" if verdict.rank is None else str(verdict.rank),
+        "verdict": lambda verdict: (
+            "failed" if verdict.value is None else f"{verdict.value}{' ?' * verdict.unproven}"
+        ),
+        "why": lambda verdict: _short(verdict.reason, 48),
+        "quote": lambda verdict: _short(verdict.quote, 48),
+    }
+    return Grid.of(
+        title,
+        columns,
+        verdicts,
+        left=len(columns),
+        good=_cells(3, (verdict.value for verdict in verdicts)),
+        bad=_cells(3, (verdict.value is None for verdict in verdicts)),
     )
-    header = ["about", "question, claim, entity or statement", "chunk", "verdict", "why", "quote"]
-    good = {(at, 3) for at, verdict in enumerate(explained.verdicts) if verdict.value}
-    bad = {(at, 3) for at, verdict in enumerate(explained.verdicts) if verdict.value is None}
-    return Grid(title, header, rows, left=len(header), good=good, bad=bad)
 
 
 def _values(explained: Explanation) -> Grid:
@@ -204,7 +207,3 @@ def _values(explained: Explanation) -> Grid:
         for name in names
     ]
     return Grid("side by side", ["measure", *explained.dialects], rows)
-
-
-def _numbers(covers: tuple[int, ...]) -> str:
-    return ", ".join(f"item {number}" for number in covers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.escape import printable, xml
-from karat.reports.tables import Grid, count, markdown, number, render_grids, signed
+from karat.reports.tables import Grid, count, number, render_grids, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def interval(verdict: RequirementVerdict) -> str:
     return f"{write(verdict.low)} … {write(verdict.high)}"
 
 
-def gate_grid(gate: GateReport) -> Grid:
-    """One row per requirement and run."""
+def render(gate: GateReport, how: str) -> str:
+    """Return one row per requirement and run, as `table` for the terminal or as `markdown`."""
     several = len({verdict.run for verdict in gate.verdicts}) > 1
     compared = any(verdict.baseline is not None for verdict in gate.verdicts)
     rows = [
@@ -70,21 +70,17 @@ def gate_grid(gate: GateReport) -> Grid:
     level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
     header += [f"{level:g}% interval", "n"]
     by = name_relations(verdict.relation for verdict in gate.verdicts if verdict.relation)
-    return Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
+    grid = Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
+    return render_grids([grid], how)
 
 
-def render(gate: GateReport, how: str) -> str:
-    """Return the gate as `table` for the terminal or as `markdown`."""
-    return render_grids([gate_grid(gate)], how)
-
-
-def summary(gate: GateReport | None, tables: str) -> str:
+def summary(gate: GateReport, tables: str) -> str:
     """Return Markdown for a pull request: the verdicts, then the tables behind them."""
     parts = ["### Retrieval\n"]
-    if gate is not None and gate.verdicts:
-        parts.append(markdown(gate_grid(gate)))
-        if gate.outcome == "undecided":
-            parts.append(f"To decide what is undecided, {ADVICE}.\n")
+    if gate.verdicts:
+        parts.append(render(gate, "markdown"))
+    if gate.outcome == "undecided":
+        parts.append(f"To decide what is undecided, {ADVICE}.\n")
     return "\n".join([*parts, tables]) + "\n"
 
 
@@ -93,35 +89,29 @@ def lines(gate: GateReport) -> list[str]:
     return [printable(sentence(verdict)) for verdict in gate.verdicts]
 
 
-def junit(gate: GateReport) -> str:
+def as_junit(gate: GateReport) -> str:
     """Return the gate as a JUnit test suite, which every CI server shows: a case per requirement.
 
     What is undecided counts as error, failure or pass.
     """
-    outcomes = [_outcome(verdict, gate.undecided) for verdict in gate.verdicts]
-    cases = "".join(
-        _case(verdict, outcome) for verdict, outcome in zip(gate.verdicts, outcomes, strict=True)
-    )
-    counts = f'tests="{len(outcomes)}" failures="{outcomes.count("failure")}"'
-    counts += f' errors="{outcomes.count("error")}" skipped="0"'
+    counts = {"pass": "pass", "fail": "failure"}
+    counts["undecided"] = {"error": "error", "fail": "failure", "pass": "pass"}[gate.undecided]
+    outcomes = [counts[verdict.outcome] for verdict in gate.verdicts]
+    cases = "".join(map(_case, gate.verdicts, outcomes))
+    totals = f'tests="{len(outcomes)}" failures="{outcomes.count("failure")}"'
+    totals += f' errors="{outcomes.count("error")}" skipped="0"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites name="karat" {counts}>\n'
-        f'<testsuite name="karat" {counts}>\n{cases}</testsuite>\n</testsuites>\n'
+        f'<testsuites name="karat" {totals}>\n'
+        f'<testsuite name="karat" {totals}>\n{cases}</testsuite>\n</testsuites>\n'
     )
-
-
-def _outcome(verdict: RequirementVerdict, undecided: str) -> str:
-    if verdict.outcome == "undecided":
-        return {"error": "error", "fail": "failure"}.get(undecided, "pass")
-    return "failure" if verdict.outcome == "fail" else "pass"
 
 
 def _case(verdict: RequirementVerdict, outcome: str) -> str:
-    said = xml(sentence(verdict))
+    text = xml(sentence(verdict))
     name = f'classname="{xml(f"karat.{verdict.run}")}" name="{xml(verdict.requirement)}"'
     if outcome == "pass":
-        inside = f"<system-out>{said}</system-out>"
+        inside = f"<system-out>{text}</system-out>"
     else:
-        inside = f'<{outcome} message="{said}" type="{verdict.outcome}">{said}</{outcome}>'
+        inside = f'<{outcome} message="{text}" type="{verdict.outcome}">{text}</{outcome}>'
     return f'<testcase {name} time="0">{inside}</testcase>\n'

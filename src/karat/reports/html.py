@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
 from karat.reports import comparison, escape, explanation, result
-from karat.reports.charts.svg import DARK, LIGHT, chart_css, variables
-from karat.reports.tables import interval, number
+from karat.reports.charts.svg import asset
+from karat.reports.tables import describe_finding, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from karat.comparison.compare import Comparison
     from karat.explanation.explain import Explanation
-    from karat.findings import Finding
     from karat.reports.tables import Grid
     from karat.results.result import Result
 
@@ -107,40 +105,34 @@ def _hash(content: str) -> str:
 
 
 @functools.cache
-def asset(name: str) -> str:
-    """Return a file that comes with the package."""
-    return (files("karat.reports") / "assets" / name).read_text(encoding="utf-8")
-
-
-@functools.cache
 def stylesheet() -> str:
     """Return the style of the page and its charts, light and dark."""
-    dark = variables(DARK)
+    light, dark = asset("light.css"), asset("dark.css")
     return (
-        f":root{{{variables(LIGHT)}}}\n"
-        f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
-        f':root[data-theme="dark"]{{{dark}}}\n'
-        f"@media print{{:root:root:root{{{variables(LIGHT)}}}}}\n"
-        + chart_css()
+        f":root {{ {light} }}\n"
+        f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'
+        f':root[data-theme="dark"] {{ {dark} }}\n'
+        f"@media print {{ :root:root:root {{ {light} }} }}\n"
+        + asset("chart.css")
         + asset("report.css")
     )
 
 
 def result_html(shown: Result) -> str:
     """Return a result for notebooks: the summary, and problems in the input."""
-    return notebook_html(result.grids(shown), map(_describe, shown.findings))
+    return notebook_html(result.grids(shown), map(describe_finding, shown.findings))
 
 
 def comparison_html(shown: Comparison) -> str:
     """Return a comparison for notebooks: tables, slices, queries that moved, notes, findings."""
-    notes = [*comparison.notes(shown), *map(_describe, shown.findings)]
+    notes = [*comparison.notes(shown), *map(describe_finding, shown.findings)]
     return notebook_html(comparison.grids(shown), notes)
 
 
 def explanation_html(shown: Explanation) -> str:
     """Return an explanation for notebooks: lists, gold, how each number comes about."""
-    said = [*map(explanation.sentence, shown.calculations), *shown.differences]
-    return notebook_html(explanation.grids(shown), said, heading=explanation.heading(shown))
+    sentences = [*map(explanation.sentence, shown.calculations), *shown.differences]
+    return notebook_html(explanation.grids(shown), sentences, heading=explanation.heading(shown))
 
 
 def notebook_html(grids: Iterable[Grid], sentences: Iterable[str], *, heading: str = "") -> str:
@@ -148,8 +140,3 @@ def notebook_html(grids: Iterable[Grid], sentences: Iterable[str], *, heading: s
     return render(
         "notebook.html.j2", heading=heading, grids=[*grids], sentences=[*sentences], most=ROWS
     )
-
-
-def _describe(finding: Finding) -> str:
-    run = f"{finding.run}: " if finding.run else ""
-    return f"{run}{finding.count} × {finding.message} ({', '.join(finding.examples)})"

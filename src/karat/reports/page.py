@@ -6,13 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from karat import __version__
 from karat.errors import KaratError
 from karat.reports.comparison import notes, verdict
 from karat.reports.html import document
-from karat.reports.tables import chance, limits, signed
+from karat.reports.tables import best, chance, limits, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ SECTIONS = {
 LONGEST = 70  # letters of a title
 JUDGED_AT = 10
 ENOUGH = 5  # queries of a slice that is worth a sentence
-APART = 0.1  # by how much a slice is below the rest
+WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
 VERDICTS = {
     "better": "is better than",
@@ -54,7 +53,7 @@ def page(
 ) -> str:
     """Return a report as HTML.
 
-    `live` tells its script where a server answers, `tools` fill the form that picks a slice and a
+    `live` is for its script: where a server answers. `tools` fill the form that picks a slice and a
     baseline.
     """
     panel = content.panel
@@ -79,7 +78,8 @@ def page(
         headline=[_headline(panel, system) for system in panel.systems],
         any_failed=any(row["failed"] for row in panel.summary.values()),
         judged_at=JUDGED_AT,
-        comparison=_comparison(panel),
+        comparison=panel.comparison,
+        tests=[] if panel.comparison is None else notes(panel.comparison),
         forest=content.forest,
         notes=content.notes,
         distributions=content.distributions,
@@ -111,10 +111,12 @@ def _lede(panel: Panel) -> Iterator[str]:
 
 def _headline(panel: Panel, system: System) -> dict[str, Any]:
     """Return the values of a system, how many queries count, and how much was ever judged."""
-    rows = [
-        panel.summary[system.name, str(measure)] | {"best": _leads(panel, system.name, at)}
-        for at, measure in enumerate(panel.measures)
-    ]
+    rows = []
+    for measure in panel.measures:
+        values = {name: panel.summary[name, str(measure)]["value"] for name in panel.names}
+        leading = best(values, higher_is_better=measure.higher_is_better)
+        leads = measure.unit_interval and system.name in leading
+        rows.append(panel.summary[system.name, str(measure)] | {"best": leads})
     counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
     return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}
 
@@ -127,27 +129,6 @@ def _judged(panel: Panel, system: System) -> str:
     except KaratError:
         judged = None
     return "–" if judged is None else f"{judged:.0%}"
-
-
-def _leads(panel: Panel, name: str, at: int) -> bool:
-    measure = panel.measures[at]
-    values = {
-        system: panel.summary[system, str(measure)]["value"]
-        for system in panel.names
-        if panel.summary[system, str(measure)]["value"] is not None
-    }
-    if len(set(values.values())) < 2 or name not in values or not measure.unit_interval:
-        return False
-    top = (max if measure.higher_is_better else min)(values.values())
-    return bool(values[name] == top)
-
-
-def _comparison(panel: Panel) -> dict[str, Any] | None:
-    found = panel.comparison
-    if found is None:
-        return None
-    corrected = len(found.systems) > 2
-    return {"level": f"{found.level:.0%}", "corrected": corrected, "notes": notes(found)}
 
 
 def insights(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -185,8 +166,8 @@ def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
         }
     if len(rows) > MOST:
         rest = Counter(verdict(found, row) for row in rows[MOST:])
-        said = ", ".join(f"{count} {word}" for word, count in rest.items())
-        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": said}
+        verdicts = ", ".join(f"{count} {word}" for word, count in rest.items())
+        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": verdicts}
 
 
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -211,16 +192,16 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
         known = ~np.isnan(values)
         found: list[dict[str, Any]] = []
         for column, labels in panel.facets.items():
-            mine = panel.queries[column].cast(pl.String).fill_null("(none)")
+            mine = panel.labels(column)
             for label in labels:
                 inside = (mine == label).to_numpy() & known
                 rest = ~inside & known
                 if inside.sum() >= ENOUGH and rest.sum() >= ENOUGH:
                     means = (float(values[inside].mean()), float(values[rest].mean()))
-                    said = {"column": column, "label": label, "queries": int(inside.sum())}
-                    found.append(said | {"inside": means[0], "outside": means[1]})
+                    about = {"column": column, "label": label, "queries": int(inside.sum())}
+                    found.append(about | {"inside": means[0], "outside": means[1]})
         worst = min(found, key=lambda each: each["inside"] - each["outside"], default=None)
-        if worst is not None and worst["inside"] - worst["outside"] < -APART:
+        if worst is not None and worst["inside"] - worst["outside"] < -WEAKER_BY:
             yield {"kind": "weakest", "system": name, **worst}
 
 

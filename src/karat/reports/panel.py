@@ -75,10 +75,14 @@ class Panel:
             column = self.queries[name]
             if name in NOT_SLICES or column.dtype.is_nested() or column.dtype.is_float():
                 continue
-            values = column.cast(pl.String).fill_null("(none)").unique().sort().to_list()
+            values = self.labels(name).unique().sort().to_list()
             if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
                 found[name] = values
         return found
+
+    def labels(self, column: str) -> pl.Series:
+        """Return the slice of each query by a column."""
+        return self.queries[column].cast(pl.String).fill_null("(none)")
 
     def zero(self, system: int) -> int:
         """Count the queries for which a system found nothing."""
@@ -107,11 +111,8 @@ def lay_side_by_side(
         systems.sort(key=lambda system: system.name != baseline)
     if only is not None:
         systems = [replace(system, result=system.result.where(*only)) for system in systems]
-    return Panel(tuple(systems), pair(systems), _compared(systems), only)
-
-
-def _compared(systems: Sequence[System]) -> Comparison | None:
-    if len(systems) < 2:
-        return None
-    level = systems[0].result.level or 0.95
-    return compare({system.name: system.result for system in systems}, level=level)
+    comparison = None
+    if len(systems) > 1:
+        level = systems[0].result.level or 0.95
+        comparison = compare({system.name: system.result for system in systems}, level=level)
+    return Panel(tuple(systems), pair(systems), comparison, only)

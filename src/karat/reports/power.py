@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.reports import escape
-from karat.reports.escape import printable
-from karat.reports.tables import Grid, number, render_grids
+from karat.reports.tables import Grid, bullets, cleaner, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -16,14 +14,10 @@ if TYPE_CHECKING:
 
 def render(plans: tuple[PowerPlan, ...], how: str) -> str:
     """Return plans as `table` for the terminal or as `markdown`."""
-    clean = escape.markdown if how == "markdown" else printable
-    bullet = "- " if how == "markdown" else "  "
     parts = []
     for plan in plans:
-        head = clean(_heading(plan))
-        said = "".join(f"{bullet}{clean(line)}\n" for line in sentences(plan))
         drawn = "\n" + render_grids([_curve(plan)], how) if plan.curve else ""
-        parts.append(f"{head}\n\n{said}{drawn}")
+        parts.append(f"{cleaner(how)(_heading(plan))}\n\n{bullets(sentences(plan), how)}{drawn}")
     return "\n".join(parts)
 
 
@@ -32,20 +26,20 @@ def sentences(plan: PowerPlan) -> list[str]:
     if plan.reason:
         return [f"nothing can be said: {plan.reason}"]
     odds = f"with a power of {plan.power:.0%} at the level {plan.alpha:g}"
-    said = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
+    lines = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
     if plan.changed is not None:
-        said[0] += f"; {plan.changed:.0%} of the queries change"
+        lines[0] += f"; {plan.changed:.0%} of the queries change"
     if plan.needed is not None:
         wanted = f"to see a difference of {plan.difference:g} {odds}: "
-        said.append(wanted + _told(plan.needed, "{:,.0f} queries"))
+        lines.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
     if plan.detectable is not None:
         hand = f"{plan.queries:,} queries at hand"
-        said.append(f"the {hand} show a difference of {_told(plan.detectable)} {odds}")
+        lines.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
         if plan.seen is not None:
-            said.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
+            lines.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
     if plan.width is not None:
-        said.append(f"their {1 - plan.alpha:.0%} interval will be {_told(plan.width)} wide")
-    return said
+        lines.append(f"their {1 - plan.alpha:.0%} interval will be {_quantity(plan.width)} wide")
+    return lines
 
 
 def _heading(plan: PowerPlan) -> str:
@@ -54,23 +48,23 @@ def _heading(plan: PowerPlan) -> str:
     return f"{plan.measure}{name_relations([plan.relation], ' by ')}: from {plan.basis}"
 
 
-def _told(found: Quantity, form: str = "{:.4f}") -> str:
+def _quantity(found: Quantity, form: str = "{:.4f}") -> str:
     if found.value is None:
         return f"unknown, {found.reason}"
     return form.format(found.value) + (f" ({found.reason})" if found.reason else "")
 
 
 def _share(found: Quantity) -> str:
-    return _told(found) if found.value is None else f"{found.value:.0%} of cases"
+    return _quantity(found) if found.value is None else f"{found.value:.0%} of cases"
 
 
 def _curve(plan: PowerPlan) -> Grid:
-    asked = plan.difference is not None
-    header = ["queries", *([f"power for {plan.difference:g}"] if asked else [])]
+    wanted = plan.difference is not None
+    header = ["queries", *([f"power for {plan.difference:g}"] if wanted else [])]
     header += ["detectable difference", "interval width"]
     rows = [
         [f"{point.queries:,}"]
-        + (["–" if point.power is None else f"{point.power:.0%}"] if asked else [])
+        + (["–" if point.power is None else f"{point.power:.0%}"] if wanted else [])
         + [number(point.detectable), number(point.width)]
         for point in plan.curve
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from karat.reports.details import QueryDetails, gold_texts, query_details, short
 from karat.reports.escape import multiline
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Ints
+    from karat.core.data import Ints
     from karat.reports.charts import Chart
     from karat.reports.panel import Panel
 
@@ -31,29 +32,7 @@ SLICINGS = 6  # columns with a heat map
 QUESTION = 300  # letters of a question in the table
 ROWS = 50_000  # queries of the table
 BUDGET = 9_000_000  # letters of JSON for single queries
-IN_FULL = 6  # systems of which single queries are held
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedQueries:
-    """Queries in full, by their place in the table, and the texts that they share."""
-
-    cases: dict[int, dict[str, Any]]
-    texts: list[str]
-
-
-class _Texts:
-    """Keeps each text once."""
-
-    def __init__(self) -> None:
-        self.place: dict[str, int] = {}
-        self.size = 0
-
-    def keep(self, text: str) -> int:
-        if text not in self.place:
-            self.place[text] = len(self.place)
-            self.size += len(text)
-        return self.place[text]
+IN_FULL = 6  # systems whose single queries are held
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +58,28 @@ class ReportContent:
 
 def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
     """Prepare a report; `cases` says whether single queries are part of it."""
-    drawn = curves(panel, SYSTEMS)
+    drawn = curves(panel)
     charts = [curve_chart(each) for each in drawn]
     by_name = {each.measure.partition("/")[0]: each for each in drawn}
     if "recall" in by_name and "P" in by_name:
         charts.append(tradeoff(by_name["recall"], by_name["P"]))
     order = order_of_interest(panel)
     kept = np.sort(order[:ROWS])
-    embedded = embed(panel, order, kept, progress) if cases else EmbeddedQueries({}, [])
+    embedded, texts = embed(panel, order, kept, progress) if cases else ({}, [])
     return ReportContent(
         panel=panel,
-        distributions=[
-            distribution(panel, at, SYSTEMS) for at in range(min(len(panel.measures), MEASURES))
-        ],
+        distributions=[distribution(panel, at) for at in range(min(len(panel.measures), MEASURES))],
         cutoffs=charts,
-        forest=None if panel.comparison is None else forest(panel.comparison, SYSTEMS),
-        slices=[heat(panel, column, SYSTEMS) for column in list(panel.facets)[:SLICINGS]],
+        forest=None if panel.comparison is None else forest(panel.comparison),
+        slices=[heat(panel, column) for column in list(panel.facets)[:SLICINGS]],
         kept=kept,
-        data=_data(panel, kept, embedded),
-        notes=_notes(panel, kept, embedded if cases else None),
+        data=_data(panel, kept) | {"cases": embedded, "texts": texts},
+        notes=_notes(panel, len(kept), len(embedded) if cases else len(kept)),
     )
 
 
 def order_of_interest(panel: Panel) -> Ints:
-    """Return the queries in the order in which somebody should look at them.
+    """Return the queries in the order in which they deserve a look.
 
     First those with nothing found, then those that lost most against the baseline, then those
     without a value, then the rest, the lowest values first.
@@ -120,34 +97,36 @@ def order_of_interest(panel: Panel) -> Ints:
 
 
 def embed(
-    panel: Panel,
-    order: Ints,
-    kept: Ints,
-    progress: Report | None = None,
-) -> EmbeddedQueries:
-    """Detail queries in this order until the budget is spent; `kept` are those of the table."""
+    panel: Panel, order: Ints, kept: Ints, progress: Report | None = None
+) -> tuple[dict[int, dict[str, Any]], list[str]]:
+    """Detail queries in this order until the budget is spent; `kept` are those of the table.
+
+    Returns the queries by their place in the table, and the texts that they share.
+    """
     place = {int(query): at for at, query in enumerate(kept)}
     known = gold_texts(panel)
     details = [QueryDetails(system, known) for system in panel.systems[:IN_FULL]]
-    texts, size = _Texts(), 0
+    texts: dict[str, int] = {}  # each once, with its number
     cases: dict[int, dict[str, Any]] = {}
-    for query in order.tolist():
-        if query not in place:
-            continue
-        case = query_details(panel, details, query, texts.keep)
+    size = 0
+    for query in (query for query in order.tolist() if query in place):
+        before = len(texts)
+        case = query_details(panel, details, query, lambda text: texts.setdefault(text, len(texts)))
         size += len(json.dumps(case, ensure_ascii=False))
-        if size + texts.size > BUDGET and cases:
+        size += sum(map(len, islice(texts, before, None)))
+        if size > BUDGET and cases:
             break
         cases[place[query]] = case
         if progress is not None:
             progress(Progress(len(cases), len(kept)))
-    return EmbeddedQueries(cases, list(texts.place))
+    return cases, list(texts)
 
 
-def _data(panel: Panel, kept: Ints, embedded: EmbeddedQueries) -> Any:  # noqa: ANN401
+def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
     queries = panel.queries[kept]
     questions = queries.get_column("question", default=None)
-    values = panel.pairing.values[kept]
+    values = np.round(panel.pairing.values[kept], 4).astype(object)
+    values[values != values] = None  # noqa: PLR0124 - not a number
     return {
         "systems": [multiline(name) for name in panel.names],
         "measures": [
@@ -160,42 +139,29 @@ def _data(panel: Panel, kept: Ints, embedded: EmbeddedQueries) -> Any:  # noqa: 
         "question": None
         if questions is None
         else [shorten(each or "", QUESTION) for each in questions.cast(pl.String)],
-        "facets": [_facet(queries, name, labels) for name, labels in panel.facets.items()],
-        "values": [
-            [_column(values[:, system, measure]) for measure in range(len(panel.measures))]
-            for system in range(len(panel.systems))
+        "facets": [
+            {
+                "name": multiline(name),
+                "labels": [multiline(label) for label in labels],
+                "codes": [labels.index(label) for label in panel.labels(name)[kept]],
+            }
+            for name, labels in panel.facets.items()
         ],
-        "texts": embedded.texts,
-        "cases": embedded.cases,
+        "values": values.transpose(1, 2, 0).tolist(),  # by system, measure and query
     }
 
 
-def _facet(queries: pl.DataFrame, name: str, labels: list[str]) -> dict[str, Any]:
-    place = {label: at for at, label in enumerate(labels)}
-    column = queries[name].cast(pl.String).fill_null("(none)")
-    return {
-        "name": multiline(name),
-        "labels": [multiline(label) for label in labels],
-        "codes": [place[label] for label in column],
-    }
-
-
-def _column(values: Floats) -> list[float | None]:
-    rounded = np.round(values, 4)
-    return [None if np.isnan(value) else value for value in rounded.tolist()]
-
-
-def _notes(panel: Panel, kept: Ints, embedded: EmbeddedQueries | None) -> list[str]:
+def _notes(panel: Panel, kept: int, opened: int) -> list[str]:
     notes = []
     every = panel.queries.height
-    if len(kept) < every:
+    if kept < every:
         notes.append(
-            f"The table below holds {len(kept):,} of {every:,} queries, failures first; the "
+            f"The table below holds {kept:,} of {every:,} queries, failures first; the "
             "numbers and charts above are about all of them."
         )
-    if embedded is not None and len(embedded.cases) < len(kept):
+    if opened < kept:
         notes.append(
-            f"{len(embedded.cases):,} of {every:,} queries can be opened here, failures first, so "
+            f"{opened:,} of {every:,} queries can be opened here, failures first, so "
             "that this file stays small; `karat view` on the folder of the result opens every one."
         )
     if len(panel.names) > SYSTEMS:

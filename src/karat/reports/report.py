@@ -13,7 +13,7 @@ from karat.storage.files import write_text
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from karat.measures import Measure
     from karat.progress import Report
@@ -45,14 +45,14 @@ def report(
     '<!doctype html>'
     """
     prepared = prepare_report(
-        *systems,
+        systems,
         baseline=baseline,
         only=only,
         gold=gold,
         measures=measures,
         rel=rel,
+        options=options,
         progress=progress,
-        **options,
     )
     html = page(prepared)
     if output is not None:
@@ -61,28 +61,17 @@ def report(
 
 
 def prepare_report(
-    *systems: object,
-    baseline: str | None = None,
-    only: tuple[str, str] | None = None,
+    systems: Sequence[object],
+    *,
+    options: dict[str, Any],
     cases: bool = True,
-    gold: GoldLike | None = None,
-    measures: Iterable[str | Measure] | str | None = None,
-    rel: float | None = None,
     progress: Report | None = None,
-    **options: Any,  # noqa: ANN401
+    **choices: Any,  # noqa: ANN401
 ) -> ReportContent:
     """Return what `report` shows; without `cases` that is the numbers and charts only."""
     if not all(map(_is_result, systems)):
         options = {"keep": KEPT} | options
-    panel = lay_side_by_side(
-        systems,
-        baseline=baseline,
-        only=only,
-        gold=gold,
-        measures=measures,
-        rel=rel,
-        options=options,
-    )
+    panel = lay_side_by_side(systems, options=options, **choices)
     return prepare(panel, cases=cases, progress=progress)
 
 

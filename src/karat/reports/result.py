@@ -5,12 +5,20 @@ Also curves over cutoffs, and the files of a LiveRAG pipeline's evaluator.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from karat.reports import escape
-from karat.reports.escape import printable
-from karat.reports.tables import BARS, Grid, interval, number, render_grids, terminal
+from karat.reports.tables import (
+    BARS,
+    Grid,
+    best,
+    cleaner,
+    interval,
+    number,
+    render_grids,
+    terminal,
+    to_json,
+    to_rows,
+)
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -55,22 +63,16 @@ def render(
     """
     by = list(by)
     if how == "json":
-        shown = result.as_dict(per_query=per_query, by=by)
-        return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+        return to_json(result.as_dict(per_query=per_query, by=by))
     if how in ("markdown", "table", "latex"):
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
         drawn = render_grids(tables, how, color=color)
-        judge = judge_line(result.judge)
-        if judge and how == "markdown":
-            return f"{drawn}\n{escape.markdown(judge)}\n"
-        return drawn + (f"{printable(judge)}\n\n" if judge and how == "table" else "")
-    rows = _rows(result, per_query=per_query, by=by)
-    if how == "jsonl":
-        return "".join(
-            json.dumps(row, ensure_ascii=False) + "\n" for row in rows.iter_rows(named=True)
-        )
-    return rows.write_csv(separator="\t" if how == "tsv" else ",")
+        judge = cleaner(how)(judge_line(result.judge))
+        if not judge or how == "latex":
+            return drawn
+        return f"{drawn}\n{judge}\n" if how == "markdown" else f"{drawn}{judge}\n\n"
+    return to_rows(_rows(result, per_query=per_query, by=by), how)
 
 
 def _fits(result: Result, width: int) -> bool:
@@ -124,33 +126,23 @@ def _summary(result: Result, *, spread: bool = False) -> Grid:
     if len(result.runs) > 1 and not result.bound_arrays:
         return _leaderboard(result, title, spread=spread)
     bars = _spread(result) if spread else {}
-    header = ["measure", "value", *_interval_header(result), *(["spread"] if bars else []), "n"]
-    extra = [name for name in BOUNDS if result.bound_arrays]
+    several, level = len(result.runs) > 1, result.level
+    extra = [*(BOUNDS if result.bound_arrays else ())]
     extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
-    several = len(result.runs) > 1
-    return Grid(
-        title if several else f"{result.runs[0]} · {title}",
-        (["run"] if several else []) + header + extra,
-        [
-            ([row["run"]] if several else [])
-            + [row["measure"], number(row["value"]), *_interval_cell(result, row)]
-            + ([bars[row["run"], row["measure"]]] if spread else [])
-            + [str(row["n"])]
-            + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
-            for row in rows
-        ],
-        left=2 if several else 1,
-    )
-
-
-def _interval_header(result: Result) -> list[str]:
-    return [] if result.level is None else [f"{result.level:.0%} interval"]
-
-
-def _interval_cell(result: Result, row: dict[str, Any]) -> list[str]:
-    if result.level is None:
-        return []
-    return [interval(row["low"], row["high"])]
+    cells = [
+        [row["measure"], number(row["value"])]
+        + ([] if level is None else [interval(row["low"], row["high"])])
+        + ([bars[row["run"], row["measure"]]] if spread else [])
+        + [str(row["n"])]
+        + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
+        for row in rows
+    ]
+    header = ["measure", "value", *([] if level is None else [f"{level:.0%} interval"])]
+    header += [*(["spread"] if spread else []), "n", *extra]
+    if not several:
+        return Grid(f"{result.runs[0]} · {title}", header, cells)
+    named = [[row["run"], *cell] for row, cell in zip(rows, cells, strict=True)]
+    return Grid(title, ["run", *header], named, left=2)
 
 
 def _matching(result: Result) -> str:
@@ -213,41 +205,29 @@ def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
     names = [str(measure) for measure in result.measures]
     table = result.summary
     undefined = bool(table["undefined"].sum())
+    blank = [""] if undefined else []
     bars = _spread(result) if spread else {}
-    rows = []
+    rows: list[list[str]] = []
+    values: dict[tuple[int, int], float | None] = {}  # by the cell that shows it
     for run in result.runs:
         mine = table.filter(table["run"] == run)
-        rows.append(
-            [run, *(number(value) for value in mine["value"])]
-            + ([str(max(mine["undefined"].to_list()))] if undefined else [])
-        )
+        values |= {(len(rows), at): value for at, value in enumerate(mine["value"], start=1)}
+        rows.append([run, *map(number, mine["value"])])
+        rows[-1] += [str(mine["undefined"].max())] if undefined else []
         if result.level is not None:
-            limits = [_interval_cell(result, row)[0] for row in mine.iter_rows(named=True)]
-            rows.append([f"({result.level:.0%})", *limits, *([""] if undefined else [])])
+            limits = map(interval, mine["low"], mine["high"])
+            rows.append([f"({result.level:.0%})", *limits, *blank])
         if spread:
-            drawn = [bars[run, name] for name in names]
-            rows.append(["spread", *drawn, *([""] if undefined else [])])
-    return Grid(
-        title,
-        ["run", *names, *(["undefined"] if undefined else [])],
-        rows,
-        best=_best(result, table, lines=1 + (result.level is not None) + spread),
-    )
-
-
-def _best(result: Result, table: pl.DataFrame, lines: int) -> set[tuple[int, int]]:
-    """Return the cells that lead their column; each run has this many lines."""
-    best = set()
-    for number_, measure in enumerate(result.measures):
-        if not measure.unit_interval or not measure.higher_is_better:
-            continue
-        values = table.filter(table["measure"] == str(measure))["value"].to_list()
-        known = [value for value in values if value is not None]
-        if len(set(known)) > 1:
-            top = max(known)
-            rows = range(len(result.runs))
-            best |= {(lines * row, number_ + 1) for row in rows if values[row] == top}
-    return best
+            rows.append(["spread", *(bars[run, name] for name in names), *blank])
+    leading = [
+        best(
+            {cell: value for cell, value in values.items() if cell[1] == at}, higher_is_better=True
+        )
+        for at, measure in enumerate(result.measures, start=1)
+        if measure.unit_interval and measure.higher_is_better
+    ]
+    header = ["run", *names, *(["undefined"] if undefined else [])]
+    return Grid(title, header, rows, best=set().union(*leading))
 
 
 def _slices(result: Result, column: str) -> Grid:

@@ -1,13 +1,23 @@
-"""Tables of text, and numbers as they show them: for the terminal, Markdown and LaTeX."""
+"""What all texts are made of: tables for the terminal, Markdown and LaTeX, numbers, rows, JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from karat.findings import Finding
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
 DIGITS = 4
@@ -24,8 +34,24 @@ class Grid:
     rows: list[list[str]]
     left: int = 1  # how many columns are text; the rest are numbers
     best: set[tuple[int, int]] = field(default_factory=set)
-    good: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a success
-    bad: set[tuple[int, int]] = field(default_factory=set)  # cells that tell of a failure
+    good: set[tuple[int, int]] = field(default_factory=set)  # cells about a success
+    bad: set[tuple[int, int]] = field(default_factory=set)  # cells about a failure
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        columns: Mapping[str, Callable[[Row], str]],
+        rows: Iterable[Row],
+        **more: Any,  # noqa: ANN401
+    ) -> Grid:
+        """Lay out rows in columns, each a name and what it shows of a row.
+
+        >>> Grid.of("lists", {"docs": str, "first": min}, ["ab", "c"]).rows
+        [['ab', 'a'], ['c', 'c']]
+        """
+        cells = [[show(row) for show in columns.values()] for row in rows]
+        return cls(title, list(columns), cells, **more)
 
 
 def number(value: float | None) -> str:
@@ -96,6 +122,51 @@ def count(queries: int) -> str:
     return "1 query" if queries == 1 else f"{queries} queries"
 
 
+def best(values: Mapping[Key, float | None], *, higher_is_better: bool) -> set[Key]:
+    """Return the keys of the best value; none if all values are the same.
+
+    >>> best({"a": 0.5, "b": None, "c": 0.7}, higher_is_better=True)
+    {'c'}
+    """
+    known = {key: value for key, value in values.items() if value is not None}
+    if len(set(known.values())) < 2:
+        return set()
+    top = (max if higher_is_better else min)(known.values())
+    return {key for key, value in known.items() if value == top}
+
+
+def describe_finding(finding: Finding) -> str:
+    """Return a finding as one line, safe to print."""
+    examples = ", ".join(map(shorten, finding.examples))
+    examples += ", …" if finding.count > len(finding.examples) else ""
+    run = f"{finding.run}: " if finding.run else ""
+    return printable(f"{run}{finding.count} × {finding.message} ({examples})")
+
+
+def to_json(data: object) -> str:
+    """Return data as the JSON that commands print."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def to_rows(table: pl.DataFrame, how: str) -> str:
+    """Return a table as `jsonl`, `csv` or `tsv`."""
+    if how == "jsonl":
+        rows = table.iter_rows(named=True)
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return table.write_csv(separator="\t" if how == "tsv" else ",")
+
+
+def cleaner(how: str) -> Callable[[str], str]:
+    """Return the function that makes a text only text, in `markdown` or for the terminal."""
+    return escape.markdown if how == "markdown" else printable
+
+
+def bullets(lines: Iterable[str], how: str) -> str:
+    """Return lines as a list in `markdown`, and indented for the terminal."""
+    bullet = "- " if how == "markdown" else "  "
+    return "".join(f"{bullet}{cleaner(how)(line)}\n" for line in lines)
+
+
 def render_grids(grids: Iterable[Grid], how: str, *, color: bool = False) -> str:
     """Return tables one after another as `table` for the terminal, `markdown` or `latex`."""
     if how == "table":
@@ -107,60 +178,47 @@ def terminal(grid: Grid, *, color: bool = False) -> str:
     """Return a table for the terminal; the best of a column is bold where colour is on."""
     from rich.cells import cell_len  # noqa: PLC0415
 
-    grid = _printable(grid)
-    columns = zip(grid.header, *grid.rows, strict=True)
+    header = [printable(cell) for cell in grid.header]
+    rows = [[printable(cell) for cell in row] for row in grid.rows]
+    columns = zip(header, *rows, strict=True)
     widths = [max(map(cell_len, column)) for column in columns]
 
     def line(cells: list[str], row: int = -1) -> str:
         padded = []
         for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
             blank = " " * (width - cell_len(cell))
-            paint = _paint(grid, row, at) if color else ""
+            paint = _paint(grid, (row, at)) if color else ""
             shown = f"{paint}{cell}{PLAIN}" if paint else cell
             padded.append(shown + blank if at < grid.left else blank + shown)
         return " " + "   ".join(padded).rstrip() + "\n"
 
     rule = " " + "─" * (sum(widths) + 3 * (len(widths) - 1)) + "\n"
-    body = "".join(line(cells, row) for row, cells in enumerate(grid.rows))
-    return f"{grid.title}\n\n{line(grid.header)}{rule}{body}\n"
+    body = "".join(line(cells, row) for row, cells in enumerate(rows))
+    return f"{printable(grid.title)}\n\n{line(header)}{rule}{body}\n"
 
 
-def _paint(grid: Grid, row: int, column: int) -> str:
-    if (row, column) in grid.best:
-        return BEST
-    if (row, column) in grid.good:
-        return GOOD
-    return BAD if (row, column) in grid.bad else ""
+def _paint(grid: Grid, cell: tuple[int, int]) -> str:
+    kinds = ((grid.best, BEST), (grid.good, GOOD), (grid.bad, BAD))
+    return next((paint for cells, paint in kinds if cell in cells), "")
 
 
 def markdown(grid: Grid) -> str:
     """Return a table as GitHub Markdown; the best of a column is bold."""
 
-    def line(cells: list[str]) -> str:
+    def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |\n"
 
     rules = ["---" if at < grid.left else "---:" for at in range(len(grid.header))]
-    body = "".join(
-        line(
-            [
-                f"**{escape.markdown(cell)}**" if (y, x) in grid.best else escape.markdown(cell)
-                for x, cell in enumerate(row)
-            ]
-        )
-        for y, row in enumerate(grid.rows)
-    )
-    header = line([escape.markdown(cell) for cell in grid.header])
+    body = "".join(map(line, _cells(grid, escape.markdown, "**{}**")))
+    header = line(map(escape.markdown, grid.header))
     return f"**{escape.markdown(grid.title)}**\n\n" + header + line(rules) + body
 
 
-def _printable(grid: Grid) -> Grid:
-    """Return the table with nothing in it that a terminal would obey."""
-    return replace(
-        grid,
-        title=printable(grid.title),
-        header=[printable(cell) for cell in grid.header],
-        rows=[[printable(cell) for cell in row] for row in grid.rows],
-    )
+def _cells(grid: Grid, clean: Callable[[str], str], bold: str) -> Iterator[list[str]]:
+    """Return the rows of a table, cleaned, the best of a column bold."""
+    for y, row in enumerate(grid.rows):
+        shown = map(clean, row)
+        yield [bold.format(cell) if (y, x) in grid.best else cell for x, cell in enumerate(shown)]
 
 
 def latex(grid: Grid) -> str:
@@ -181,14 +239,11 @@ def latex(grid: Grid) -> str:
     \end{table}
     <BLANKLINE>
     """
-    lines = []
-    for row, cells in enumerate(grid.rows):
-        shown = [escape.latex(cell).replace("–", "--").replace("…", r"\ldots{}") for cell in cells]
-        shown = [
-            rf"\textbf{{{cell}}}" if (row, at) in grid.best else cell
-            for at, cell in enumerate(shown)
-        ]
-        lines.append(" & ".join(shown) + r" \\")
+
+    def clean(cell: str) -> str:
+        return escape.latex(cell).replace("–", "--").replace("…", r"\ldots{}")
+
+    lines = [" & ".join(cells) + r" \\" for cells in _cells(grid, clean, r"\textbf{{{}}}")]
     kinds = "l" * grid.left + "r" * (len(grid.header) - grid.left)
     header = " & ".join(map(escape.latex, grid.header)) + r" \\"
     return latex_table(escape.latex(grid.title), kinds, header, lines)

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.core.keys import sort_rows
-from karat.core.relation import Relation
-from karat.findings import EXAMPLES, Finding
+from karat.findings import finding_about
 from karat.measures.aggregate import aggregate
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
     from karat.align.align import Ties
     from karat.core.data import Floats
+    from karat.core.relation import Relation
+    from karat.findings import Finding
     from karat.measures import Measure
 
 
@@ -86,9 +87,8 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
     member_item = np.concatenate((place[relation.member_item], place[old:]))
     member_order = np.argsort(member_item, kind="stable")
     names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
-    return Relation(
-        queries=relation.queries,
-        depth=relation.depth,
+    return replace(
+        relation,
         item_offset=np.concatenate(([0], np.cumsum(relation.count(item_query)))),
         item_grade=item_grade[order],
         edge_query=edge_query,
@@ -100,12 +100,7 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         unit_repeat=repeat,
         member_item=member_item[member_order],
         member_doc=pl.concat([relation.member_doc, names]).gather(member_order),
-        undefined_reason=relation.undefined_reason,
-        chunk_offset=relation.chunk_offset,
-        chunk_end=relation.chunk_end,
-        needed=relation.needed,
         item_times=times,
-        judged_to=relation.judged_to,
     )
 
 
@@ -114,7 +109,7 @@ def tie_bounds(
 ) -> list[tuple[Floats, Floats]]:
     """Return the least and the greatest value of every query, for each measure, over its ties.
 
-    Units with equal scores could stand in any order. Two orders are looked at: within every tie
+    Units with equal scores could be in any order. Two orders are looked at: within every tie
     the best grades first, and the best grades last. Repetitions are taken for noise.
     """
     scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))
@@ -124,19 +119,13 @@ def tie_bounds(
 
 def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relation:
     """Return the relation in which the best units of every tie come first in it, or last."""
-    key = np.unique(
-        np.concatenate(
-            (
-                relation.unit_key(relation.edge_query, relation.edge_rank),
-                relation.unit_key(relation.unit_query, relation.unit_rank),
-            )
-        )
-    )
-    query, rank = np.divmod(key, relation.unit_key(np.ones(1, dtype=np.int64), 0)[0])
+    edge = relation.unit_key(relation.edge_query, relation.edge_rank)
+    unit = relation.unit_key(relation.unit_query, relation.unit_rank)
+    key = np.union1d(edge, unit)
+    query, rank = relation.unit_of(key)
+    of_edge, of_unit = np.searchsorted(key, edge), np.searchsorted(key, unit)
     grade = np.full(len(key), -np.inf)
-    of_edge = np.searchsorted(key, relation.unit_key(relation.edge_query, relation.edge_rank))
     np.maximum.at(grade, of_edge, relation.item_grade[relation.edge_item])
-    of_unit = np.searchsorted(key, relation.unit_key(relation.unit_query, relation.unit_rank))
     grade[of_unit[relation.unit_repeat > 0]] = -np.inf
     tie = ties.around(query, rank)
     units = np.flatnonzero(tie >= 0)
@@ -161,7 +150,7 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
 
 
 LEAST = 5e-5  # a change that four digits show
-SHOWN = 4  # measures whose range is told
+SHOWN = 4  # measures whose range the finding names
 
 
 def tied_scores(
@@ -189,19 +178,13 @@ def tied_scores(
             values[keep] = bound
             ends.append(aggregate(measure, values).value)
         ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
-    if not ranges:
-        return []
-    queries = relation.queries.filter(changed)
     more = len(ranges) - SHOWN
-    told = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
-    return [
-        Finding(
-            "tied-scores",
-            len(queries),
-            tuple(queries.head(EXAMPLES)),
-            "query whose values depend on the order of documents with equal scores, which is by id "
-            f"(descending); in another order: {told}",
-            "let the retriever give scores that differ, or give a list in rank order",
-            run=run,
-        )
-    ]
+    shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
+    return finding_about(
+        "tied-scores",
+        relation.queries.filter(changed),
+        "query whose values depend on the order of documents with equal scores, which is by id "
+        f"(descending); in another order: {shown}",
+        "let the retriever give scores that differ, or give a list in rank order",
+        run,
+    )

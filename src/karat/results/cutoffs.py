@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -83,13 +84,7 @@ def smallest_k(
 
     if base.name not in MONOTONE:
         return next((k for k in range(1, deepest + 1) if reaches(k)), None)
-    if not reaches(deepest):
-        return None
-    low, high = 1, deepest
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle + 1, high)
-    return low
+    return bisect_left(range(deepest), True, 1, key=reaches) if reaches(deepest) else None
 
 
 def at_cutoff(measure: Measure, k: int | None = None) -> Measure:

@@ -14,7 +14,7 @@ import polars as pl
 from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import NO_COLUMN, MeasureError, choose, nearest
+from karat.errors import MeasureError, choose, choose_column, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
@@ -52,7 +52,7 @@ class Kept:
     """What a result remembers for reports and explanations, where that was asked for."""
 
     listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
-    verdicts: pl.DataFrame | None = None  # what a judge said about each chunk and item
+    verdicts: pl.DataFrame | None = None  # of a judge, about each chunk and item
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ class Result:
     findings: tuple[Finding, ...]
     provenance: Provenance
     options: SummaryOptions = SummaryOptions()
-    about: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the queries, as a run says
+    about: Mapping[str, pl.DataFrame] = field(
+        default_factory=dict
+    )  # columns about the queries, by run
     kept: Kept = field(default_factory=Kept)
 
     @property
@@ -131,7 +133,7 @@ class Result:
 
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
-        """One value a query for each run and measure, NaN where undefined."""
+        """One value per query for each run and measure, NaN where undefined."""
         return {
             (run, measure): self.defined(relation, measure, measure.values(relation))
             for run in self.runs
@@ -198,7 +200,7 @@ class Result:
 
     @cached_property
     def timing(self) -> dict[str, Timing]:
-        """Latency, throughput and error rate by run, where its records or the queries tell."""
+        """Latency, throughput and error rate by run, where its records or the queries have them."""
         own = {run: timing(table) for run, table in self.about.items()}
         found = {run: own.get(run) or timing(self.queries) for run in self.runs}
         return {run: each for run, each in found.items() if each is not None}
@@ -227,9 +229,8 @@ class Result:
         return aggregate(measure, self.arrays[run, measure]).value
 
     def by(self, column: str) -> pl.DataFrame:
-        """Aggregate by the values of a column of the queries: one row a run, slice and measure."""
-        known = [name for name in self.queries.columns if name != "query"]
-        choose("slice column", column, known, none=NO_COLUMN)
+        """Aggregate by the values of a column: one row per run, slice and measure."""
+        choose_column(self.queries, column)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows: list[dict[str, Any]] = []
         for run in self.runs:
@@ -276,8 +277,7 @@ class Result:
         >>> evaluate(records, measures=["RR"]).where("topic", "tea")["RR"]
         1.0
         """
-        known = [name for name in self.queries.columns if name != "query"]
-        choose("slice column", column, known, none=NO_COLUMN)
+        choose_column(self.queries, column)
         label = pl.col(column).cast(pl.String).fill_null("(none)")
         inside = self.queries.filter(label == value)
         if not inside.height:
@@ -301,7 +301,7 @@ class Result:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `karat.load` reads it again."""
-        from karat.results.saving import save  # noqa: PLC0415 - it reads results, too
+        from karat.results.store import save  # noqa: PLC0415 - it reads results, too
 
         return save(self, folder)
 

@@ -1,4 +1,4 @@
-"""A saved result in the place of a run: what was read once need not be read again."""
+"""A saved result instead of a run: what was read once need not be read again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import NO_COLUMN, InputError, OptionError, choose
+from karat.errors import InputError, OptionError, choose_column
 from karat.results.result import Result
-from karat.results.saving import load
+from karat.results.store import load
 from karat.storage.folders import MANIFEST, is_folder
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def load_only(paths: Sequence[str]) -> Result | None:
         return None
     if len(paths) > 1:
         raise OptionError(
-            "one saved result at a time can stand in the place of runs",
+            "only one saved result can be used instead of runs",
             fix="name one folder, or put several side by side: karat compare, karat report",
         )
     return load(paths[0])
@@ -37,14 +37,14 @@ def load_only(paths: Sequence[str]) -> Result | None:
 
 def require_result(data: object) -> Result:
     """Return a result, or the one that a folder holds."""
-    result = as_result(data)
-    if result is None:
-        raise InputError(
-            f"this is no result, but {type(data).__name__}",
-            where=os.fspath(data) if isinstance(data, str | os.PathLike) else "",
-            fix="give what karat.evaluate returns, or the folder that Result.save wrote",
-        )
-    return result
+    if isinstance(data, str | os.PathLike):
+        return load(data)
+    if isinstance(data, Result):
+        return data
+    raise InputError(
+        f"this is no result, but {type(data).__name__}",
+        fix="give what karat.evaluate returns, or the folder that Result.save wrote",
+    )
 
 
 def refuse_inputs(names: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ def same_dialect(result: Result, name: str, where: str = "") -> None:
         raise OptionError(
             f"the result was measured in the dialect {result.dialect}, not in {name}",
             where=where,
-            fix="leave the dialect out, or evaluate the run again in the other one",
+            fix=f"leave the dialect out, or evaluate the run again in the dialect {name}",
         )
 
 
@@ -78,14 +78,13 @@ def rescore(
 ) -> Result:
     """Score a result again with other measures or options; those left out stay as they were.
 
-    The level 0 stands for no intervals.
+    The level 0 means no intervals.
     """
     if measures is not None or rel is not None:
         names = [str(each) for each in result.measures] if measures is None else measures
         result = result.score(names, rel=rel)
     if cluster is not None:
-        known = [name for name in result.queries.columns if name != "query"]
-        result = result.with_options(cluster=choose("column", cluster, known, none=NO_COLUMN))
+        result = result.with_options(cluster=choose_column(result.queries, cluster))
     if level is not None:
         result = result.with_options(level=level or None)
     return result.with_options(bounds=True) if bounds else result

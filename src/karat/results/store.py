@@ -9,7 +9,7 @@ import os
 import platform
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,14 @@ import numpy as np
 import polars as pl
 
 import karat
+from karat.core.policy import Policy
 from karat.core.relation import Relation
+from karat.dialects import resolve_measures
 from karat.errors import InputError, SaveError
+from karat.findings import Finding
+from karat.judges.aspects import restore_own
 from karat.read.source import Source
+from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 
 if TYPE_CHECKING:
@@ -34,14 +39,130 @@ LAYOUT = 4  # raised when the files change so that other versions cannot read th
 TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are opened; seconds
 
 
+def save(result: Result, folder: str | os.PathLike[str]) -> Path:
+    """Write a result as a folder, whole or not at all; it replaces nothing but a result."""
+    tables = {
+        "per_query": result.per_query,
+        "queries": result.queries,
+        "relation": pl.concat(
+            [
+                relation_rows(run, relation).with_columns(
+                    relation=pl.lit(name), lenient=pl.lit(lenient)
+                )
+                for (run, name), drawn in result.relations.items()
+                for lenient, relation in enumerate((drawn, drawn.lenient))
+                if relation is not None
+            ],
+            how="diagonal",
+        ),
+    }
+    for name, by_run in (("about", result.about), ("listed", result.kept.listed)):
+        if by_run:
+            named = [table.with_columns(run=pl.lit(run)) for run, table in by_run.items()]
+            tables[name] = pl.concat(named, how="diagonal_relaxed")
+    if result.kept.verdicts is not None:
+        tables["verdicts"] = result.kept.verdicts
+    try:
+        with replacing(folder) as draft:
+            write_json(draft / SUMMARY, result.summary.to_dicts())
+            for name, table in tables.items():
+                table.write_parquet(draft / f"{name}.parquet")
+            seal(draft, _origin() | _manifest(result))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SaveError(
+            f"the result could not be saved: {reason}",
+            where=os.fspath(folder),
+            fix="nothing was written; free some space or name another folder",
+        ) from error
+    return Path(folder)
+
+
+def _manifest(result: Result) -> dict[str, Any]:
+    made = result.provenance
+    return {
+        "runs": result.runs,
+        "measures": [str(measure) for measure in result.measures],
+        "relation": made.drawn_by,
+        "relations": made.settings,
+        "ids": made.ids,
+        "dialect": made.dialect,
+        "policies": made.policy.as_dict(),
+        "bounds": result.options.bounds,
+        "interval": result.interval,
+        "judge": dict(made.judge),
+        "inputs": [entry.as_dict() for entry in made.inputs],
+        "findings": [finding.as_dict() for finding in result.findings],
+    }
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
+    with opened(Path(folder)) as (manifest, files):
+        tables = {
+            name: pl.read_parquet(files[f"{name}.parquet"])
+            for name in TABLES
+            if name != "per_query" and f"{name}.parquet" in files  # values are computed again
+        }
+    restore_own(manifest["judge"].get("aspects", {}))
+    rows = tables["relation"]
+    lenient = _relations(rows.filter(pl.col("lenient") == 1))
+    return Result(
+        relations={
+            key: replace(each, lenient=lenient.get(key))
+            for key, each in _relations(rows.filter(pl.col("lenient") == 0)).items()
+        },
+        measures=resolve_measures(manifest["measures"], manifest["dialect"]),
+        queries=tables["queries"],
+        findings=tuple(
+            Finding(**{**found, "examples": tuple(found["examples"])})
+            for found in manifest["findings"]
+        ),
+        provenance=Provenance(
+            dialect=manifest["dialect"],
+            policy=Policy(**manifest["policies"]),
+            drawn_by=manifest["relation"],
+            settings=manifest["relations"],
+            ids=manifest["ids"],
+            inputs=tuple(
+                Input(**{**entry, "sha256": entry["sha256"] or ""}) for entry in manifest["inputs"]
+            ),
+            judge=manifest["judge"],
+            saved={name: manifest[name] for name in ("created", "versions")},
+        ),
+        options=SummaryOptions(
+            level=manifest["interval"]["level"],
+            cluster=manifest["interval"]["cluster"],
+            bounds=manifest["bounds"],
+        ),
+        about=_by_run(tables.get("about")),
+        kept=Kept(_by_run(tables.get("listed")), tables.get("verdicts")),
+    )
+
+
+def _relations(rows: pl.DataFrame) -> dict[tuple[str, str], Relation]:
+    return {
+        (run, name): relation_of(rows.filter(pl.col("run") == run, pl.col("relation") == name))
+        for run, name in rows.select("run", "relation").unique(maintain_order=True).rows()
+    }
+
+
+def _by_run(table: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Split a table of all runs."""
+    if table is None:
+        return {}
+    parts = table.partition_by("run", as_dict=True, include_key=False, maintain_order=True)
+    return {str(run): part for (run,), part in parts.items()}
+
+
 def seal(folder: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest of a folder, with the hashes of all that is in it."""
     files = {}
     for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
             files[path.name] = _hash(path.name, file)
-    told = manifest | {"files": files}
-    write_json(folder / MANIFEST, told | {"sha256": _own_hash(json.loads(json.dumps(told)))})
+    whole = json.loads(json.dumps(manifest | {"files": files}))  # as it will be read
+    write_json(folder / MANIFEST, whole | {"sha256": _own_hash(whole)})
 
 
 def write_json(path: Path, value: object) -> None:
@@ -89,20 +210,20 @@ def _open(
 
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(content)
-        layout = told.get("layout")
+        manifest = json.loads(content)
+        layout = manifest.get("layout")
     except (ValueError, AttributeError, RecursionError) as error:
         raise _incomplete(folder, f"{MANIFEST}: {error}") from None
     if layout != LAYOUT:
-        version = told.get("versions", {}).get("karat", "of another version")
+        version = manifest.get("versions", {}).get("karat", "of another version")
         raise InputError(
             f"the result has layout {layout}, this karat reads {LAYOUT}",
             where=str(folder),
             fix=f"use karat {version}, or save the result again",
         )
-    if told.pop("sha256", None) != _own_hash(told):
+    if manifest.pop("sha256", None) != _own_hash(manifest):
         raise _damaged(folder / MANIFEST)
-    return dict(told)
+    return dict(manifest)
 
 
 def _hash(name: str, file: BufferedReader) -> str:
@@ -111,8 +232,8 @@ def _hash(name: str, file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _own_hash(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _own_hash(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _damaged(path: Path) -> InputError:
@@ -155,41 +276,6 @@ class Input:
         return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
 
 
-def write_folder(
-    folder: str | os.PathLike[str],
-    manifest: dict[str, Any],
-    summary: list[dict[str, Any]],
-    tables: dict[str, pl.DataFrame],
-) -> Path:
-    """Write a result folder, whole or not at all; it replaces nothing but a result."""
-    try:
-        with replacing(folder) as draft:
-            write_json(draft / SUMMARY, summary)
-            for name, table in tables.items():
-                table.write_parquet(draft / f"{name}.parquet")
-            seal(draft, _origin() | manifest)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SaveError(
-            f"the result could not be saved: {reason}",
-            where=os.fspath(folder),
-            fix="nothing was written; free some space or name another folder",
-        ) from error
-    return Path(folder)
-
-
-def read_folder(
-    folder: str | os.PathLike[str],
-) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    """Read a result folder: the manifest and the tables by name, as they were saved."""
-    with opened(Path(folder)) as (manifest, files):
-        return manifest, {
-            name: pl.read_parquet(files[f"{name}.parquet"])
-            for name in TABLES
-            if name != "per_query" and f"{name}.parquet" in files  # values are measured anew
-        }
-
-
 def _origin() -> dict[str, Any]:
     """Return when and by what a result is written."""
     return {
@@ -206,108 +292,91 @@ def _origin() -> dict[str, Any]:
 
 
 def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
-    """Return the relation as a table with a row a query, lists inside."""
+    """Return the relation as a table with one row per query, lists inside."""
     docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
     docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
-    sizes = np.diff(relation.item_offset)
+    items = np.diff(relation.item_offset)
     edges, units = relation.count(relation.edge_query), relation.count(relation.unit_query)
     local_item = relation.edge_item - relation.item_offset[relation.edge_query]
-    return pl.DataFrame(
+    rows = pl.DataFrame(
         {
-            "run": pl.repeat(run, relation.n, eager=True),
             "query": relation.queries,
             "depth": relation.depth,
-            "item_grade": _lists(pl.Series(relation.item_grade), sizes),
-            "item_docs": _lists(docs_of, sizes),
-            "edge_rank": _lists(pl.Series(relation.edge_rank), edges),
-            "edge_item": _lists(pl.Series(local_item), edges),
-            "unit_rank": _lists(pl.Series(relation.unit_rank), units),
-            "unit_judged": _lists(pl.Series(relation.unit_judged), units),
-            "unit_repeat": _lists(pl.Series(relation.unit_repeat), units),
+            "item_grade": _lists(relation.item_grade, items),
+            "item_docs": _lists(docs_of, items),
+            "edge_rank": _lists(relation.edge_rank, edges),
+            "edge_item": _lists(local_item, edges),
+            "unit_rank": _lists(relation.unit_rank, units),
+            "unit_judged": _lists(relation.unit_judged, units),
+            "unit_repeat": _lists(relation.unit_repeat, units),
             "undefined_reason": relation.undefined_reason,
             "failed": relation.failed,
-            "needed": pl.repeat(relation.needed, relation.n, eager=True),
-            "judged_to": pl.repeat(relation.judged_to, relation.n, dtype=pl.Int64, eager=True),
-            **_chunk_lists(relation),
-            **_times_lists(relation),
         }
+    ).select(
+        pl.lit(run).alias("run"),
+        pl.all(),
+        needed=pl.lit(relation.needed),
+        judged_to=pl.lit(relation.judged_to, pl.Int64),
     )
+    if relation.chunk_offset is not None and relation.chunk_end is not None:
+        ends = _lists(relation.chunk_end, np.diff(relation.chunk_offset))
+        rows = rows.with_columns(chunk_end=ends)
+    if relation.item_times is not None:
+        rows = rows.with_columns(item_times=_lists(relation.item_times, items))
+    return rows
 
 
-def _chunk_lists(relation: Relation) -> dict[str, pl.Series]:
-    """Return the ends of the chunks where units are parts of them."""
-    if relation.chunk_offset is None or relation.chunk_end is None:
-        return {}
-    return {"chunk_end": _lists(pl.Series(relation.chunk_end), np.diff(relation.chunk_offset))}
-
-
-def _times_lists(relation: Relation) -> dict[str, pl.Series]:
-    """Return how often each item is listed where any is listed again."""
-    if relation.item_times is None:
-        return {}
-    return {"item_times": _lists(pl.Series(relation.item_times), np.diff(relation.item_offset))}
-
-
-def _lists(values: pl.Series, sizes: np.ndarray[Any, np.dtype[np.int64]]) -> pl.Series:
-    """Cut a column into one list a query."""
+def _lists(values: Any, sizes: Ints) -> pl.Series:  # noqa: ANN401
+    """Cut a column into one list per query."""
     rows = np.repeat(np.arange(len(sizes)), sizes)
-    grouped = pl.DataFrame({"row": rows, "value": values}).group_by("row", maintain_order=True)
-    lists = grouped.agg("value")
-    every = pl.DataFrame({"row": np.arange(len(sizes))}).join(
-        lists, on="row", how="left", maintain_order="left"
-    )["value"]
-    empty = pl.Series([[]], dtype=every.dtype)
-    return (
-        every.fill_null(pl.lit(empty, dtype=every.dtype).first()) if every.null_count() else every
-    )
+    lists = pl.DataFrame({"row": rows, "value": values}).group_by("row").agg("value")
+    every = pl.DataFrame({"row": np.arange(len(sizes))})
+    joined = every.join(lists, on="row", how="left", maintain_order="left")
+    return joined.select(pl.col("value").fill_null([])).to_series()
 
 
 def relation_of(rows: pl.DataFrame) -> Relation:
     """Rebuild a relation from its table."""
-    sizes = rows["item_grade"].list.len().to_numpy().astype(np.int64)
-    offset = np.concatenate(([0], np.cumsum(sizes)))
-    edges = rows["edge_rank"].list.len().to_numpy().astype(np.int64)
-    edge_query = np.repeat(np.arange(rows.height), edges)
-    units = rows["unit_rank"].list.len().to_numpy().astype(np.int64)
-    docs = _flat(rows["item_docs"])
-    members = docs.list.len().to_numpy().astype(np.int64)
+    grades, item_offset = _flat(rows["item_grade"])
+    ranks, edge_offset = _flat(rows["edge_rank"])
+    units, unit_offset = _flat(rows["unit_rank"])
+    docs, member_offset = _flat(_flat(rows["item_docs"])[0])
+    edge_query = np.repeat(np.arange(rows.height), np.diff(edge_offset))
+    chunk_end, chunk_offset = _flat_if_any(rows, "chunk_end")
     return Relation(
         queries=rows["query"],
         depth=rows["depth"].to_numpy(),
-        item_offset=offset,
-        item_grade=_flat(rows["item_grade"]).to_numpy(),
+        item_offset=item_offset,
+        item_grade=grades.to_numpy(),
         edge_query=edge_query,
-        edge_rank=_flat(rows["edge_rank"]).to_numpy(),
-        edge_item=_flat(rows["edge_item"]).to_numpy() + offset[:-1][edge_query],
-        unit_query=np.repeat(np.arange(rows.height), units),
-        unit_rank=_flat(rows["unit_rank"]).to_numpy(),
-        unit_judged=_flat(rows["unit_judged"]).to_numpy(),
-        unit_repeat=_flat(rows["unit_repeat"]).to_numpy(),
-        member_item=np.repeat(np.arange(len(docs)), members),
-        member_doc=_flat(docs),
+        edge_rank=ranks.to_numpy(),
+        edge_item=_flat(rows["edge_item"])[0].to_numpy() + item_offset[:-1][edge_query],
+        unit_query=np.repeat(np.arange(rows.height), np.diff(unit_offset)),
+        unit_rank=units.to_numpy(),
+        unit_judged=_flat(rows["unit_judged"])[0].to_numpy(),
+        unit_repeat=_flat(rows["unit_repeat"])[0].to_numpy(),
+        member_item=np.repeat(np.arange(len(grades)), np.diff(member_offset)),
+        member_doc=docs,
         undefined_reason=rows["undefined_reason"],
         failed_verdicts=rows["failed"].to_numpy() if rows["failed"].any() else None,
         needed=bool(rows["needed"].any()),
-        item_times=_times_of(rows),
+        item_times=_flat_if_any(rows, "item_times")[0],
         judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]
-        **_chunks_of(rows),
+        chunk_offset=chunk_offset,
+        chunk_end=chunk_end,
     )
 
 
-def _chunks_of(rows: pl.DataFrame) -> dict[str, Any]:
-    ends = rows.get_column("chunk_end", default=None)
-    if ends is None or ends.null_count():
-        return {}
-    sizes = ends.list.len().to_numpy().astype(np.int64)
-    offset = np.concatenate(([0], np.cumsum(sizes)))
-    return {"chunk_offset": offset, "chunk_end": _flat(ends).to_numpy()}
+def _flat(lists: pl.Series) -> tuple[pl.Series, Ints]:
+    """Return the elements of all lists, and where each list begins among them."""
+    sizes = lists.list.len().to_numpy().astype(np.int64)
+    return lists.filter(sizes > 0).explode(), np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _times_of(rows: pl.DataFrame) -> Ints | None:
-    times = rows.get_column("item_times", default=None)
-    return None if times is None or times.null_count() else _flat(times).to_numpy()
-
-
-def _flat(lists: pl.Series) -> pl.Series:
-    """Return the elements of all lists; an empty list has none."""
-    return lists.filter(lists.list.len() > 0).explode()
+def _flat_if_any(rows: pl.DataFrame, name: str) -> tuple[Ints | None, Ints | None]:
+    """Return the same of a column that a relation may lack."""
+    lists = rows.get_column(name, default=None)
+    if lists is None or lists.null_count():
+        return None, None
+    values, offset = _flat(lists)
+    return values.to_numpy(), offset

@@ -12,7 +12,7 @@ from karat.results.bounds import bounds
 from karat.statistics.intervals import Interval, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from polars._typing import PolarsDataType
 
@@ -21,19 +21,15 @@ if TYPE_CHECKING:
     from karat.results.result import Result
 
 SUMMARY: dict[str, PolarsDataType] = {
-    "run": pl.String,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "undefined": pl.Int64,
-    "failed": pl.Int64,
+    **dict.fromkeys(("run", "measure"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined", "failed"), pl.Int64),
 }
 BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
-# of the interval: how it was made, or why there is none; told beside the summary, not in it
+# of the interval: how it was made, or why there is none; shown beside the summary, not in it
 METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
+NO_INTERVAL = Interval(None, None, None, 0.0, "", 0, 0)
 
 
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
@@ -49,13 +45,13 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
             "run": run,
             "measure": str(measure),
             "value": number.value,
-            "low": None if interval is None else interval.low,
-            "high": None if interval is None else interval.high,
+            "low": interval.low,
+            "high": interval.high,
             "n": number.n,
             "undefined": number.undefined - failed,
             "failed": failed,
-            "method": None if interval is None else interval.method or None,
-            "reason": None if interval is None else interval.reason or None,
+            "method": interval.method or None,
+            "reason": interval.reason or None,
         }
         for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
             row[name] = aggregate(measure, bound[every]).value
@@ -65,40 +61,39 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
 
 def unmeasured(result: Result) -> list[str]:
     """Say which measures have no value for any query of a run, and why."""
-    told = []
+    lines = []
     for run, measure, n in result.summary.select("run", "measure", "n").rows():
         if n:
             continue
         reasons = result.per_query.filter(run=run, measure=measure)["reason"].drop_nulls()
         if not len(reasons):
-            told.append(f"{measure} ({run}): there is no query to measure")
+            lines.append(f"{measure} ({run}): there is no query to measure")
             continue
         common = reasons.value_counts(sort=True)["reason"][0]
         often = "" if reasons.n_unique() == 1 else "most often: "
-        told.append(f"{measure} ({run}): no query has a value ({often}{common})")
-    return told
+        lines.append(f"{measure} ({run}): no query has a value ({often}{common})")
+    return lines
 
 
-def _limits(
-    result: Result, run: str, columns: list[Floats], every: Bools
-) -> Sequence[Interval | None]:
-    sampled = [measure.aggregation != "sum" for measure in result.measures]  # a count is a count
-    if result.options.level is None or not any(sampled):
-        return [None] * len(columns)
-    found = iter(
-        intervals(
-            np.column_stack([column for column, has in zip(columns, sampled, strict=True) if has]),
+def _limits(result: Result, run: str, columns: list[Floats], every: Bools) -> Iterable[Interval]:
+    """Return the interval of each measure; none of a sum, as a count is a count."""
+    estimated = [each for each in result.measures if each.aggregation != "sum"]
+    found: dict[Measure, Interval] = {}
+    if result.options.level is not None and estimated:
+        values = dict(zip(result.measures, columns, strict=True))
+        spans = intervals(
+            np.column_stack([values[each] for each in estimated]),
             level=result.options.level,
-            statistic=[each.aggregation for each in result.measures if each.aggregation != "sum"],
-            bounds=[each.bounds for each in result.measures if each.aggregation != "sum"],
+            statistic=[each.aggregation for each in estimated],
+            bounds=[each.bounds for each in estimated],
             clusters=_clusters(result, run, every),
         )
-    )
-    return [next(found) if has else None for has in sampled]
+        found = dict(zip(estimated, spans, strict=True))
+    return (found.get(measure, NO_INTERVAL) for measure in result.measures)
 
 
 def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
-    """Return what queries share, one label a query of the run."""
+    """Return what queries share, one label per query of the run."""
     if result.options.cluster is None:
         return None
     queries = pl.DataFrame({"query": result.relation(run).queries})

@@ -49,7 +49,7 @@ def is_blank(text: str) -> bool:
 
 
 def fold(raw: Codes, first: Ints) -> tuple[Codes, Ints]:
-    """Fold documents that stand one after the other, the first characters of each at `first`.
+    """Fold concatenated documents; `first` says where each of them begins.
 
     Returns the folded letters and for each of them the number of the character it comes from.
 

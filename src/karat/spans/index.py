@@ -1,8 +1,9 @@
 """Documents, indexed so that quotes are found in them: letter by letter, folded, or nearly.
 
 Similar stretches are found by the rarest four-letter pieces that they share with the quote. Where
-many of them stand in line, the edges are fitted by edit distance (Myers 1999: a column of the table
-of distances is a row of bits), and the score is rapidfuzz's ratio of what stands between the edges.
+many of them are in the same order, the edges are fitted by edit distance (Myers 1999: a column of
+the table of distances is a row of bits), and the score is rapidfuzz's ratio of the text between the
+edges.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from karat.errors import OptionError
+from karat.errors import needs_package
 from karat.spans.fold import codes_of, fold, fold_quote, text_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Documents:
         return [quote for quote in quotes if quote.doc is None or quote.doc in self.number]
 
     def equal(self, quote: Quote) -> tuple[list[Place], list[Place]]:
-        """Return every place of the very characters, and every place of the folded ones."""
+        """Return every place of the exact characters, and every place of the folded ones."""
         sought, lead = fold_quote(quote.text)
         size, raw = len(sought), codes_of(quote.text)
         if not size:
@@ -112,7 +113,7 @@ class Documents:
         places: list[Place] = []
         enough = 0
         for low, high, votes in self._stretches(sought, quote.doc, min_score):
-            if places and votes < enough:  # what has so few pieces in common is not as good
+            if places and votes < enough:  # with so few common pieces it cannot be as good
                 break
             window = text_of(self.folded[low:high])
             if len(text) < LONG:
@@ -131,7 +132,7 @@ class Documents:
     def _stretches(
         self, sought: Codes, doc: str | None, min_score: float
     ) -> Iterator[tuple[int, int, int]]:
-        """Go through the stretches in which most pieces of a folded quote stand in line."""
+        """Go through the stretches that hold most pieces of a folded quote in its order."""
         pieces = _pieces(sought).astype(np.int64)
         common = self._begin[pieces + 1] - self._begin[pieces]
         voters = _rarest(common)
@@ -163,14 +164,10 @@ class Documents:
 
 def _rapidfuzz() -> tuple[Callable[[str, str, float], float], Callable[[str, str], int]]:
     """Return two functions: how alike two texts are, and how many letters they share."""
-    try:
+    what = "a quote is nowhere in the texts letter by letter; to find similar text"
+    with needs_package(what, "'karat[text]'"):
         from rapidfuzz import fuzz  # noqa: PLC0415
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
-    except ImportError:
-        raise OptionError(
-            "a quote was not found letter by letter, and finding similar text needs rapidfuzz",
-            fix="pip install 'karat[text]'",
-        ) from None
 
     def ratio(one: str, other: str, min_score: float) -> float:
         # the higher the bar, the faster the answer, and most texts differ little or much

@@ -1,8 +1,8 @@
 """Where a quote is in the documents.
 
-First the very characters are looked for, then the same text with other white space, case, quotation
-marks and dashes, then the most similar stretch of text. Every place counts: a quote with several
-places is ambiguous, and one without any is lost.
+First the exact characters are looked for, then the same text with other white space, case,
+quotation marks and dashes, then the most similar stretch of text. Every place counts: a quote with
+several places is ambiguous, and one without any is lost.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _rows(number: int, status: str, places: list[Place]) -> Iterator[tuple[objec
 
 
 def _occurrences(quote: Quote, texts: dict[str, str]) -> list[Place]:
-    """Return every place of the very characters in the document that a quote names."""
+    """Return every place of the exact characters in the document that a quote names."""
     places: list[Place] = []
     if quote.doc is None or is_blank(quote.text):
         return places

@@ -95,9 +95,9 @@ def cover(spans: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame:
     """Tell for each span which chunks hold some of it, and how it was cut.
 
     Both have the columns doc, start and end, the chunks also chunk. The result has one row per
-    span: the chunks in the order of the text, the share of its characters that they hold together, and
-    the cut: `whole` if one chunk holds all of it, `split` if it takes several, `partly` if some of
-    it is in no chunk, `none` if all of it is; null for a span without a place.
+    span: the chunks in the order of the text, the share of its characters that they hold together,
+    and the cut: `whole` if one chunk holds all of it, `split` if it takes several, `partly` if some
+    of it is in no chunk, `none` if all of it is; null for a span without a place.
 
     >>> spans = pl.DataFrame({"doc": "d", "start": [0, 3, 8], "end": [4, 6, 12]})
     >>> chunks = pl.DataFrame({"doc": "d", "start": [0, 5], "end": [5, 10], "chunk": ["a", "b"]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
@@ -34,7 +34,7 @@ Labels: TypeAlias = Sequence[Label | None]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """How often the first said the label of a row when the second said that of a column."""
+    """How often the first gave the label of a row when the second gave that of a column."""
 
     labels: tuple[Label, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -100,10 +100,10 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     return Kappa(value, low, high, level, weights, agreed, table)
 
 
-def kappa_of(counts: Floats, apart: Floats) -> tuple[float, Floats]:
+def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
     """Return κ of a table of counts, and how far an item of each cell moves it, times all items.
 
-    `apart` says how grave it is to give the label of a row for that of a column. NaN if chance
+    `severity` says how bad it is to give the label of a row for that of a column. NaN if chance
     agrees as well.
 
     >>> kappa_of(np.array([[2.0, 0.0], [1.0, 1.0]]), 1 - np.eye(2))[0]
@@ -111,11 +111,11 @@ def kappa_of(counts: Floats, apart: Floats) -> tuple[float, Floats]:
     """
     shares = counts / counts.sum()
     first, second = shares.sum(axis=1), shares.sum(axis=0)
-    met, expected = float((apart * shares).sum()), float(first @ apart @ second)
+    met, expected = float((severity * shares).sum()), float(first @ severity @ second)
     if expected <= 0:
         return float("nan"), np.zeros_like(counts)
-    moved = (apart @ second)[:, np.newaxis] + first @ apart - 2 * expected
-    return 1 - met / expected, (met * moved / expected - (apart - met)) / expected
+    moved = (severity @ second)[:, np.newaxis] + first @ severity - 2 * expected
+    return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
 
 
 def kappa_limits(
@@ -144,7 +144,7 @@ def _numeric(labels: Collection[Label]) -> bool:
 
 
 def disagreement(labels: Sequence[Label], weights: str) -> Floats:
-    """Return how grave it is to give one label (row) for another (column)."""
+    """Return how bad it is to give one label (row) for another (column)."""
     places = np.arange(len(labels), dtype=np.float64)
     if weights == "none":
         return 1 - np.eye(len(labels))
@@ -179,16 +179,13 @@ def kendall_tau(first: ArrayLike, second: ArrayLike) -> Quantity:
     >>> round(kendall_tau([3.0, 2.0, 1.0], [30.0, 10.0, 20.0]).value, 3)
     0.333
     """
-    one, other = _scores(first, second)
-    if len(one) < 2:
-        return Quantity(None, TOO_FEW)
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return Quantity(None, ALL_TIED)
-    return Quantity(float(scipy("stats").kendalltau(one, other).statistic))
+    return _of_orders(
+        first, second, lambda one, other: scipy("stats").kendalltau(one, other).statistic
+    )
 
 
 def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
-    """Return the AP correlation between two orders (Yilmaz et al. 2008), of which neither is true.
+    """Return the AP correlation between two orders (Yilmaz et al. 2008); neither is the true one.
 
     Like Kendall's τ, but mistakes among the best weigh more: for each item of one order but the
     first, the share of the items above it that the other puts there too; the mean of that, scaled
@@ -198,12 +195,9 @@ def tau_ap(first: ArrayLike, second: ArrayLike) -> Quantity:
     >>> round(tau_ap([4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]).value, 3)
     0.778
     """
-    one, other = _scores(first, second)
-    if len(one) < 2:
-        return Quantity(None, TOO_FEW)
-    if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return Quantity(None, ALL_TIED)
-    return Quantity((_tau_ap_b(one, other) + _tau_ap_b(other, one)) / 2)
+    return _of_orders(
+        first, second, lambda one, other: (_tau_ap_b(one, other) + _tau_ap_b(other, one)) / 2
+    )
 
 
 def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -> Quantity:
@@ -234,12 +228,19 @@ def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -
     return Quantity(float((1 - p) / p * (agreement @ p**depth) + tail * p ** len(long)))
 
 
-def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def _of_orders(
+    first: ArrayLike, second: ArrayLike, statistic: Callable[[Floats, Floats], float]
+) -> Quantity:
+    """Return a statistic of the items that have a score in both."""
     one, other = as_columns(first), as_columns(second)
     same_shape(one, other)
     one, other = one.ravel(), other.ravel()
     both = ~(np.isnan(one) | np.isnan(other))
-    return one[both], other[both]
+    if both.sum() < 2:
+        return Quantity(None, TOO_FEW)
+    if np.ptp(one[both]) == 0 or np.ptp(other[both]) == 0:
+        return Quantity(None, ALL_TIED)
+    return Quantity(float(statistic(one[both], other[both])))
 
 
 def _tau_ap_b(truth: Floats, estimate: Floats) -> float:

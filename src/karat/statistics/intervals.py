@@ -17,7 +17,7 @@ next query may score otherwise. In simulations of 20 kinds of values between 0 a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -126,11 +126,10 @@ def intervals(
             lower, upper = limits_of_means(made, least, most, level)
             limits = np.maximum(lower, least), np.minimum(upper, most)
             unknown = made.flat & (np.isinf(least) | np.isinf(most))
-        for place, column in enumerate(columns):
-            reason = EQUAL if unknown[place] else ""
-            span = as_interval(made, place, limits, units, level=level, reason=reason)
-            span = replace(span, undefined=len(table) - made.n)
-            found[column] = interval_from_scale(span, names[column])
+        why = [EQUAL if each else "" for each in unknown]
+        named = [names[column] for column in columns]
+        spans = as_intervals(made, units, limits, named, why, level=level, queries=len(table))
+        found |= dict(zip(columns, spans, strict=True))
     return tuple(found[column] for column in range(table.shape[1]))
 
 
@@ -144,36 +143,36 @@ def same_rows(table: Floats) -> Iterator[tuple[Bools, list[int]]]:
         yield defined[:, columns[0]], columns
 
 
-def as_interval(
+def as_intervals(
     made: Estimates,
-    column: int,
-    limits: Limits | None,
     units: SampledUnits,
+    limits: Limits | None,
+    names: Sequence[str],
+    reasons: Sequence[str],
     *,
     level: float,
-    reason: str = "",
-) -> Interval:
-    """Return one of the intervals; without limits if there is a reason or there are none."""
+    queries: int,
+) -> Iterator[Interval]:
+    """Yield the interval of each column; without limits if there are none, or there is a reason."""
     n = made.n
-    clusters = len(units) if units.clustered else None
-    value = float(made.values[column]) if n else None
-    bare = Interval(value, None, None, level, "", n, 0, clusters)
-    if limits is None:
-        one = ONE_CLUSTER if units.clustered and n > 1 else ONE
-        return replace(bare, reason=one if n else NONE_DEFINED)
-    if reason:
-        return replace(bare, reason=reason)
-    low, high = (float(limit[column]) for limit in limits)
-    return replace(bare, low=low, high=high, method=METHOD)
-
-
-def interval_from_scale(found: Interval, name: str) -> Interval:
-    """Return the interval of the statistic from that of the mean on its scale."""
-
-    def off(number: float | None) -> float | None:
-        return None if number is None else from_scale(number, name, found.n)
-
-    return replace(found, value=off(found.value), low=off(found.low), high=off(found.high))
+    few = NONE_DEFINED if not n else ONE_CLUSTER if units.clustered and n > 1 else ONE
+    for column, name in enumerate(names):
+        reason = few if limits is None else reasons[column]
+        value, low, high = (
+            from_scale(float(each[column]), name, n)
+            for each in (made.values, *(limits or (made.values, made.values)))
+        )
+        yield Interval(
+            value=value if n else None,
+            low=None if reason else low,
+            high=None if reason else high,
+            level=level,
+            method="" if reason else METHOD,
+            n=n,
+            undefined=queries - n,
+            clusters=len(units) if units.clustered else None,
+            reason=reason,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,11 +326,11 @@ def _reach(deviations: Floats, offset: Floats, z: float) -> Floats:
     bottom, top = units.min(axis=1), units.max(axis=1)
     span = top - bottom
     found = np.zeros(len(units))
-    apart = span > 0
-    if apart.any():
-        scaled = units[apart] - bottom[apart, np.newaxis]
-        scaled /= span[apart, np.newaxis]
-        found[apart] = bottom[apart] + span[apart] * _quantile(scaled, z)
+    varied = span > 0
+    if varied.any():
+        scaled = units[varied] - bottom[varied, np.newaxis]
+        scaled /= span[varied, np.newaxis]
+        found[varied] = bottom[varied] + span[varied] * _quantile(scaled, z)
     return found
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from karat.statistics.intervals import (
     Estimates,
     Interval,
-    as_interval,
+    as_intervals,
     as_units,
     cluster_codes,
     estimate,
-    interval_from_scale,
     limits_of_differences,
     same_rows,
 )
@@ -114,7 +113,10 @@ def paired(
     spans = _intervals(both, level, bounds, factor)
     return tuple(
         Paired(
-            difference=_explained(spans[column], tests[column]),
+            # without limits, the interval has a reason of its own
+            difference=spans[column]
+            if spans[column].n and spans[column].low is None
+            else replace(spans[column], reason=tests[column].reason),
             test=tests[column],
             effect=effect_size(both.differences[:, column]),
             wins=int(wins[column]),
@@ -192,17 +194,9 @@ def _intervals(
             room = np.maximum(plain[columns], largest) * max(1.0, abs(factor))
             limits = np.maximum(low, -room), np.minimum(high, room)
             unknown = np.isinf(room) & (largest == 0)
-        for place, column in enumerate(columns):
-            reason = NONE_DIFFERS if unknown[place] else ""
-            span = as_interval(made, place, limits, units, level=level, reason=reason)
-            name = both.names[column]
-            span = interval_from_scale(span, "mean" if name == "geometric" else name)
-            found[column] = replace(span, undefined=len(rows) - made.n)
+        why = [NONE_DIFFERS if each else "" for each in unknown]
+        # a difference of geometric means is on the scale of the values already
+        named = [both.names[column].replace("geometric", "mean") for column in columns]
+        spans = as_intervals(made, units, limits, named, why, level=level, queries=len(rows))
+        found |= dict(zip(columns, spans, strict=True))
     return found
-
-
-def _explained(span: Interval, test: Significance) -> Interval:
-    """Return the interval with its reason in terms of differences."""
-    if not span.n or span.low is not None:
-        return replace(span, reason=test.reason)
-    return span

@@ -2,14 +2,15 @@
 
 All depends on the standard deviation of the differences between two systems, `sd`: take it from
 two saved results (`spread`), or guess it (`sd_of_difference`). The power is that of the two-sided
-paired t test, which the sign-flip test shares but for the smallest samples.
+paired t test, which the sign-flip test shares except for the smallest samples.
 
-A hit-or-miss measure has few p-values to reach, so that a test of it sees less. Say on which share
-of the queries it changes, `changed`, and the power is that of the exact test of wins and losses.
+The test of a hit-or-miss measure has few possible p-values and so sees less. With the share of
+queries on which it changes, `changed`, the power is that of the exact test of wins and losses.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -22,8 +23,6 @@ from karat.errors import OptionError
 from karat.statistics.values import Quantity, as_columns, check_share, scipy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
 MOST = 1_000_000_000  # queries; nobody has more
@@ -87,177 +86,140 @@ def sd_of_difference(sd: float, correlation: float) -> float:
     return sd * sqrt(2 * (1 - correlation))
 
 
-def power_at(
-    queries: int,
-    difference: float,
-    sd: float,
-    *,
-    alpha: float = 0.05,
-    changed: float | None = None,
-) -> Quantity:
-    """Return the chance that `queries` queries show a true difference at the level `alpha`.
+@dataclass(frozen=True, slots=True)
+class PlannedComparison:
+    """A paired comparison that is yet to be made.
 
-    >>> round(power_at(100, 0.03, 0.1).value, 2)
-    0.84
-    """
-    _check(difference=abs(difference), sd=sd)
-    check_share("error rate", alpha)
-    if queries < 2:
-        return Quantity(None, TOO_FEW)
-    if sd == 0:
-        return Quantity(1.0 if difference else alpha, NO_SPREAD)
-    return Quantity(power_of_test(queries, abs(difference), sd, alpha, changed))
-
-
-def queries_needed(
-    difference: float,
-    sd: float,
-    *,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    changed: float | None = None,
-) -> Quantity:
-    """Return the smallest number of queries that show a true difference with this power.
-
-    >>> queries_needed(0.02, 0.1).value
+    >>> planned = PlannedComparison(sd=0.1)
+    >>> planned.queries_needed(0.02).value
     199.0
-    """
-    _check(difference=abs(difference), sd=sd)
-    check_share("power", power)
-    check_share("error rate", alpha)
-    if difference == 0:
-        return Quantity(None, NO_DIFFERENCE)
-    if sd == 0:
-        return Quantity(2.0, NO_SPREAD)
-
-    def enough(queries: int) -> bool:
-        return power_of_test(queries, abs(difference), sd, alpha, changed) >= power
-
-    top = 2
-    while not enough(top):
-        top *= 2
-        if top > MOST:
-            return Quantity(None, TOO_MANY)
-    return Quantity(float(_first(enough, 2, top)))
-
-
-def detectable_difference(
-    queries: int,
-    sd: float,
-    *,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    changed: float | None = None,
-) -> Quantity:
-    """Return the smallest true difference that these queries show with this power.
-
-    >>> round(detectable_difference(100, 0.1).value, 4)
+    >>> round(planned.power_at(100, 0.03).value, 2)
+    0.84
+    >>> round(planned.detectable_difference(100).value, 4)
     0.0283
-    """
-    _check(sd=sd)
-    check_share("power", power)
-    check_share("error rate", alpha)
-    if queries < 2:
-        return Quantity(None, TOO_FEW)
-    if sd == 0:
-        return Quantity(0.0, NO_SPREAD)
-    if power <= alpha:
-        return Quantity(0.0, f"chance alone has a power of {alpha}")
-
-    def missing(difference: float) -> float:
-        return power_of_test(queries, difference, sd, alpha, changed) - power
-
-    top = sd if changed is None else changed
-    while changed is None and missing(top) < 0:
-        top *= 2
-    if missing(top) < 0:
-        return Quantity(None, OUT_OF_REACH)
-    return Quantity(float(scipy("optimize").brentq(missing, 0.0, top)))
-
-
-def expected_width(
-    queries: int, sd: float, *, level: float = 0.95, changed: float | None = None
-) -> Quantity:
-    """Return how wide the interval of the difference will be, on average over samples.
-
-    That of `karat.statistics.paired`, to a few per cent from 10 queries on; for fewer it is said to
-    be wider than it will be. Differences are taken to be 1 at most, if that fits their spread.
-
-    >>> round(expected_width(100, 0.1).value, 4)
+    >>> round(planned.expected_width(100).value, 4)
     0.0416
     """
-    _check(sd=sd)
-    check_share("level", level)
-    if queries < 2:
-        return Quantity(None, TOO_FEW)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    most = 1.0 if sd <= 1 else 3 * sd
-    moved = queries * (1.0 if changed is None else changed)
-    further = sqrt((queries * sd**2 + most**2) / (moved + 1))  # the change of the further query
-    variance = ((queries - 1) * sd**2 + further**2 * queries / (queries + 1)) / (queries + 1)
-    reach = z + (z**2 - 1) / 3 * further**3 / ((queries + 1) * variance) ** 1.5
-    width = 2 * (further / (queries + 1) + reach * sqrt(variance / (queries + 2)))
-    return Quantity(min(width, 2 * most))
 
+    sd: float  # of the differences
+    changed: float | None = None  # of a hit-or-miss measure: the share of queries that change
+    power: float = 0.8  # the wanted chance to see a difference
+    alpha: float = 0.05  # the chance to see one where there is none
 
-def curve(
-    difference: float,
-    sd: float,
-    *,
-    sizes: Sequence[int] | None = None,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    changed: float | None = None,
-) -> tuple[PowerPoint, ...]:
-    """Return what growing numbers of queries can show, up to twice what the difference needs."""
-    needed = queries_needed(difference, sd, power=power, alpha=alpha, changed=changed).value
-    chosen = sizes if sizes is not None else _sizes(needed)
-    return tuple(
-        PowerPoint(
-            queries=size,
-            power=power_at(size, difference, sd, alpha=alpha, changed=changed).value,
-            detectable=detectable_difference(
-                size, sd, power=power, alpha=alpha, changed=changed
-            ).value,
-            width=expected_width(size, sd, level=1 - alpha, changed=changed).value,
+    def __post_init__(self) -> None:
+        _check(sd=self.sd)
+        check_share("power", self.power)
+        check_share("error rate", self.alpha)
+        if self.changed is not None and not 0 < self.changed <= 1:
+            raise OptionError(
+                f"the share of queries that change is {self.changed}",
+                fix="give a number from 0 to 1",
+            )
+
+    def power_at(self, queries: int, difference: float) -> Quantity:
+        """Return the chance that this many queries show a true difference."""
+        _check(difference=abs(difference))
+        if queries < 2:
+            return Quantity(None, TOO_FEW)
+        if self.sd == 0:
+            return Quantity(1.0 if difference else self.alpha, NO_SPREAD)
+        return Quantity(self._power(queries, abs(difference)))
+
+    def queries_needed(self, difference: float) -> Quantity:
+        """Return the smallest number of queries that show a true difference with the power."""
+        _check(difference=abs(difference))
+        if difference == 0:
+            return Quantity(None, NO_DIFFERENCE)
+        if self.sd == 0:
+            return Quantity(2.0, NO_SPREAD)
+
+        def enough(queries: int) -> bool:
+            return self._power(queries, abs(difference)) >= self.power
+
+        top = 2
+        while not enough(top):
+            top *= 2
+            if top > MOST:
+                return Quantity(None, TOO_MANY)
+        return Quantity(float(bisect_left(range(top), True, 2, key=enough)))
+
+    def detectable_difference(self, queries: int) -> Quantity:
+        """Return the smallest true difference that these queries show with the power."""
+        if queries < 2:
+            return Quantity(None, TOO_FEW)
+        if self.sd == 0:
+            return Quantity(0.0, NO_SPREAD)
+        if self.power <= self.alpha:
+            return Quantity(0.0, f"chance alone has a power of {self.alpha}")
+
+        def missing(difference: float) -> float:
+            return self._power(queries, difference) - self.power
+
+        top = self.sd if self.changed is None else self.changed
+        while self.changed is None and missing(top) < 0:
+            top *= 2
+        if missing(top) < 0:
+            return Quantity(None, OUT_OF_REACH)
+        return Quantity(float(scipy("optimize").brentq(missing, 0.0, top)))
+
+    def expected_width(self, queries: int) -> Quantity:
+        """Return how wide the interval of the difference will be, on average over samples.
+
+        It is right to a few per cent from 10 queries on, and too wide for fewer; the level is
+        1 − alpha. Differences are taken to be 1 at most, if that fits their spread.
+        """
+        if queries < 2:
+            return Quantity(None, TOO_FEW)
+        z = NormalDist().inv_cdf(1 - self.alpha / 2)
+        sd, changed = self.sd, 1.0 if self.changed is None else self.changed
+        most = 1.0 if sd <= 1 else 3 * sd
+        # the change of the further query
+        further = sqrt((queries * sd**2 + most**2) / (queries * changed + 1))
+        variance = ((queries - 1) * sd**2 + further**2 * queries / (queries + 1)) / (queries + 1)
+        reach = z + (z**2 - 1) / 3 * further**3 / ((queries + 1) * variance) ** 1.5
+        width = 2 * (further / (queries + 1) + reach * sqrt(variance / (queries + 2)))
+        return Quantity(min(width, 2 * most))
+
+    def curve(
+        self, difference: float, sizes: Sequence[int] | None = None
+    ) -> tuple[PowerPoint, ...]:
+        """Return what growing numbers of queries show, up to twice what the difference needs."""
+        if sizes is None:
+            last = max(20, round(2 * (self.queries_needed(difference).value or 5_000)))
+            sizes = sorted({round(size) for size in np.geomspace(10, last, POINTS)})
+        return tuple(
+            PowerPoint(
+                queries=size,
+                power=self.power_at(size, difference).value if difference else None,
+                detectable=self.detectable_difference(size).value,
+                width=self.expected_width(size).value,
+            )
+            for size in sizes
         )
-        for size in chosen
-    )
 
-
-def _sizes(needed: float | None) -> list[int]:
-    last = max(20, round(2 * (needed or 5_000)))
-    return sorted({round(size) for size in np.geomspace(10, last, POINTS)})
-
-
-def _first(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest number that is enough; `high` is."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
+    def _power(self, queries: int, difference: float) -> float:
+        """Return the power of the two-sided t test, or of the exact test of wins and losses."""
+        if self.changed is not None:
+            if difference > self.changed:
+                raise OptionError(
+                    f"a difference of {difference} needs more than {self.changed} of the queries "
+                    "to change",
+                    fix="give a larger share of changes, or a smaller difference",
+                )
+            if queries * self.changed <= FEW_CHANGES:
+                return _power_of_hits(queries, difference, self.changed, self.alpha)
+        stats, freedom = scipy("stats"), queries - 1
+        shift, limit = difference / self.sd * sqrt(queries), stats.t.isf(self.alpha / 2, freedom)
+        found = stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift)
+        if np.isnan(found):
+            found = _power_by_integral(float(limit), shift, freedom)
+        return min(1.0, max(0.0, float(found)))
 
 
 def _check(**numbers: float) -> None:
     for name, number in numbers.items():
         if not 0 <= number < np.inf:
             raise OptionError(f"the {name} is {number}", fix="give a finite number from 0 up")
-
-
-def power_of_test(
-    queries: int, difference: float, sd: float, alpha: float, changed: float | None
-) -> float:
-    """Return the power of the two-sided t test, or of the exact test where `changed` is given."""
-    if changed is not None:
-        _check_changed(difference, changed)
-        if queries * changed <= FEW_CHANGES:
-            return _power_of_hits(queries, difference, changed, alpha)
-    stats, shift, freedom = scipy("stats"), difference / sd * sqrt(queries), queries - 1
-    limit = float(stats.t.isf(alpha / 2, freedom))
-    found = float(stats.nct.sf(limit, freedom, shift) + stats.nct.cdf(-limit, freedom, shift))
-    if np.isnan(found):
-        found = _power_by_integral(limit, shift, freedom)
-    return min(1.0, max(0.0, found))
 
 
 def _power_of_hits(queries: int, difference: float, changed: float, alpha: float) -> float:
@@ -296,15 +258,3 @@ def _power_by_integral(limit: float, shift: float, freedom: int) -> float:
         if low < high
     ]
     return float(sum(parts))
-
-
-def _check_changed(difference: float, changed: float) -> None:
-    if not 0 < changed <= 1:
-        raise OptionError(
-            f"the share of queries that change is {changed}", fix="give a number from 0 to 1"
-        )
-    if difference > changed:
-        raise OptionError(
-            f"a difference of {difference} needs more than {changed} of the queries to change",
-            fix="give a larger share of changes, or a smaller difference",
-        )

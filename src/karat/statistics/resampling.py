@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 BLOCK = 256  # random draws that share a generator
 CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8
 CELLS = 1 << 21  # numbers that a block of shuffles may hold
-SIGNS, SHUFFLES, NORMALS = range(3)  # a stream each
+SIGNS, SHUFFLES, NORMALS = range(3)  # one stream for each
 
 
 def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Yield blocks of random-sign sums: a row a draw, a column a column.
+    """Yield blocks of random-sign sums: one row per draw, one column per column.
 
     One row of signs serves all columns. Random bits are 0 or 1, so a sum with signs is twice the
     sum of the chosen values minus the sum of all: one matrix product.
@@ -58,8 +58,8 @@ def all_sign_sums(values: Floats) -> Floats:
 def shuffled_ranges(table: Floats, draws: int, seed: int) -> Iterator[Floats]:
     """Yield blocks of ranges: the labels of each query shuffled, the largest sum − the smallest.
 
-    `table` is queries × systems × measures; a block has a row a draw and a column a measure. A
-    shuffle is a sort of random numbers that carry the number of the system in their last bits.
+    `table` is queries × systems × measures; a block has one row per draw, one column per measure.
+    A shuffle is a sort of random numbers that carry the number of the system in their last bits.
     """
     queries, systems, measures = table.shape
     bits = np.uint64(max(systems - 1, 1).bit_length())
@@ -76,7 +76,7 @@ def shuffled_ranges(table: Floats, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def normal_ranges(systems: int, draws: int, seed: int) -> Floats:
-    """Return ranges of as many standard normal numbers as there are systems, one a draw."""
+    """Return ranges of as many standard normal numbers as there are systems, one per draw."""
     blocks = _blocks(seed, NORMALS, draws, BLOCK)
     return np.concatenate(
         [np.ptp(rng.standard_normal((rows, systems)), axis=1) for rng, rows in blocks]

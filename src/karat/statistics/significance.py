@@ -119,8 +119,8 @@ def out_of_reach(
         return f"{drawn}, so that {floor}: it takes {int(share)} for p < {alpha:.3g}"
     differ, needed = round(1 - log2(smallest)), int(2 + log2(share))
     one, many = ("cluster", "clusters") if clustered else ("query", "queries")
-    said = f"1 {one} differs" if differ == 1 else f"{differ} {many} differ"
-    return f"{said}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
+    units = f"1 {one} differs" if differ == 1 else f"{differ} {many} differ"
+    return f"{units}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
 
 
 def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
@@ -192,7 +192,7 @@ def _mcnemar(before: Floats, after: Floats) -> Significance:
 
 
 def _fair_coin(heads: int, tosses: int) -> float:
-    """Return the chance of at most this many heads, of which there are no more than tails.
+    """Return the chance of at most this many heads, which are no more than the tails.
 
     The last term exactly, or by logarithms of factorials; each one before it by its ratio to it.
     """

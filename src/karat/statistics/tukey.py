@@ -15,13 +15,12 @@ from karat.statistics.significance import PERMUTATIONS, ROUNDING
 from karat.statistics.values import (
     check_draws,
     each_statistic,
-    from_scale,
     refuse_infinite,
     to_scale,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
@@ -36,23 +35,12 @@ NONE_DIFFERS = "no query differs between the systems"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two systems by their numbers: the second minus the first, and the chance of as much."""
-
-    first: int
-    second: int
-    difference: float | None
-    p: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class AllPairs:
     """Every pair of systems on one measure."""
 
-    pairs: tuple[Pair, ...]
+    p: Mapping[tuple[int, int], float | None]  # by the numbers of two systems, smaller first
     method: str  # permutation, or normal where there are many queries
     n: int  # queries with a value in every system
-    left_out: int
     reason: str = ""
 
 
@@ -66,7 +54,7 @@ def tukey(
     """Test all pairs of systems at once: randomised Tukey HSD (Carterette 2012), by measure.
 
     `values` is queries × systems, or queries × systems × measures. If all systems are alike, the
-    values of a query could have been dealt to the systems in any order. They are dealt anew at
+    values of a query could have been dealt to the systems in any order. They are dealt again at
     random; p of a pair is how often the best and the worst system then lie as far apart as the
     pair does, so that it holds for all pairs together and needs no further correction. A query
     that lacks a value in any system is left out.
@@ -78,7 +66,7 @@ def tukey(
     """
     check_draws("permutations", permutations)
     table = _as_cube(values)
-    queries, systems, measures = table.shape
+    _, systems, measures = table.shape
     names = each_statistic(statistic, measures)
     scaled = to_scale(table.reshape(-1, measures), names).reshape(table.shape)
     complete = np.asarray(~np.isnan(scaled).any(axis=1))
@@ -88,13 +76,12 @@ def tukey(
     centred = filled - sums / max(systems, 1)
     ranges, methods = _ranges(centred, permutations, seed)
     found = []
-    for measure, name in enumerate(names):
+    for measure in range(measures):
         n = int(counts[measure])
-        means = filled[:, :, measure].sum(axis=0) / max(n, 1)
-        shown = [from_scale(float(mean), name, n) if n else None for mean in means]
         chances = _chances(centred[:, :, measure], ranges[measure])
+        p = {pair: float(chances[pair]) if n else None for pair in combinations(range(systems), 2)}
         reason = _reason(n, systems, centred[:, :, measure])
-        found.append(AllPairs(_pairs(shown, chances), methods[measure], n, queries - n, reason))
+        found.append(AllPairs(p, methods[measure], n, reason))
     return tuple(found)
 
 
@@ -134,23 +121,12 @@ def _ranges(centred: Floats, draws: int, seed: int) -> tuple[list[Floats], list[
 def _chances(centred: Floats, ranges: Floats) -> Floats:
     """Return p for every pair of systems: systems × systems."""
     sums = centred.sum(axis=0)
-    apart = np.abs(sums[:, np.newaxis] - sums)
+    distance = np.abs(sums[:, np.newaxis] - sums)
     rounding = ROUNDING * np.abs(centred).sum()
     # how many of the ranges are at least as large
-    larger = len(ranges) - np.searchsorted(np.sort(ranges), apart - rounding, side="left")
+    larger = len(ranges) - np.searchsorted(np.sort(ranges), distance - rounding, side="left")
     chances: Floats = (larger + 1) / (len(ranges) + 1)
     return chances
-
-
-def _pairs(means: Sequence[float | None], chances: Floats) -> tuple[Pair, ...]:
-    found = []
-    for first, second in combinations(range(len(means)), 2):
-        low, high = means[first], means[second]
-        if low is None or high is None:
-            found.append(Pair(first, second, None, None))
-        else:
-            found.append(Pair(first, second, high - low, float(chances[first, second])))
-    return tuple(found)
 
 
 def _reason(n: int, systems: int, centred: Floats) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from karat.errors import InputError, OptionError, choose
+from karat.errors import InputError, OptionError, choose, needs_package
 from karat.measures.aggregate import GEOMETRIC_FLOOR
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ def check_draws(what: str, count: int) -> None:
 
 def scipy(part: str) -> Any:  # noqa: ANN401
     """Return a part of SciPy, such as `stats`; nothing else here imports it."""
-    try:
+    with needs_package("this", "'karat[stats]'"):
         return importlib.import_module(f"scipy.{part}")
-    except ModuleNotFoundError:
-        raise OptionError("this needs scipy", fix="pip install 'karat[stats]'") from None
 
 
 def each_statistic(statistic: Statistic, columns: int) -> list[str]:

@@ -49,7 +49,12 @@ class Database:
         try:
             if self.path is not None:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            connection = self._connect()
+            connection = sqlite3.connect(
+                self.path or ":memory:",
+                timeout=BUSY_TIMEOUT,
+                isolation_level=None,
+                check_same_thread=False,  # one thread at a time, but not always the same one
+            )
             self._prepare(connection)
         except (OSError, sqlite3.Error, KaratError) as error:
             if connection is not None:
@@ -58,15 +63,6 @@ class Database:
                 raise self._unusable(str(error.strerror)) from None
             raise error if isinstance(error, KaratError) else self.failure(error) from None
         return connection
-
-    def _connect(self) -> sqlite3.Connection:
-        # one thread at a time uses it, but not always the one that opened it
-        return sqlite3.connect(
-            self.path or ":memory:",
-            timeout=BUSY_TIMEOUT,
-            isolation_level=None,
-            check_same_thread=False,
-        )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         found = connection.execute("PRAGMA user_version").fetchone()[0]

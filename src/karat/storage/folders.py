@@ -89,8 +89,10 @@ def strangers(folder: Path) -> str:
 def _is_manifest(path: Path) -> bool:
     """Tell whether karat wrote this manifest, whichever version it was."""
     try:
-        told = json.loads(path.read_bytes())
-        return isinstance(told["layout"], int) and isinstance(told["versions"]["karat"], str)
+        manifest = json.loads(path.read_bytes())
+        return isinstance(manifest["layout"], int) and isinstance(
+            manifest["versions"]["karat"], str
+        )
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
 

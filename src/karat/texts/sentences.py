@@ -19,11 +19,11 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from karat.errors import OptionError, choose
+from karat.errors import OptionError, choose, needs_package
 
-FIX = (
-    "pip install nltk && python -m nltk.downloader punkt_tab, or, where only packages can be "
-    "installed, pip install nltk && pip install --no-deps llama-index-core, whose copy is used"
+INSTALL = (
+    "nltk && python -m nltk.downloader punkt_tab, or, where nothing but packages can be installed, "
+    "pip install nltk && pip install --no-deps llama-index-core, whose copy is used"
 )
 COPY = "llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english"
 
@@ -35,10 +35,8 @@ def punkt(text: str) -> list[str]:
 
 @cache
 def _tokenizer() -> Callable[[str], list[str]]:
-    try:
+    with needs_package("the splitter punkt", INSTALL):
         from nltk.tokenize import PunktTokenizer  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError:
-        raise OptionError("the splitter punkt needs the package nltk", fix=FIX) from None
     try:
         tokenize: Callable[[str], list[str]] = PunktTokenizer("english").tokenize
     except (LookupError, PermissionError) as error:  # it does not read files with two names
@@ -46,7 +44,8 @@ def _tokenizer() -> Callable[[str], list[str]]:
         if found is None:
             reason = "" if isinstance(error, LookupError) else f" ({error})"
             raise OptionError(
-                f"the splitter punkt needs NLTK's data punkt_tab{reason}", fix=FIX
+                f"the splitter punkt needs NLTK's data punkt_tab{reason}",
+                fix=f"pip install {INSTALL}",
             ) from None
         return found
     return tokenize
@@ -143,12 +142,8 @@ def _checked(found: object, splitter: str | Splitter) -> list[str]:
 
 
 def _sentencex(text: str, language: str = "") -> list[str]:
-    try:
+    with needs_package("the splitter sentencex", "'karat[text]'"):
         from sentencex import segment  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError:
-        raise OptionError(
-            "the splitter sentencex needs the package of that name", fix="pip install 'karat[text]'"
-        ) from None
     cut = partial(segment, language or _language(text))
     return [sentence for block in _blocks(text) for sentence in _mended(_pieces(block, cut))]
 
@@ -179,7 +174,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _is_wrapped(line: str, following: str, width: int) -> bool:
-    """Tell whether a sentence may go on from a line to the next, lines being so wide at most."""
+    """Tell whether a sentence may go on in the next line; `width` is that of the longest line."""
     if width < NARROW or any(map(ALONE.match, (line, following))) or ITEM.match(following):
         return False
     word = following.split(maxsplit=1)[0]

@@ -8,8 +8,13 @@ many values and keep the one that measures best.
 
 from __future__ import annotations
 
-from karat.tuning.fusion import convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
-from karat.tuning.normalise import NORMALISERS, normalise
+from karat.tuning.fusion import (
+    NORMALISERS,
+    convex_combination,
+    normalise,
+    reciprocal_rank_fusion,
+    reciprocal_rank_scores,
+)
 from karat.tuning.pool import Pool
 from karat.tuning.search import Tuned, tune_rrf_k, tune_weight, weight_grid
 

@@ -1,4 +1,4 @@
-"""Several ranked lists become one: by weighted scores, or by ranks alone."""
+"""Several ranked lists become one: by weighted scores made comparable, or by ranks alone."""
 
 from __future__ import annotations
 
@@ -8,20 +8,95 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import OptionError, choose
-from karat.tuning.normalise import normalise
+from karat.errors import InputError, OptionError, choose
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from karat.core.data import Floats, Run
+    from karat.core.data import Floats, Ints, Run
     from karat.read import RunLike
+
+
+NORMALISERS = {
+    "mm": "(score − min) ÷ (max − min): the list's worst is 0, its best 1",
+    "tmm": "(score − lowest) ÷ (max − lowest), with the lowest score the retriever can give",
+    "z": "(score − mean) ÷ standard deviation",
+    "dbsf": "(score − (mean − 3σ)) ÷ 6σ: what lies within three standard deviations is 0…1",
+}
+
 
 RANKS = {
     "rank": "the place in the list",
     "score": "1 + how many score higher: equal scores share the better rank",
 }
+
+
+def normalise(
+    score: Floats,
+    query: Ints | None = None,
+    how: str = "mm",
+    *,
+    lowest: float | None = None,
+) -> Floats:
+    """Scale the scores of one retriever, the list of each query by itself.
+
+    `query` is the number of the query of each score, sorted; without it all are one list. A score
+    that is not a number is missing: it stays NaN and does not count. Where all scores of a list
+    are equal they say nothing, and the result is NaN. σ divides by n, not n − 1.
+
+    >>> normalise(np.array([5.0, 3.0, 1.0])).tolist()
+    [1.0, 0.5, 0.0]
+    >>> normalise(np.array([0.8, 0.2]), how="tmm", lowest=-1.0).round(4).tolist()
+    [1.0, 0.6667]
+    >>> normalise(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1])).tolist()
+    [1.0, 0.0, nan, nan]
+    """
+    choose("normaliser", how, NORMALISERS)
+    if how == "tmm" and lowest is None:
+        raise OptionError(
+            "tmm needs the lowest score that each retriever can give",
+            fix="for example -1 for a cosine, 0 for BM25: lowest=(-1, 0)",
+        )
+    score = np.asarray(score, dtype=np.float64)
+    if not len(score):
+        return score.copy()
+    query = np.zeros(len(score), np.int64) if query is None else query
+    begins = np.diff(query, prepend=query[0] - 1) != 0
+    number, start, known = np.cumsum(begins) - 1, np.flatnonzero(begins), ~np.isnan(score)
+
+    def total(values: Floats) -> Floats:
+        """Add up the values of each list."""
+        sums: Floats = np.add.reduceat(np.where(known, values, 0.0), start)
+        return sums
+
+    with np.errstate(all="ignore"):
+        count = total(np.ones(len(score)))
+        high = np.maximum.reduceat(np.where(known, score, -np.inf), start)
+        low = np.minimum.reduceat(np.where(known, score, np.inf), start)
+        least = np.full(len(start), lowest) if how == "tmm" else low
+        if ((high < least) & (count > 0)).any():
+            raise OptionError(
+                f"all scores of a query lie below {lowest:g}, the lowest score given",
+                fix="give tmm the lowest score that the retriever can give",
+            )
+        floor, span = least, high - least
+        if how in {"z", "dbsf"}:
+            floor = total(score) / count
+            span = np.sqrt(total((score - floor[number]) ** 2) / count)
+        if how == "dbsf":
+            bottom = floor - 3 * span
+            floor, span = bottom, (floor + 3 * span) - bottom
+        # equal scores may have a deviation by rounding, and nearly equal ones none
+        span = np.where((high > least) & (span > 0), span, np.nan)
+        bad = (count > 0) & (np.isinf(low) | np.isinf(high) | np.isinf(span))
+        if bad.any():
+            raise InputError(
+                f"the scores of {int(bad.sum())} lists are infinite, or too far apart to be scaled",
+                fix="give finite scores, or fuse by rank, which needs none",
+            )
+        scaled: Floats = (score - floor[number]) / span[number]
+    return scaled
 
 
 def convex_combination(
@@ -38,7 +113,7 @@ def convex_combination(
     The weights are not negative and add up to 1. What a run does not score, because it lacks the
     document or because all its scores of the query are equal, counts as `fill`: 0 is the worst
     under `mm`, but the mean under `z`. `lowest` are the lowest scores that the retrievers can
-    give, for `tmm`. The result keeps the first k documents; equal sums stand in the order in which
+    give, for `tmm`. The result keeps the first k documents; equal sums keep the order in which
     the documents are first met, run by run.
 
     >>> semantic, lexical = {"q": {"a": 0.9, "b": 0.7, "c": 0.5}}, {"q": {"c": 8.0, "d": 2.0}}
@@ -57,7 +132,7 @@ def reciprocal_rank_fusion(
 
     `by` says what the rank is: the place in the list ("rank"), or 1 + how many documents of the
     list score higher ("score"), so that equal scores share a rank. The result keeps the first k
-    documents; equal sums stand in the order in which the documents are first met, run by run.
+    documents; equal sums keep the order in which the documents are first met, run by run.
 
     Cormack, Clarke & Buettcher, SIGIR 2009.
 
@@ -91,15 +166,10 @@ def scaled_scores(
     pool: Pool, normaliser: str = "mm", lowest: Sequence[float] | None = None, fill: float = 0.0
 ) -> Floats:
     """Return the normalised scores of a pool, runs × rows, with `fill` where there is none."""
-    if normaliser == "tmm" and lowest is None:
-        raise OptionError(
-            "tmm needs the lowest score that each retriever can give",
-            fix="for example lowest=(-1, 0) for a cosine and BM25",
-        )
-    lows = [0.0] * len(pool.runs) if lowest is None else lowest
+    lows = [None] * len(pool.runs) if lowest is None else lowest
     if len(lows) != len(pool.runs):
         raise OptionError(
-            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give each one"
+            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give one for each run"
         )
     scaled = np.array(
         [
@@ -117,7 +187,9 @@ def weighted_sum(scaled: Floats, weights: Sequence[float]) -> Floats:
     [0.625, 0.75]
     """
     if len(weights) != len(scaled):
-        raise OptionError(f"{len(weights)} weights for {len(scaled)} runs", fix="one a run")
+        raise OptionError(
+            f"{len(weights)} weights for {len(scaled)} runs", fix="give one for each run"
+        )
     if not (all(weight >= 0 for weight in weights) and math.isclose(math.fsum(weights), 1)):
         raise OptionError(
             f"the weights {', '.join(f'{weight:g}' for weight in weights)} are not shares of 1",

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat.align.align import positions
 from karat.core.data import Run
-from karat.core.keys import query_index
+from karat.core.keys import query_index, sorted_by
 from karat.errors import InputError, OptionError
-from karat.findings import EXAMPLES, Finding, merge_findings
+from karat.findings import Finding, finding_about_rows, merge_findings
 from karat.read import load_run
 from karat.read.queries import join_queries
 
 if TYPE_CHECKING:
-    from karat.core.data import Bools, Floats, Gold, Ints, RunStream
+    from karat.core.data import Floats, Gold, Ints, RunStream
     from karat.read import RunLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The documents of several runs, a row each, sorted by query.
+    """The documents of several runs, one row per document, sorted by query.
 
-    Within a query they stand in the order in which they are first met, going through the runs one
+    Within a query they are in the order in which they are first met, going through the runs one
     after another from their first rank on: that order breaks the ties of every fusion. A document
     that a run lists again counts where it stands first, and the ranks behind it close up.
     """
@@ -36,7 +37,7 @@ class Pool:
     doc: pl.Series
     rank: Ints  # runs × rows, from 1; 0 where the run lacks the document
     score: Floats  # runs × rows; NaN where the run lacks the document or a score for it
-    findings: tuple[Finding, ...]  # what is odd about the runs
+    findings: tuple[Finding, ...]  # problems in the runs
 
     @classmethod
     def of(cls, runs: Sequence[RunLike] | Pool, gold: Gold | None = None) -> Pool:
@@ -71,7 +72,9 @@ class Pool:
             rank=rank,
             score=score,
             findings=merge_findings(
-                found for run, each in zip(loaded, lists, strict=True) for found in _odd(run, each)
+                found
+                for run, each in zip(loaded, lists, strict=True)
+                for found in _problems(run, each)
             ),
         )
 
@@ -93,14 +96,14 @@ class Pool:
         >>> Pool.of([{"q": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}}]).score_ranks().tolist()
         [[1, 2, 2, 4]]
         """
-        ranks = np.zeros_like(self.rank)
-        for number, score in enumerate(self.scores()):
-            order = _highest_first(self.query, score)  # what has no score comes last
-            ranked = score[order]
-            begins = _changes(self.query)  # which stays sorted
-            higher = _latest(begins | _changes(ranked)) - _latest(begins)
-            ranks[number, order] = np.where(np.isnan(ranked), 0, higher + 1)
-        return ranks
+        rank = pl.col("score").fill_nan(None).rank("min", descending=True).over("query")
+        ranks = [
+            pl.DataFrame({"query": self.query, "score": score})
+            .select(rank.fill_null(0))
+            .to_series()
+            for score in self.scores()
+        ]
+        return np.array(ranks, dtype=np.int64)
 
     def best_first(self, score: Floats, k: int | None = None) -> Run:
         """Return the run that lists the documents of each query by this score, the first k.
@@ -109,9 +112,9 @@ class Pool:
         """
         if k is not None and (type(k) is not int or k < 1):
             raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
-        order = _highest_first(self.query, score)
+        order = sorted_by({"query": self.query, "score": score}, descending=(False, True))
         if k is not None:
-            order = order[np.arange(len(order)) - _latest(_changes(self.query)) < k]
+            order = order[positions(self.query) <= k]
         rows = pl.DataFrame(
             {
                 "query": self.queries.gather(self.query[order]),
@@ -124,23 +127,6 @@ class Pool:
         if nothing.height:  # a row without a document
             rows = pl.concat([rows, nothing], how="diagonal")
         return Run("fused", rows, "listed", self.findings)
-
-
-def _highest_first(query: Ints, score: Floats) -> Ints:
-    """Return the order by query, then by score, the highest first; equals keep their order."""
-    keys = pl.DataFrame({"query": query, "score": 0.0 - score})
-    order = keys.select(pl.arg_sort_by("query", "score", maintain_order=True)).to_series()
-    return order.to_numpy().astype(np.int64)
-
-
-def _changes(values: Ints | Floats) -> Bools:
-    """Tell which values differ from the one before."""
-    return np.concatenate((np.ones(len(values[:1]), dtype=bool), values[1:] != values[:-1]))
-
-
-def _latest(marks: Bools) -> Ints:
-    """Return for each place the place of the last mark up to it."""
-    return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), 0))
 
 
 def _opened(data: RunLike, gold: Gold | None) -> RunStream:
@@ -172,35 +158,22 @@ def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:
     return rows.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
 
 
-def _odd(run: Run, kept: pl.DataFrame) -> list[Finding]:
-    """Return what is odd about a run: its own findings, what is listed again, what has no score."""
+def _problems(run: Run, kept: pl.DataFrame) -> list[Finding]:
+    """Return problems in a run: its own findings, repeated documents, scores that are NaN."""
     found = list(run.findings)
     docs = run.rows.filter(pl.col("doc").is_not_null())
     if docs.height > kept.height:
-        again = docs.filter(pl.struct("query", "doc").is_first_distinct().not_())
-        found.append(
-            Finding(
-                "duplicate-document",
-                again.height,
-                _pairs(again),
-                "document retrieved again for the same query: fused where it stands first",
-                "remove repetitions before ranking",
-            )
+        found += finding_about_rows(
+            "duplicate-document",
+            docs.filter(pl.struct("query", "doc").is_first_distinct().not_()),
+            "document retrieved again for the same query: fused at its first rank",
+            "remove repetitions before ranking",
         )
-    if "score" in docs.columns and (nan := docs.filter(pl.col("score").is_nan())).height:
-        found.append(
-            Finding(
-                "nan-score",
-                nan.height,
-                _pairs(nan),
-                "score that is not a number: fused as if there were none",
-                "find out why the retriever gave no score",
-            )
+    if "score" in docs.columns:
+        found += finding_about_rows(
+            "nan-score",
+            docs.filter(pl.col("score").is_nan()),
+            "score that is not a number: fused as if there were none",
+            "find out why the retriever gave no score",
         )
     return found
-
-
-def _pairs(rows: pl.DataFrame) -> tuple[str, ...]:
-    return tuple(
-        f"{query} / {doc}" for query, doc in rows.select("query", "doc").head(EXAMPLES).rows()
-    )

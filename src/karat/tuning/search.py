@@ -34,7 +34,7 @@ class Tuned:
     best: float
     run: Run  # fused with the best candidate
     result: Result  # of that run
-    table: pl.DataFrame  # a row a candidate: its value, then a column a measure
+    table: pl.DataFrame  # one row per candidate: its value, then one column per measure
 
 
 def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
@@ -134,7 +134,12 @@ def _search(
 ) -> Tuned:
     if not candidates:
         raise OptionError(f"there is no {name} to try", fix="give at least one")
-    wanted = _better_when_higher(expand_measures(measures, dialect))
+    wanted = expand_measures(measures, dialect)
+    for measure in wanted:
+        if not measure.higher_is_better:
+            raise OptionError(
+                f"{measure} is better when it is lower", fix="tune for another measure"
+            )
     columns = [str(measure) for measure in wanted]
     rows = []
     for candidate in candidates:
@@ -152,12 +157,3 @@ def _search(
         orient="row",
     )
     return Tuned(best, run, evaluate(run, gold, wanted, dialect=dialect), table)
-
-
-def _better_when_higher(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    for measure in measures:
-        if not measure.higher_is_better:
-            raise OptionError(
-                f"{measure} is better when it is lower", fix="tune for another measure"
-            )
-    return measures

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -87,7 +87,7 @@ class _ReportCache:
 
     def __init__(self, folders: ResultFolders) -> None:
         self._folders = folders
-        self._reports: OrderedDict[object, _OpenReport] = OrderedDict()
+        self._make = lru_cache(maxsize=KEPT)(_OpenReport.of)
         self._lock = threading.Lock()
 
     def open(self, selection: Selection) -> _OpenReport:
@@ -96,15 +96,8 @@ class _ReportCache:
         missing = [each for each in selection.results if each not in known]
         if missing or not selection.results:
             raise InputError("there is no such result any more", fix="go back to the list")
-        saved = tuple(known[each] for each in selection.results)
-        key = (selection, tuple(each.stamp for each in saved))
-        with self._lock:
-            if key not in self._reports:
-                self._reports[key] = _OpenReport.of(saved, selection)
-            self._reports.move_to_end(key)
-            while len(self._reports) > KEPT:
-                self._reports.popitem(last=False)
-            return self._reports[key]
+        with self._lock:  # a report is made once, however many ask for it
+            return self._make(tuple(known[each] for each in selection.results), selection)
 
 
 class _Pages:
@@ -117,14 +110,12 @@ class _Pages:
     async def index(self, request: Request) -> Response:
         """Show the results, newest first."""
         del request
-        results = await run_in_threadpool(self._folders.results)
-        return HTMLResponse(await run_in_threadpool(self._index, results))
+        return HTMLResponse(await run_in_threadpool(self._index))
 
-    def _index(self, results: list[SavedResult]) -> str:
-        rows = [each.row() for each in results]
-        return document(
-            "results.html.j2", "Results · karat", live=self._live(results), results=rows
-        )
+    def _index(self) -> str:
+        results = self._folders.results()
+        rows, live = [each.row() for each in results], self._live(results)
+        return document("results.html.j2", "Results · karat", live=live, results=rows)
 
     async def report(self, request: Request) -> Response:
         """Show a report."""

@@ -1,4 +1,4 @@
-"""The results in and below some folders, found anew whenever somebody asks."""
+"""The results in and below some folders, found anew at every look."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class SavedResult:
     path: Path
     stamp: str  # changes when the result is written anew
     created: str
-    manifest: dict[str, Any]
+    manifest: dict[str, Any] = field(hash=False)  # the stamp is enough
 
     def row(self) -> dict[str, Any]:
         """Return what the list of results shows of it."""
@@ -96,7 +96,7 @@ class ResultFolders:
             file = path / MANIFEST
             manifest = json.loads(file.read_text(encoding="utf-8"))
             stamp = f"{file.stat().st_mtime_ns:x}"
-        except (OSError, ValueError):  # gone, or being written: the next look will tell
+        except (OSError, ValueError):  # gone, or being written: the next look will show
             return None
         if not isinstance(manifest, dict) or "layout" not in manifest:
             return None

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from karat.errors import OptionError
-from karat.reports.html import asset, content_policy, stylesheet
+from karat.reports.charts.svg import asset
+from karat.reports.html import content_policy, stylesheet
 from karat.web.app import make_app
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def add_aspect(aspect: Aspect) -> None:
 
 
 def describe_own(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the aspects of a user's own among these as plain data, for the manifest."""
+    """Return those of these aspects that users added, as plain data for the manifest."""
     own = [ASPECTS[name] for name in dict.fromkeys(names) if name not in BUILT_IN]
     return {
         aspect.name: {name: getattr(aspect, name) for name in DESCRIBED}
@@ -128,13 +128,13 @@ def all_verdicts(judged: Judged, aspect: str) -> list[Verdict]:
 
 def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[object, ...]]:
     """Yield the verdicts about one aspect of a sample, as rows of `VERDICTS`."""
-    for item, chunk, verdict in _told(find_aspect(aspect), sample, judged):
+    for item, chunk, verdict in _cells(find_aspect(aspect), sample, judged):
         reason = verdict.reason if verdict.failure is None else str(verdict.failure)
         proof = (verdict.quote, verdict.unproven)
         yield sample.query, aspect, item, chunk, verdict.value, reason, *proof
 
 
-def _told(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
+def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
     """Go through the verdicts with the item and the chunk that each is about."""
     given = judged[aspect.name]
     if aspect.shape is VerdictShape.LIST:

@@ -33,7 +33,7 @@ class Listing:
 
     always: bool = False  # otherwise only with `decompose`, and texts are split by rule
     with_question: bool = False  # it helps to understand the reference
-    copied: bool = False  # what does not stand in the reference word for word was invented
+    copied: bool = False  # an item that is not in the reference word for word was invented
     same: Callable[[str], str] | None = None  # the form that equal items share
 
 
@@ -42,7 +42,7 @@ class Aspect:
     """All that judges, relations and prompts know about an aspect.
 
     The prompt of an aspect is the file `prompts/NAME.md` of this package and, for the listing of
-    its items, `prompts/list-NAME.md`; an aspect of a user's own holds both as texts.
+    its items, `prompts/list-NAME.md`; an aspect that a user added holds both as texts.
     """
 
     name: str  # of the aspect, of its relation, and of its field in answers

@@ -1,7 +1,7 @@
 """Entities: which chunks mention which entity of the reference answer.
 
-They are listed from the reference alone, so that they are the same whatever was retrieved. One that
-does not stand in the reference was invented.
+They are listed from the reference alone, so they are the same whatever was retrieved. An entity
+that is not in the reference was invented.
 """
 
 from karat.judges.aspects.aspect import Aspect, Listing, VerdictShape

@@ -1,7 +1,7 @@
 """Sufficiency: can the question be answered from the list as a whole, without a reference?
 
-A verdict about five chunks says nothing about the first three of them, so that every cutoff is
-judged for itself.
+A verdict about five chunks says nothing about the first three of them, so every cutoff is judged
+separately.
 """
 
 from karat.judges.aspects.aspect import Aspect, VerdictShape

@@ -38,7 +38,7 @@ GRADES = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgeCard:
-    """What a judge's verdicts are worth, as far as some labels tell."""
+    """How far a judge agrees with people, measured on some labels."""
 
     judge: str
     about: Mapping[str, Any]
@@ -47,7 +47,7 @@ class JudgeCard:
     sha256: str  # of their texts and grades
     pairs: int
     questions: int
-    failed: int  # pairs of which the judge gave no verdict
+    failed: int  # pairs without a verdict of the judge
     blank: int  # pairs without a label
     rel: int  # the label from which people say yes
     level: float
@@ -131,7 +131,7 @@ def judge_card(
     recalibrate: bool = False,
     progress: Report | None = None,
 ) -> JudgeCard:
-    """Let a judge label what people have labelled, and say how far they agree.
+    """Let a judge label what people have labelled, and measure how far they agree.
 
     `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
     frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge` is
@@ -164,13 +164,12 @@ def judge_card(
     known = np.array([value is not None for value in values])
     if not known.any():
         raise InputError("the judge gave no verdict at all", where=asked.name)
-    said = np.array([value or 0 for value in values], dtype=np.int64)
+    graded = np.array([value or 0 for value in values], dtype=np.int64)
     true = np.array(given.labels, dtype=np.int64)
 
     def measured(which: Ints) -> tuple[CardFigure, ...]:
         names = [given.queries[at] for at in which.tolist()]
-        found = figures(said[which], true[which], names, rel=rel, level=level)
-        return tuple(found)
+        return tuple(figures(graded[which], true[which], names, rel=rel, level=level))
 
     return JudgeCard(
         judge=asked.name,
@@ -185,7 +184,7 @@ def judge_card(
         rel=rel,
         level=level,
         figures=measured(np.flatnonzero(known)),
-        confusion=confusion(said[known].tolist(), true[known].tolist()),
+        confusion=confusion(graded[known].tolist(), true[known].tolist()),
         slices=tuple(
             Slice(column, value, len(which), measured(which))
             for column in columns
@@ -206,14 +205,11 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 
 
 def verdicts(
-    judge: JudgeProtocol,
-    labels: Labels,
-    aspect: str,
-    progress: Report | None = None,
+    judge: JudgeProtocol, labels: Labels, aspect: str, progress: Report | None = None
 ) -> list[int | None]:
-    """Return what a judge says of each pair; all chunks of a question are judged together.
+    """Return the verdict about each pair; all chunks of a question are judged together.
 
-    Where a verdict is about the whole list, each text that is labelled is a list of its own.
+    Where a verdict is about the whole list, each labelled text is one list.
     """
     alone = find_aspect(aspect).shape is VerdictShape.LIST
     pairs = list(zip(labels.queries, labels.questions, labels.chunks, strict=True))
@@ -268,13 +264,9 @@ class CardFigure:
     n: int
     reason: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
 
 def figures(
-    said: Ints, true: Ints, questions: Sequence[str], *, rel: int, level: float
+    graded: Ints, true: Ints, questions: Sequence[str], *, rel: int, level: float
 ) -> list[CardFigure]:
     """Return the figures of a judge's grades against people's labels, pair by pair.
 
@@ -285,16 +277,17 @@ def figures(
     >>> {figure.statistic: figure.value for figure in found}
     {'kappa': 0.5, 'accuracy': 0.75, 'precision': 0.5, 'recall': 1.0, 'bias': 0.25}
     """
-    yes, right = (said > 0).astype(np.int64), (true >= rel).astype(np.int64)
+    yes, right = (graded > 0).astype(np.int64), (true >= rel).astype(np.int64)
     codes = cluster_codes(questions, len(questions))
     found = [_kappa("kappa", yes, right, codes, level, "none")]
     if len(np.unique(true)) > 2:
-        found.append(_kappa("weighted kappa", said, true, codes, level, "quadratic"))
+        found.append(_kappa("weighted kappa", graded, true, codes, level, "quadratic"))
+    all_pairs = np.ones(len(yes), dtype=bool)
     rates = {
-        "accuracy": (yes == right, np.ones(len(yes), dtype=bool), "no pair"),
+        "accuracy": (yes == right, all_pairs, "no pair"),
         "precision": (right, yes > 0, "the judge never says yes"),
         "recall": (yes, right > 0, "people never say yes"),
-        "bias": (yes - right, np.ones(len(yes), dtype=bool), "no pair"),
+        "bias": (yes - right, all_pairs, "no pair"),
     }
     for name, (values, which, missing) in rates.items():
         each = interval(
@@ -309,11 +302,11 @@ def figures(
 
 
 def _kappa(  # noqa: PLR0917
-    name: str, said: Ints, true: Ints, codes: Ints, level: float, weights: str
+    name: str, graded: Ints, true: Ints, codes: Ints, level: float, weights: str
 ) -> CardFigure:
     """Return κ, with questions as the units of its interval."""
-    n = len(said)
-    units = as_units(np.eye(GRADES * GRADES)[said * GRADES + true], codes)
+    n = len(graded)
+    units = as_units(np.eye(GRADES * GRADES)[graded * GRADES + true], codes)
     counts = units.sums.sum(axis=0).reshape(GRADES, GRADES)
     value, influence = kappa_of(counts, disagreement(range(GRADES), weights))
     if np.isnan(value):

@@ -1,24 +1,26 @@
-"""What people said: pairs of a question and a chunk with a label, from records or from a gold.
+"""Labels by people: pairs of a question and a chunk with a label, from records or from a gold.
 
 Records (JSON lines, CSV, TSV, Parquet, a frame, a list of dicts) have a `question`, a `chunk` and a
 `label`; every other column can slice the results. A gold (qrels or any other that karat reads) has
-ids only, so the texts of the chunks and of the questions come from files of their own.
+ids only, so the texts of the chunks and of the questions come from separate files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from karat.errors import InputError, nearest
+from karat.errors import InputError
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
 from karat.read.json import all_entries
 from karat.read.record import Entry, entries
 from karat.read.source import Source
-from karat.read.tables import Csv, Parquet, Tsv, frame
+from karat.read.tables import frame, read_table
+from karat.read.values import WORDS, no_column
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,15 +32,6 @@ COLUMNS = {
     "label": "label grade relevance relevant verdict rating rel",
 }
 IDS = ("query", "query_id", "qid", "doc", "doc_id", "docid", "chunk_id", "id", "_id")
-WORDS = {
-    "yes": 1,
-    "true": 1,
-    "relevant": 1,
-    "no": 0,
-    "false": 0,
-    "irrelevant": 0,
-    "not relevant": 0,
-}
 HIGHEST = 3
 
 
@@ -77,23 +70,21 @@ def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Label
     gold = load_gold(data)
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)
-    rows = gold.rows().select("query", "doc", "grade").rows()
-    for query, doc, _ in rows:
+    rows = gold.rows().select("query", "doc", "grade")
+    labels = []
+    for query, doc, grade in rows.iter_rows():
         if query not in asked or doc not in texts:
             what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
             raise InputError(f"{what} has no text", where=name, fix="add it to the file of texts")
-    labels = (_label(grade, f"{name}, query {query}, {doc}") for query, doc, grade in rows)
+        labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
+    described = gold.queries.drop("query", "question", "reference", strict=False)
     return Labels(
         name,
-        tuple(asked[query] for query, _, _ in rows),
-        tuple(texts[doc] for _, doc, _ in rows),
-        tuple(label or 0 for label in labels),
-        tuple(query for query, _, _ in rows),
-        {
-            column: tuple(str(gold.queries[column][int(at)]) for at in gold.member_query)
-            for column in gold.queries.columns
-            if column not in ("query", "question", "reference")
-        },
+        tuple(asked[query] for query in rows["query"]),
+        tuple(texts[doc] for doc in rows["doc"]),
+        tuple(labels),
+        tuple(rows["query"]),
+        {each.name: tuple(map(str, each.gather(gold.member_query))) for each in described},
     )
 
 
@@ -104,16 +95,15 @@ def _asked(queries: pl.DataFrame, questions: object) -> dict[str, str]:
     if "question" in queries.columns:
         return dict(queries.select("query", "question").rows())
     raise InputError(
-        "the labels name queries by id, and nothing says what was asked",
+        "the labels name queries by id, and the questions are missing",
         fix="give the texts of the questions: questions=… or --questions FILE",
     )
 
 
 def _records(data: object) -> Iterator[Entry]:
-    """Go through records, whatever they are in."""
+    """Return an iterator over records, whatever they are in."""
     if isinstance(data, str | os.PathLike):
-        yield from _from_file(Source.of(data))
-        return
+        return _from_file(Source.of(data))
     table = frame(data)
     if table is not None:
         data = table.iter_rows(named=True)
@@ -122,28 +112,21 @@ def _records(data: object) -> Iterator[Entry]:
             f"a {type(data).__name__} holds no labels",
             fix="pass a path, a data frame, or a list of dicts with question, chunk and label",
         )
-    yield from entries(data, "labels")
+    return entries(data, "labels")
 
 
 def _from_file(source: Source) -> Iterator[Entry]:
-    head = source.head()
-    if head.startswith(b"PAR1"):
-        table = Parquet().whole(source)
-    elif head.lstrip()[:1] == b"{":
-        yield from all_entries(source)
-        return
-    else:
-        first = head.partition(b"\n")[0]
-        table = (Tsv() if b"\t" in first else Csv()).whole(source)
-        known = set(table.columns)
-        if not any(name in known for name in COLUMNS["label"].split()):
-            raise InputError(
-                f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
-                where=source.where,
-                fix="name the columns question, chunk and label; judgements by id (qrels) need the "
-                "texts: --corpus and --questions",
-            )
-    yield from entries(table.iter_rows(named=True), source.where, "row")
+    if source.head().lstrip()[:1] == b"{":
+        return all_entries(source)
+    table = read_table(source)
+    if not set(COLUMNS["label"].split()) & set(table.columns):
+        raise InputError(
+            f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
+            where=source.where,
+            fix="name the columns question, chunk and label; judgements by id (qrels) need the "
+            "texts: --corpus and --questions",
+        )
+    return entries(table.iter_rows(named=True), source.where, "row")
 
 
 def _from_records(name: str, listed: Iterable[Entry]) -> Labels:
@@ -166,15 +149,9 @@ def _from_records(name: str, listed: Iterable[Entry]) -> Labels:
     if not rows:
         raise InputError("there is no label", where=name, fix="give at least one labelled pair")
     columns = dict.fromkeys(column for each in about for column in each)
-    return Labels(
-        name=name,
-        questions=tuple(row[0] for row in rows),
-        chunks=tuple(row[1] for row in rows),
-        labels=tuple(row[2] for row in rows),
-        queries=tuple(row[3] for row in rows),
-        columns={column: tuple(each.get(column, "") for each in about) for column in columns},
-        blank=blank,
-    )
+    slices = {column: tuple(each.get(column, "") for each in about) for column in columns}
+    questions, chunks, labels, queries = zip(*rows, strict=True)
+    return Labels(name, questions, chunks, labels, queries, slices, blank)
 
 
 def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:
@@ -183,13 +160,7 @@ def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:
     for name, spellings in COLUMNS.items():
         present = [word for word in spellings.split() if word in columns]
         if not present:
-            close = next(filter(None, (nearest(it, spellings.split()) for it in columns)), "")
-            also = ", ".join(spellings.split()[1:])
-            raise InputError(
-                f"no {name}, only {', '.join(map(repr, columns[:8]))}",
-                where=entry.where(),
-                fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
-            )
+            raise no_column(name, name, spellings.split(), columns, where=entry.where())
         found[name] = present[0]
     return found
 
@@ -200,27 +171,26 @@ def _text(value: object, name: str, entry: Entry) -> str:
     raise InputError(f"the {name} is {str(value)[:40]!r}, not a text", where=entry.where())
 
 
-def _label(value: object, where: Any) -> int | None:  # noqa: ANN401
+def _label(value: object, where: Callable[[], str]) -> int | None:
     """Return a label as a number from 0 to 3, None if there is none."""
-    text = str(value).strip().casefold() if isinstance(value, str) else value
-    if text is None or text == "" or text != text:  # noqa: PLR0124  NaN differs from itself
+    text = value.strip().casefold() if isinstance(value, str) else value
+    if text is None or text == "" or text != text:  # noqa: PLR0124 - NaN differs from itself
         return None
-    number = WORDS.get(text, text) if isinstance(text, str) else text
     try:
-        grade = float(number)  # type: ignore[arg-type]
+        number = float(WORDS.get(text, text) if isinstance(text, str) else text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        grade = HIGHEST + 1.0
-    if not grade.is_integer() or grade > HIGHEST:
+        number = HIGHEST + 1.0
+    if not number.is_integer() or number > HIGHEST:
         raise InputError(
             f"the label is {str(value)[:40]!r}",
-            where=where() if callable(where) else where,
+            where=where(),
             fix=f"labels are whole numbers from 0 to {HIGHEST}, or yes and no",
         )
-    return max(0, int(grade))
+    return max(0, int(number))
 
 
 def _slices(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns of a record that slices can be cut by."""
+    """Return the columns of a record that results can be sliced by."""
     return {
         str(column): str(value)
         for column, value in record.items()

@@ -59,16 +59,16 @@ def choose_threshold(
     old = judge.threshold(aspect)
     scores = judge.scores(list(zip(labels.questions, labels.chunks, strict=True)), aspect)
     part = np.random.default_rng(seed).permutation(len(groups)) % FOLDS
-    said = np.zeros(len(yes), dtype=bool)
+    predicted = np.zeros(len(yes), dtype=bool)
     for number in range(FOLDS):
         out = part[fold] == number
-        said[out] = scores[out] >= _best(scores[~out], yes[~out], old)
+        predicted[out] = scores[out] >= _best(scores[~out], yes[~out], old)
     chosen = _best(scores, yes, old)
     return Recalibration(
         judge=judge.at(aspect, chosen).name,
         aspect=aspect,
         threshold=chosen,
-        kappa=_kappa(said, yes),
+        kappa=_kappa(predicted, yes),
         before=old,
         kappa_before=_kappa(scores >= old, yes),
         pairs=len(yes),
@@ -87,7 +87,7 @@ def _best(scores: Floats, yes: Bools, old: float) -> float:
     return float(equals[len(equals) // 2])
 
 
-def _kappa(said: Bools, yes: Bools) -> float | None:
-    counts = np.bincount(said * 2 + yes * 1, minlength=4).astype(np.float64)
+def _kappa(predicted: Bools, yes: Bools) -> float | None:
+    counts = np.bincount(predicted * 2 + yes * 1, minlength=4).astype(np.float64)
     value, _ = kappa_of(counts.reshape(2, 2), 1 - np.eye(2))
     return None if np.isnan(value) else value

@@ -6,9 +6,9 @@ that remember beginnings need not read them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome, Reason
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.judges.llm.open_sample import OpenSample
     from karat.judges.llm.prompt_items import PromptItems
-    from karat.judges.llm.stats import JudgeStats
     from karat.judges.llm.templates import Prompt
 
 CHUNKS, ITEMS, PARTS = 40, 60, 200  # the most of each that one call asks about
@@ -35,7 +34,7 @@ DIVISIBLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class VerdictCall:
-    """The ids of the chunks that are shown, and of what is to be answered about them, by aspect."""
+    """The ids of the chunks that are shown, and the ids to answer about them, by aspect."""
 
     shown: tuple[str, ...]
     wanted: Mapping[str, tuple[str, ...]]
@@ -43,10 +42,7 @@ class VerdictCall:
 
     def again(self, ids: Sequence[tuple[str, str]]) -> VerdictCall:
         """Return the call that asks for these ids alone."""
-        wanted: dict[str, tuple[str, ...]] = {}
-        for aspect, each in ids:
-            wanted[aspect] = (*wanted.get(aspect, ()), each)
-        shown = self.shown
+        wanted, shown = by_aspect(ids), self.shown
         if all(find_aspect(aspect).listed for aspect in wanted):
             needed = {chunk_of(each) for _, each in ids}
             shown = tuple(chunk for chunk in shown if chunk in needed)
@@ -74,10 +70,13 @@ class VerdictCall:
         }
         return VerdictCall(chunks, {aspect: ids for aspect, ids in wanted.items() if ids})
 
-    @property
-    def answer_tokens(self) -> int:
-        """How long the answer will be, about."""
-        return sum(find_aspect(name).answer_tokens * len(ids) for name, ids in self.wanted.items())
+
+def by_aspect(ids: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return ids by aspect, from pairs of an aspect and an id."""
+    found: dict[str, tuple[str, ...]] = {}
+    for aspect, each in ids:
+        found[aspect] = (*found.get(aspect, ()), each)
+    return found
 
 
 def plan_calls(
@@ -85,7 +84,7 @@ def plan_calls(
 ) -> list[VerdictCall]:
     """Divide what is to be judged into calls, each with about this many tokens of chunks at most.
 
-    Chunks and items are asked about together, parts and the list as a whole in calls of their own.
+    Chunks and items are asked about together; parts and the list as a whole in separate calls.
     """
     calls: list[VerdictCall] = []
     asked = [aspect for aspect in aspects if items.judged(aspect)]
@@ -117,10 +116,8 @@ def _about_chunks(
         for each in items.judged(aspect)
     ]
     for start in range(0, len(units) or 1, ITEMS):
-        wanted = dict(first) if not start else {}
-        for aspect, each in units[start : start + ITEMS]:
-            wanted[aspect] = (*wanted.get(aspect, ()), each)
-        yield VerdictCall(shown, wanted)
+        more = by_aspect(units[start : start + ITEMS])
+        yield VerdictCall(shown, more if start else first | more)
 
 
 def pack(texts: Mapping[str, str], tokens: int, most: int) -> Iterator[tuple[str, ...]]:
@@ -197,69 +194,40 @@ class PromptWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class AskingRules:
-    """What all questions of a judge share."""
-
-    writer: PromptWriter
-    stats: JudgeStats
-    attempts: int  # at each id
-
-
-class Question(Protocol):
-    """Something to ask, once."""
-
-    def request(self, rules: AskingRules) -> ChatRequest:
-        """Put it into words."""
-
-    def settle(self, outcome: Outcome, rules: AskingRules) -> Sequence[Question]:
-        """Take what the outcome holds, and return what must be asked again."""
-
-    def guess(self) -> None:
-        """Put something in the place of an answer, to go on with."""
-
-    @property
-    def answer_tokens(self) -> int:
-        """How long the answer will be, about."""
-
-
-@dataclass(frozen=True, slots=True)
 class VerdictQuestion:
     """Asks for verdicts about a sample."""
 
-    sample: OpenSample
+    opened: OpenSample
     call: VerdictCall
     vote: int = 0
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Put it into words."""
-        return rules.writer.for_verdicts(self.call, self.sample.items, self.vote)
+        return self.opened.writer.for_verdicts(self.call, self.opened.items, self.vote)
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[VerdictQuestion]:
+    def settle(self, outcome: Outcome) -> list[VerdictQuestion]:
         """Take the verdicts; ask again for those that are missing, alone."""
-        call = self.call
+        call, stats = self.call, self.opened.stats
         if isinstance(outcome, Answer):
-            reading = read_answer(outcome.content, call.wanted, call.shown, self.sample.items)
-            rules.stats.malformed.update([*reading.wrong.values(), *reading.extra.elements()])
-            self.sample.votes[self.vote] |= reading.verdicts
-            again = [call.again(list(reading.wrong))] if reading.wrong else []
+            parsed = read_answer(outcome.content, call.wanted, call.shown, self.opened.items)
+            stats.malformed.update([*parsed.wrong.values(), *parsed.extra.elements()])
+            self.opened.votes[self.vote] |= parsed.verdicts
+            again = [call.again(list(parsed.wrong))] if parsed.wrong else []
             lost = {
                 each: JudgeFailure(JudgeReason.MALFORMED, fault)
-                for each, fault in reading.wrong.items()
+                for each, fault in parsed.wrong.items()
             }
         else:
             again = call.halves() if outcome.reason in DIVISIBLE else []
             wanted = ((aspect, each) for aspect, ids in call.wanted.items() for each in ids)
             lost = dict.fromkeys(wanted, JudgeFailure(outcome.reason, outcome.detail))
-        if again and call.attempt < rules.attempts:
-            rules.stats.asked_again += len(again)
-            return [VerdictQuestion(self.sample, each, self.vote) for each in again]
+        if again and call.attempt < self.opened.settings.attempts:
+            stats.asked_again += len(again)
+            return [replace(self, call=each) for each in again]
         for (aspect, each), failure in lost.items():
-            chunks = (
-                call.shown if find_aspect(aspect).shape is VerdictShape.ITEMS else (chunk_of(each),)
-            )
-            for chunk in chunks:
-                said = Verdict(None, failure=failure)
-                self.sample.votes[self.vote][aspect, each, chunk] = said
+            of_item = find_aspect(aspect).shape is VerdictShape.ITEMS
+            for chunk in call.shown if of_item else (chunk_of(each),):
+                self.opened.votes[self.vote][aspect, each, chunk] = Verdict(None, failure=failure)
         return []
 
     def guess(self) -> None:
@@ -268,4 +236,5 @@ class VerdictQuestion:
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, about."""
-        return self.call.answer_tokens
+        wanted = self.call.wanted.items()
+        return sum(find_aspect(name).answer_tokens * len(ids) for name, ids in wanted)

@@ -1,10 +1,9 @@
 """What an answer must hold, and what is taken from one that does not hold it all.
 
-Every chunk, item and part is answered once, by its id, in the form that belongs to the shape of its
-aspect. An id that is left out, answered twice or answered in another form has no verdict yet; ids
-that were not asked for are passed over. So a bad entry costs itself and nothing else. A yes is
-proven by a quote that stands in the chunk, whatever its white space, case, quotation marks and
-dashes.
+Every chunk, item and part is answered once, by its id, in the form that the shape of its aspect
+has. An id that is left out, answered twice or answered in another form has no verdict yet; ids
+that nobody asked about are ignored. So a bad entry costs only its own verdict. A yes is proven by a
+quote that is in the chunk, whatever its white space, case, quotation marks and dashes.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class FaultError(ValueError):
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedAnswer:
     """The verdicts that an answer holds, and what was wrong with the rest."""
 
     verdicts: dict[Cell, Verdict] = field(default_factory=dict)
@@ -117,37 +116,46 @@ FOUND = array_of(object_of({"chunk": TEXT, "quote": TEXT}))
 
 def read_answer(
     content: str, wanted: Mapping[str, Sequence[str]], shown: Sequence[str], items: PromptItems
-) -> Reading:
+) -> ParsedAnswer:
     """Take the verdicts out of an answer: of the ids that were wanted, about the chunks shown."""
-    reading = Reading()
-    said = extract_object(content)
+    parsed = ParsedAnswer()
+    answer = extract_object(content)
     for name, ids in wanted.items():
         aspect = find_aspect(name)
-        good, wrong = entries(said, name, aspect.unit, ids, reading.extra)
-        reading.wrong |= {(name, each): fault for each, fault in wrong.items()}
+        good, wrong = entries(answer, name, aspect.unit, ids, parsed.extra)
+        parsed.wrong |= {(name, each): fault for each, fault in wrong.items()}
         for each, entry in good.items():
             try:
                 verdicts = _read_entry(aspect, each, entry, shown, items)
             except FaultError as error:
-                reading.wrong[name, each] = error.fault
+                parsed.wrong[name, each] = error.fault
                 continue
-            reading.verdicts |= {(name, each, chunk): said for chunk, said in verdicts.items()}
-    return reading
+            parsed.verdicts |= {(name, each, chunk): verdict for chunk, verdict in verdicts.items()}
+    return parsed
+
+
+def list_in(answer: Mapping[str, Json] | Unreadable, name: str) -> list[Json]:
+    """Return the list in a field of an answer."""
+    if isinstance(answer, Unreadable):
+        raise FaultError(Fault.NOT_JSON)
+    listed = answer.get(name)
+    if not isinstance(listed, list):
+        raise FaultError(Fault.WRONG_TYPE if name in answer else Fault.NO_FIELD)
+    return listed
 
 
 def entries(
-    said: Mapping[str, Json] | Unreadable,
+    answer: Mapping[str, Json] | Unreadable,
     name: str,
     key: str,
     ids: Sequence[str],
     extra: Counter[Fault],
 ) -> tuple[dict[str, dict[str, Json]], dict[str, Fault]]:
     """Return the entries of a field by their ids, and what is wrong with the other ids."""
-    if isinstance(said, Unreadable):
-        return {}, dict.fromkeys(ids, Fault.NOT_JSON)
-    listed = said.get(name)
-    if not isinstance(listed, list):
-        return {}, dict.fromkeys(ids, Fault.WRONG_TYPE if name in said else Fault.NO_FIELD)
+    try:
+        listed = list_in(answer, name)
+    except FaultError as error:
+        return {}, dict.fromkeys(ids, error.fault)
     found: dict[str, list[dict[str, Json]]] = {each: [] for each in ids}
     for entry in listed:
         each = entry.get(key) if isinstance(entry, dict) else None
@@ -173,8 +181,8 @@ def _read_entry(
             value, quote = _value(aspect, entry), quote_of(entry)
             return {each: _yes(value, [(quote, items.chunks[each])]) if value else Verdict(0)}
         case VerdictShape.PARTS:
-            said = _part(aspect, each, items) if _value(aspect, entry) else Verdict(0)
-            return {chunk_of(each): said}
+            yes = _value(aspect, entry)
+            return {chunk_of(each): _part(aspect, each, items) if yes else Verdict(0)}
         case VerdictShape.ITEMS:
             verdicts = dict.fromkeys(shown, Verdict(0))
             for chunk, quotes in _found(entry, shown).items():
@@ -207,7 +215,7 @@ def _part(aspect: Aspect, each: str, items: PromptItems) -> Verdict:
 
 
 def _found(entry: Mapping[str, Json], shown: Sequence[str]) -> dict[str, list[str]]:
-    """Return the quotes from each chunk; several from one chunk say yes no less than one does."""
+    """Return the quotes from each chunk; several from one chunk are one yes."""
     listed = entry.get("found")
     if not isinstance(listed, list):
         raise FaultError(Fault.WRONG_TYPE)
@@ -232,7 +240,7 @@ def quote_of(entry: Mapping[str, Json]) -> str:
 
 
 def _yes(value: int, quotes: Sequence[tuple[str, str]], reason: str = "") -> Verdict:
-    """Return a yes with the first quote that stands in its chunk; unproven if none does."""
+    """Return a yes with the first quote that is in its chunk; unproven if none does."""
     for quote, text in quotes:
         if is_quoted(quote, text):
             return Verdict(value, reason, quote)

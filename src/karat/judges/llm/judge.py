@@ -23,14 +23,8 @@ from karat.client.endpoint import Endpoint
 from karat.client.jobs import Ask, Session
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
-from karat.judges.llm.calls import (
-    AskingRules,
-    PromptWriter,
-    Question,
-    VerdictQuestion,
-    plan_calls,
-)
-from karat.judges.llm.listing import listings
+from karat.judges.llm.calls import PromptWriter
+from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
 from karat.judges.llm.stats import JudgeStats
 from karat.judges.llm.templates import aspect_prompts, load_prompts
@@ -45,7 +39,7 @@ if TYPE_CHECKING:
 
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-TOLD = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")  # in the manifest
+IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
 
 
@@ -56,6 +50,7 @@ class LLMJudge:
         self.settings = settings
         model = settings.model.strip().removeprefix(MODEL)
         self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
+        self.name = f"{MODEL}{self.endpoint.model}"
         limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
         shared = settings.budget
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
@@ -65,19 +60,10 @@ class LLMJudge:
         chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
         self._options = {name: value for name, value in chosen.items() if value is not None}
         self._prompts = load_prompts(settings.prompts)
-        writer = PromptWriter(self._prompts, self._options)
-        self._rules = AskingRules(writer, self.stats, settings.attempts)
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        return f"openai:{self.endpoint.model}"
+        self._writer = PromptWriter(self._prompts, self._options)
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         self.stats.begin()
@@ -99,11 +85,7 @@ class LLMJudge:
         return judged
 
     def dry_run(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        *,
-        seen: set[bytes] | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], *, seen: set[bytes] | None = None
     ) -> Forecast:
         """Estimate what judging would take, without asking; what is in the cache is free.
 
@@ -111,21 +93,24 @@ class LLMJudge:
         """
         parts: list[Forecast] = []
         seen = set() if seen is None else seen
-        rules = replace(self._rules, stats=JudgeStats())
+        stats = JudgeStats()  # these are not verdicts
         self._know(aspects)
         cache = self._opened()
         for start in range(0, len(samples), BATCH):
-            opened = [self._open(sample, aspects) for sample in samples[start : start + BATCH]]
+            opened = [
+                self._open(sample, aspects, stats) for sample in samples[start : start + BATCH]
+            ]
             listed = [question for each in opened for question in listings(each)]
-            first, unknown = plan_requests(listed, cache, self.endpoint, rules)
-            asked = [question for each in opened for question in self._questions(each)]
-            then, more = plan_requests(asked, cache, self.endpoint, rules)
+            first, unknown = plan_requests(listed, cache, self.endpoint)
+            asked = [question for each in opened for question in each.questions()]
+            then, more = plan_requests(asked, cache, self.endpoint)
+            tokens = [question.answer_tokens for question in (*unknown, *more)]
             part = forecast(
                 [*first, *then],
                 self.endpoint,
                 cache=cache,
                 prices=self.budget.prices,
-                answer_tokens=typical_answer([*unknown, *more]),
+                answer_tokens=ceil(sum(tokens) / max(len(tokens), 1)),
                 seen=seen,
             )
             parts.append(part)
@@ -139,7 +124,7 @@ class LLMJudge:
             "endpoint": self.endpoint.identity,
             "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
             "options": dict(self._options),
-            **{name: getattr(self.settings, name) for name in TOLD},
+            **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),
@@ -154,25 +139,14 @@ class LLMJudge:
         for name in aspects - self._prompts.keys():
             self._prompts.update(aspect_prompts(find_aspect(name)))
 
-    def _open(self, sample: Sample, aspects: frozenset[str]) -> OpenSample:
-        how = self.settings
-        return OpenSample.begin(sample, aspects, how.call_tokens, decompose=how.decompose)
-
-    def _questions(self, opened: OpenSample) -> list[Question]:
-        """Return what to ask about a sample when its items are known."""
-        opened.number()
-        how = self.settings
-        opened.votes = [{} for _ in range(how.votes)]
-        calls = plan_calls(
-            opened.items, opened.aspects, how.call_tokens, separate_calls=how.separate_calls
-        )
-        return [VerdictQuestion(opened, call, vote) for call in calls for vote in range(how.votes)]
+    def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
+        return OpenSample(sample, aspects, self.settings, self._writer, stats)
 
     async def _judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
-        opened = self._open(sample, aspects)
+        opened = self._open(sample, aspects, self.stats)
         await self._settle(listings(opened), ask)
-        await self._settle(self._questions(opened), ask)
-        return opened.judged(self.stats)
+        await self._settle(opened.questions(), ask)
+        return opened.judged()
 
     async def _settle(self, questions: Iterable[Question], ask: Ask) -> None:
         """Ask, all at once, and ask again, until everything is settled."""
@@ -181,8 +155,8 @@ class LLMJudge:
                 group.create_task(self._resolve(question, ask))
 
     async def _resolve(self, question: Question, ask: Ask) -> None:
-        outcome = await ask(question.request(self._rules))
-        if again := question.settle(outcome, self._rules):
+        outcome = await ask(question.request())
+        if again := question.settle(outcome):
             await self._settle(again, ask)
 
     def _opened(self) -> Cache:
@@ -208,7 +182,7 @@ def _retry(settings: Judge) -> RetryPolicy:
 
 
 def plan_requests(
-    questions: Sequence[Question], cache: Cache, endpoint: Endpoint, rules: AskingRules
+    questions: Sequence[Question], cache: Cache, endpoint: Endpoint
 ) -> tuple[list[ChatRequest], list[Question]]:
     """Return all requests, also those that known answers lead to, and the open questions.
 
@@ -217,24 +191,19 @@ def plan_requests(
     requests: list[ChatRequest] = []
     unknown: list[Question] = []
     while questions:
-        asked = [question.request(rules) for question in questions]
+        asked = [question.request() for question in questions]
+        requests += asked
         keys = [request.key(endpoint) for request in asked]
         known = cache.get(keys)
-        requests += asked
         again: list[Question] = []
         for question, key in zip(questions, keys, strict=True):
             if key in known:
-                again += question.settle(known[key], rules)
+                again += question.settle(known[key])
             else:
                 question.guess()
                 unknown.append(question)
         questions = again
     return requests, unknown
-
-
-def typical_answer(questions: Sequence[Question]) -> int:
-    """Return how many tokens an answer has on average, by what is asked for."""
-    return ceil(sum(question.answer_tokens for question in questions) / max(len(questions), 1))
 
 
 def total(parts: Sequence[Forecast]) -> Forecast:

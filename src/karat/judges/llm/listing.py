@@ -6,32 +6,32 @@ Items come from the reference alone, so that they are the same whatever was retr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome
 from karat.judges.aspects import Aspect, Listing, VerdictShape
-from karat.judges.llm.calls import CHUNKS, DIVISIBLE, pack
+from karat.judges.llm.calls import CHUNKS, DIVISIBLE, VerdictQuestion, pack
 from karat.judges.llm.contract import (
     TEXT,
     Fault,
     FaultError,
     array_of,
     entries,
+    list_in,
     object_of,
     quote_of,
 )
-from karat.judges.llm.parse import Unreadable, extract_object
+from karat.judges.llm.parse import extract_object
 from karat.judges.llm.prompt_items import Fence, numbered, ranges
-from karat.judges.quotes import folded, is_quoted
+from karat.judges.quotes import distinct, folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
-    from karat.judges.llm.calls import AskingRules, Question
     from karat.judges.llm.open_sample import OpenSample
 
 GUESSED = 4  # items of a reference
@@ -47,7 +47,7 @@ def listings(opened: OpenSample) -> Iterator[Question]:
     for aspect in wanted:
         if aspect.shape is VerdictShape.PARTS:
             opened.parts[aspect.name] = [()] * len(opened.sample.chunks)
-            for chunks in pack(opened.items.chunks, opened.most_tokens, CHUNKS):
+            for chunks in pack(opened.items.chunks, opened.settings.call_tokens, CHUNKS):
                 yield PartListing(opened, aspect, chunks)
 
 
@@ -64,31 +64,34 @@ class ItemListing:
         """How the items are listed."""
         return self.aspect.listing or Listing()
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Show the reference, and the question where it helps to understand it."""
         sample, name = self.opened.sample, self.aspect.name
         fence = Fence.around((sample.reference,), (sample.question,))
         data = [fence.block("reference", sample.reference)]
         if self.how.with_question and sample.question.strip():
             data = [fence.block("question", sample.question), *data]
-        task = rules.writer.prompts[f"list-{name}"].fill()
-        return rules.writer.request(data, [task], object_of({name: array_of(TEXT)}), self.attempt)
+        task = self.opened.writer.prompts[f"list-{name}"].fill()
+        return self.opened.writer.request(
+            data, [task], object_of({name: array_of(TEXT)}), self.attempt
+        )
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[ItemListing]:
         """Take the items if they are sound, otherwise ask again."""
         if not isinstance(outcome, Answer):
             self.opened.fail(self.aspect.name, JudgeFailure(outcome.reason, outcome.detail))
             return []
         listed, faults = self._read(outcome.content)
-        rules.stats.malformed.update(faults)
-        if faults and self.attempt < rules.attempts:
-            rules.stats.asked_again += 1
+        stats = self.opened.stats
+        stats.malformed.update(faults)
+        if faults and self.attempt < self.opened.settings.attempts:
+            stats.asked_again += 1
             return [replace(self, attempt=self.attempt + 1)]
         if faults and not listed:
             self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, faults[0]))
             return []
         for _ in faults:
-            rules.stats.note("invented-item", self.opened.sample.query)
+            stats.note("invented-item", self.opened.sample.query)
         self.opened.listed[self.aspect.name] = listed
         return []
 
@@ -108,12 +111,10 @@ class ItemListing:
 
     def _read(self, content: str) -> tuple[list[str], list[Fault]]:
         """Return the items of an answer, each once, and what is wrong with it."""
-        said = extract_object(content)
-        if isinstance(said, Unreadable):
-            return [], [Fault.NOT_JSON]
-        items = said.get(self.aspect.name)
-        if not isinstance(items, list):
-            return [], [Fault.WRONG_TYPE if self.aspect.name in said else Fault.NO_FIELD]
+        try:
+            items = list_in(extract_object(content), self.aspect.name)
+        except FaultError as error:
+            return [], [error.fault]
         texts = [item.strip() for item in items if isinstance(item, str)]
         if len(texts) < len(items) or not all(texts):
             return [], [Fault.WRONG_TYPE]
@@ -133,18 +134,18 @@ class PartListing:
     chunks: tuple[str, ...]
     attempt: int = 1
 
-    def request(self, rules: AskingRules) -> ChatRequest:
+    def request(self) -> ChatRequest:
         """Show the chunks."""
         items, name = self.opened.items, self.aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
-        task = rules.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        task = self.opened.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
         entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
-        return rules.writer.request(data, [task], form, self.attempt)
+        return self.opened.writer.request(data, [task], form, self.attempt)
 
-    def settle(self, outcome: Outcome, rules: AskingRules) -> list[Question]:
+    def settle(self, outcome: Outcome) -> list[PartListing]:
         """Take the parts of the chunks that are sound, ask again about the others."""
-        failure = None
+        failure, stats = None, self.opened.stats
         if isinstance(outcome, Answer):
             extra: Counter[Fault] = Counter()
             good, wrong = entries(
@@ -152,7 +153,7 @@ class PartListing:
             )
             bad = [chunk for chunk, entry in good.items() if not self._take(chunk, entry)]
             wrong |= dict.fromkeys(bad, Fault.WRONG_TYPE)
-            rules.stats.malformed.update([*wrong.values(), *extra.elements()])
+            stats.malformed.update([*wrong.values(), *extra.elements()])
             again = [tuple(chunk for chunk in self.chunks if chunk in wrong)] if wrong else []
             if wrong:
                 failure = JudgeFailure(JudgeReason.MALFORMED, next(iter(wrong.values())))
@@ -161,8 +162,8 @@ class PartListing:
             divisible = outcome.reason in DIVISIBLE and len(self.chunks) > 1
             again = [self.chunks[:middle], self.chunks[middle:]] if divisible else []
             failure = JudgeFailure(outcome.reason, outcome.detail)
-        if again and self.attempt < rules.attempts:
-            rules.stats.asked_again += len(again)
+        if again and self.attempt < self.opened.settings.attempts:
+            stats.asked_again += len(again)
             return [replace(self, chunks=part, attempt=self.attempt + 1) for part in again]
         if failure is not None:
             self.opened.fail(self.aspect.name, failure)
@@ -202,13 +203,4 @@ class PartListing:
         return True
 
 
-def distinct(texts: Iterable[str], form: Callable[[str], str]) -> list[str]:
-    """Return the first text of each form.
-
-    >>> distinct(["Brasília", "Rio", "BRASÍLIA"], str.casefold)
-    ['Brasília', 'Rio']
-    """
-    first: dict[str, str] = {}
-    for text in texts:
-        first.setdefault(form(text) or text, text)
-    return list(first.values())
+Question: TypeAlias = ItemListing | PartListing | VerdictQuestion

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from karat.client.protocol import Reason
 from karat.errors import OptionError
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
-from karat.judges.llm.calls import tokens_of
+from karat.judges.llm.calls import VerdictQuestion, plan_calls, tokens_of
 from karat.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_items
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
+    from karat.judges.llm.calls import PromptWriter
     from karat.judges.llm.contract import Cell
     from karat.judges.llm.stats import JudgeStats
+    from karat.judges.settings import Judge
     from karat.judges.verdicts import Sample
 
 WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
@@ -26,41 +28,40 @@ class OpenSample:
     """A sample, its items and parts as they become known, and the votes about it."""
 
     sample: Sample
-    aspects: list[Aspect]  # that are asked for, but for those that failed
-    most_tokens: int  # of chunks in one call
-    decompose: bool = False
+    wanted: frozenset[str]
+    settings: Judge
+    writer: PromptWriter
+    stats: JudgeStats
     listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
     parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
     sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
     failures: dict[str, JudgeFailure] = field(default_factory=dict)
     votes: list[dict[Cell, Verdict]] = field(default_factory=list)
+    aspects: list[Aspect] = field(init=False)  # the wanted ones, except those that failed
     items: PromptItems = field(init=False)
 
-    @classmethod
-    def begin(
-        cls, sample: Sample, aspects: frozenset[str], most_tokens: int, *, decompose: bool
-    ) -> OpenSample:
-        """Take what is known from the sample; what the judge is to list is left open."""
-        asked = [aspect for name, aspect in ASPECTS.items() if name in aspects]
-        opened = cls(sample, asked, most_tokens, decompose)
-        for aspect in asked[:]:
+    def __post_init__(self) -> None:
+        """Take what is known from the sample; what the model is to list is left open."""
+        sample = self.sample
+        self.aspects = [aspect for name, aspect in ASPECTS.items() if name in self.wanted]
+        for aspect in self.aspects:
             if aspect.needs == "question" and not sample.question.strip():
-                opened.fail(aspect.name, WITHOUT)
+                self.fail(aspect.name, WITHOUT)
             elif aspect.shape is VerdictShape.LIST:
-                opened.require_room(aspect)
-            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.ITEMS:
-                opened.listed[aspect.name] = sample.items[aspect.name]
-            elif not opened.to_list(aspect) and aspect.shape is VerdictShape.PARTS:
-                opened.parts[aspect.name] = opened.given_parts(aspect)
-        if any(
-            opened.to_list(each) and each.shape is VerdictShape.PARTS for each in opened.aspects
-        ):
-            opened.number()  # the chunks are shown to have their parts listed
-        return opened
+                self.require_room(aspect)
+            elif self.to_list(aspect):
+                continue
+            elif aspect.shape is VerdictShape.ITEMS:
+                self.listed[aspect.name] = sample.items[aspect.name]
+            elif aspect.shape is VerdictShape.PARTS:
+                self.parts[aspect.name] = self.given_parts(aspect)
+        listed = filter(self.to_list, self.aspects)
+        if any(each.shape is VerdictShape.PARTS for each in listed):
+            self.number()  # the chunks are shown to have their parts listed
 
     def to_list(self, aspect: Aspect) -> bool:
         """Tell whether the model lists the items or parts of an aspect."""
-        return aspect.listing is not None and (aspect.listing.always or self.decompose)
+        return aspect.listing is not None and (aspect.listing.always or self.settings.decompose)
 
     def given_parts(self, aspect: Aspect) -> list[Sequence[str]]:
         """Return the parts of each chunk that the sample knows."""
@@ -74,10 +75,10 @@ class OpenSample:
 
     def require_room(self, aspect: Aspect) -> None:
         """Fail where the list is too long to be judged at once: a part of it is another list."""
-        tokens = sum(map(tokens_of, self.sample.chunks))
-        if tokens > self.most_tokens:
+        tokens, most = sum(map(tokens_of, self.sample.chunks)), self.settings.call_tokens
+        if tokens > most:
             detail = (
-                f"the list has about {tokens} tokens and one call shows {self.most_tokens}: "
+                f"the list has about {tokens} tokens and one call shows {most}: "
                 "measure fewer chunks (@K), or raise call_tokens if the model takes more"
             )
             self.fail(aspect.name, JudgeFailure(Reason.TOO_LONG, detail))
@@ -87,7 +88,7 @@ class OpenSample:
         names = {aspect.name for aspect in self.aspects}
         self.items = number_items(
             self.sample,
-            self.most_tokens,
+            self.settings.call_tokens,
             {name: texts for name, texts in self.listed.items() if name in names},
             {name: rows for name, rows in self.parts.items() if name in names},
             self.sources,
@@ -98,24 +99,33 @@ class OpenSample:
         self.failures[aspect] = failure
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
-    def judged(self, stats: JudgeStats) -> Judged:
+    def questions(self) -> list[VerdictQuestion]:
+        """Return what to ask for verdicts, when the items are known."""
+        self.number()
+        how = self.settings
+        self.votes = [{} for _ in range(how.votes)]
+        calls = plan_calls(
+            self.items, self.aspects, how.call_tokens, separate_calls=how.separate_calls
+        )
+        return [VerdictQuestion(self, call, vote) for call in calls for vote in range(how.votes)]
+
+    def judged(self) -> Judged:
         """Make the verdicts of the votes."""
         for failure in self.failures.values():
-            stats.lose(failure)
-        read = self.decompose or any(each.shape is not VerdictShape.PARTS for each in self.aspects)
+            self.stats.lose(failure)
+        others = any(each.shape is not VerdictShape.PARTS for each in self.aspects)
         for each in sorted(self.items.cut):
-            if read or "." in each:
-                stats.note("cut-text", f"{self.sample.query} {each}")
-        verdicts = {aspect.name: self._verdicts(aspect, stats) for aspect in self.aspects}
+            if self.settings.decompose or others or "." in each:
+                self.stats.note("cut-text", f"{self.sample.query} {each}")
+        verdicts = {aspect.name: self._verdicts(aspect) for aspect in self.aspects}
         return Judged(verdicts, dict(self.failures))
 
-    def _verdicts(self, aspect: Aspect, stats: JudgeStats) -> AspectVerdicts:
+    def _verdicts(self, aspect: Aspect) -> AspectVerdicts:
         chunks = self.items.chunks
 
         def decide(each: str, chunk: str) -> Verdict:
-            return stats.decide(
-                aspect.name, [vote[aspect.name, each, chunk] for vote in self.votes]
-            )
+            votes = [vote[aspect.name, each, chunk] for vote in self.votes]
+            return self.stats.decide(aspect.name, votes)
 
         match aspect.shape:
             case VerdictShape.CHUNKS:
@@ -132,5 +142,4 @@ class OpenSample:
                 parts = tuple(tuple(texts) for texts in self.parts[aspect.name])
                 return AspectVerdicts(tuple(rows), parts=parts)
             case VerdictShape.LIST:
-                row = (decide(ALL, ALL),) if chunks else ()
-                return AspectVerdicts((row,) if row else (), chunks=len(chunks))
+                return AspectVerdicts(((decide(ALL, ALL),),) if chunks else (), chunks=len(chunks))

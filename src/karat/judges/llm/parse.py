@@ -26,6 +26,7 @@ TOKEN = re.compile(
 )
 QUOTED = re.compile(r"""\\(.)|(")""", re.DOTALL)
 PYTHON = {"True": "true", "False": "false", "None": "null"}
+NAMES = {list: "array", str: "string", bool: "boolean", type(None): "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,15 @@ def extract_object(text: str) -> dict[str, Json] | Unreadable:
     """
     answer = THINKING.sub("", text, count=1).strip()
     try:
-        return _bare(answer)
-    except _NotJsonError as error:
-        return Unreadable(str(error))
-
-
-def _bare(text: str) -> dict[str, Json]:
-    try:
-        value = DECODER.decode(text)
+        value = DECODER.decode(answer)
     except (ValueError, RecursionError):
-        return _wrapped(text)
+        try:
+            return _wrapped(answer)
+        except _NotJsonError as error:
+            return Unreadable(str(error))
     if isinstance(value, dict):
         return value
-    raise _NotJsonError(f"a JSON {_name(value)}, not an object")
+    return Unreadable(f"a JSON {NAMES.get(type(value), 'number')}, not an object")
 
 
 def _wrapped(text: str) -> dict[str, Json]:
@@ -137,11 +134,6 @@ def _finite(number: str) -> float:
 
 def _refuse(name: str) -> NoReturn:
     raise _NotJsonError(f"{name} is not a number")
-
-
-def _name(value: Json) -> str:
-    names = {list: "array", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")
 
 
 DECODER = json.JSONDecoder(

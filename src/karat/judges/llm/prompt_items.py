@@ -1,8 +1,8 @@
-"""A sample as a model sees it: each piece under its id and between marks, which no data can shift.
+"""A sample as a model sees it: each piece under its id and between marks that no data can imitate.
 
-Every piece of data stands between <NAME NUMBER> and </NAME NUMBER>. The number follows from the
-data, so that the same data make the same prompt, and it is one that they do not contain, however
-its digits are written. Of lists, each piece is a line of its own that begins with its id.
+Every piece of data is between <NAME NUMBER> and </NAME NUMBER>. The number follows from the
+data, so that the same data make the same prompt, and is one that the data do not contain, however
+its digits are written. In a list each piece is one line that begins with its id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALL = "all"  # the id of the list as a whole
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The number that stands in the marks of a prompt."""
+    """The number in the marks of a prompt."""
 
     number: str
 
@@ -70,15 +70,9 @@ def plain_digits(text: str) -> str:
     """
     if text.isascii():
         return text
-    return text.translate(
-        {ord(letter): _plain(letter) for letter in set(text) if not letter.isascii()}
-    )
-
-
-def _plain(letter: str) -> str:
-    if unicodedata.category(letter) == "Cf":
-        return ""
-    return str(unicodedata.digit(letter, letter))
+    hidden = (letter for letter in set(text) if unicodedata.category(letter) == "Cf")
+    plain = {ord(letter): str(unicodedata.digit(letter, letter)) for letter in set(text)}
+    return text.translate(plain | dict.fromkeys(map(ord, hidden), ""))
 
 
 @dataclass(frozen=True, slots=True)

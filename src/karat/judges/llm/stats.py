@@ -1,4 +1,4 @@
-"""What is worth knowing about how verdicts came about, counted for the manifest and findings."""
+"""Counts of how verdicts came about, for the manifest and the findings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class JudgeStats:
     def decide(self, aspect: str, votes: Sequence[Verdict]) -> Verdict:
         """Make one verdict of several votes: the median, which of yes and no is the majority.
 
-        An even split goes to the lower one. Votes that failed do not count, unless all did.
+        An even split goes to the lower one. Of equal votes the first that is proven is taken.
+        Votes that failed do not count, unless all did.
         """
         given = [vote for vote in votes if vote.value is not None]
         self.verdicts[aspect] += 1
@@ -66,7 +67,9 @@ class JudgeStats:
         if not given:
             self.lose(votes[0].failure)
             return votes[0]
-        chosen = given[0] if len(given) == 1 else _middle(given)
+        value = median_low(vote.value for vote in given if vote.value is not None)
+        same = [vote for vote in given if vote.value == value]
+        chosen = next((vote for vote in same if not vote.unproven), same[0])
         self.unproven[aspect] += chosen.unproven
         return chosen
 
@@ -97,10 +100,3 @@ class JudgeStats:
             Finding(kind, len(noted), tuple(sorted(set(noted)))[:EXAMPLES], *MESSAGES[kind])
             for kind, noted in sorted(self._noted.items())
         )
-
-
-def _middle(votes: Sequence[Verdict]) -> Verdict:
-    """Return a vote with the median value, with proof if one has it."""
-    value = median_low(vote.value for vote in votes if vote.value is not None)
-    same = [vote for vote in votes if vote.value == value]
-    return next((vote for vote in same if not vote.unproven), same[0])

@@ -1,7 +1,7 @@
 """The prompts: files of the package, each with a version, or what users give in their place.
 
 A file begins with a line `version: N`. `$ids`, `$grades` and `$attempt` are filled in: never data,
-which stands between marks of its own (see `karat.judges.llm.prompt_items`).
+which has marks around it (see `karat.judges.llm.prompt_items`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
 
 
 def _own_task(aspect: Aspect) -> str | None:
-    """Return the prompt of an aspect of a user's own, with the ids and the form of the answer."""
+    """Return the prompt of an aspect that a user added, with the ids and the form of the answer."""
     if aspect.prompt is None:
         return None
     example = json.dumps(example_entry(aspect), ensure_ascii=False)
@@ -104,7 +104,7 @@ def _own_task(aspect: Aspect) -> str | None:
 
 
 def _own_listing(aspect: Aspect) -> str | None:
-    """Return the prompt for the items of an aspect of a user's own, with the form of the answer."""
+    """Return the prompt that lists the items of an aspect that a user added."""
     if aspect.list_prompt is None:
         return None
     example = json.dumps({aspect.name: ["…", "…"]}, ensure_ascii=False)
@@ -115,7 +115,7 @@ def _own_listing(aspect: Aspect) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return words of a user's, of which nothing is filled in."""
+    """Return a text of the user's in which nothing is filled in."""
     return text.strip().replace("$", "$$")
 
 

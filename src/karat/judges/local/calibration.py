@@ -32,7 +32,7 @@ class Model:
     thresholds: tuple[float, ...]  # of the score, 0…1
 
     def sums(self, signals: Mapping[str, Floats]) -> Floats:
-        """Return the weighted sums; adding column by column, the same in any company."""
+        """Return the weighted sums; added column by column, so other pairs change nothing."""
         total = np.full(len(next(iter(signals.values()))), self.intercept)
         for name, weight in self.weights.items():
             total += weight * signals[name]

@@ -19,6 +19,7 @@ from karat.errors import OptionError
 from karat.judges.local.dates import find_dates, parts_of
 from karat.judges.local.spacy_model import find_entities, installed, name_of
 from karat.judges.local.terms import FUNCTION_WORDS, LETTER, is_common
+from karat.judges.quotes import distinct
 from karat.languages import ENGLISH, known, without_accents
 
 Finder: TypeAlias = Callable[[str], list[str]]
@@ -45,13 +46,6 @@ DOTTED = re.compile(r"[a-z]\.[a-z]")
 ACRONYM = re.compile(r"\b[a-z](?:\.[a-z])+\b\.?")
 WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
 KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
-
-
-def numbers_of(text: str) -> Iterator[tuple[int, int]]:
-    """Go through the places of numbers, with their currency, percent sign or scale."""
-    for match in NUMBER.finditer(text):
-        start = match.start() + len(match[0]) - len(match[0].lstrip())
-        yield start, match.end()
 
 
 def names_of(text: str) -> Iterator[tuple[int, int]]:
@@ -118,11 +112,7 @@ class EntityFinder:
 
     def __call__(self, text: str) -> list[str]:
         """Return the entities of a text in their order, those with the same plain form once."""
-        distinct: dict[str, str] = {}
-        for entity in self.find(text):
-            if form := plain_form(entity):
-                distinct.setdefault(form, entity)
-        return list(distinct.values())
+        return distinct(filter(plain_form, self.find(text)), plain_form)
 
 
 def entity_finder(kind: str = "auto") -> EntityFinder:
@@ -143,8 +133,9 @@ def entity_finder(kind: str = "auto") -> EntityFinder:
 
 def entities_by_rules(text: str) -> list[str]:
     """Return dates, numbers and capitalised names in the order of the text."""
-    found = [(match.start(), match.end()) for match, _ in find_dates(text)]
-    for spans in (numbers_of(text), names_of(text)):
+    found = [match.span() for match, _ in find_dates(text)]
+    numbers = ((it.end() - len(it[0].lstrip()), it.end()) for it in NUMBER.finditer(text))
+    for spans in (numbers, names_of(text)):
         taken = list(found)
         found += [
             (start, end)
@@ -185,15 +176,14 @@ class Holdings:
         return bool(form) and f" {form} " in self._words
 
     def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
-        """Return the entities of which a word is missing, in any form that a language has."""
+        """Return the entities with a word that is missing, in any form that a language has."""
         stem = known(language).stem
         stems = {stem(word) for word in self._words.split()} if known(language).endings else set()
-        return [fact for fact in facts if not self._has_words(fact, stem, stems)]
 
-    def _has_words(self, entity: str, stem: Callable[[str], str], stems: set[str]) -> bool:
-        return all(
-            f" {word} " in self._words or stem(word) in stems for word in plain_form(entity).split()
-        )
+        def is_there(word: str) -> bool:
+            return f" {word} " in self._words or stem(word) in stems
+
+        return [fact for fact in facts if not all(map(is_there, plain_form(fact).split()))]
 
 
 def _plain(text: str) -> tuple[str, list[str]]:

@@ -1,9 +1,9 @@
 """The judge that needs no key, no server and no download: shared words and, if wanted, MiniLM.
 
-It does not understand what it reads. It measures how much of a question or a claim stands in a
-chunk, and how alike they are to an embedding model, and says yes from a threshold on. The weights
+It does not understand what it reads. It measures how much of a question or a claim is in a chunk,
+and how similar they are to an embedding model, and says yes from a threshold on. The weights
 were fitted on labels that people gave; see `karat.judges.local.calibration` and, for how far it can
-be trusted, docs/local-judge.md. A sample gets the same verdicts in any company and any order.
+be trusted, docs/local-judge.md. The verdicts about a sample do not depend on other samples.
 """
 
 from __future__ import annotations
@@ -75,20 +75,15 @@ class LocalJudge:
         self._models = models("text" if self._embedder is None else "minilm", thresholds)
         changed = {**thresholds, **self._unusual}
         given = ",".join(f"{name}={spell(value)}" for name, value in changed.items())
-        self._name = f"{self._kind}({given})" if given else self._kind
+        self.name = f"{self._kind}({given})" if given else self._kind
 
     def __repr__(self) -> str:
-        return f"<LocalJudge {self._name}>"
-
-    @property
-    def name(self) -> str:
-        """`local`, or `local:text` without a model, and what was changed about it."""
-        return self._name
+        return f"<LocalJudge {self.name}>"
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
         return {
-            "judge": self._name,
+            "judge": self.name,
             "version": VERSION,
             "embedder": self._embedder.name if self._embedder else None,
             "entities": self._find.name,
@@ -119,10 +114,7 @@ class LocalJudge:
         return scores(list(pairs), self._models[aspect], self._embedder, aspect)
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         step = TOGETHER[self._embedder is not None]
@@ -136,8 +128,8 @@ class LocalJudge:
         return judged
 
     def findings(self) -> tuple[Finding, ...]:
-        """Say what of what it judged last is not in English."""
-        return foreign_findings(self._foreign, self._name, self._embedder)
+        """Report how many of the last samples are not in English."""
+        return foreign_findings(self._foreign, self.name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
         holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
@@ -150,7 +142,7 @@ class LocalJudge:
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict
-        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self._name} judges {', '.join(able)}")
+        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self.name} judges {', '.join(able)}")
         others = [find_aspect(name) for name in sorted(aspects - able.keys())]
         return [
             Judged(
@@ -168,8 +160,8 @@ class LocalJudge:
 def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
     """Go through the languages of the samples that are not in English.
 
-    What a sample is in, its question says and its first chunk. A question in English about texts
-    in another language is not in English either, as no word of it stands in them.
+    The question and the first chunk tell the language of a sample. A question in English about
+    texts in another language is not in English either, as they have no word of it.
     """
     questions = [sample.question or sample.reference for sample in samples]
     chunks = [sample.chunks[0][:LOOKED_AT] if sample.chunks else "" for sample in samples]
@@ -182,38 +174,33 @@ def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
 def foreign_findings(
     found: Mapping[str, int], judge: str, embedder: Embedder | None
 ) -> tuple[Finding, ...]:
-    """Say which languages were met, and what the verdicts about them are worth."""
+    """Report the languages that were met, and what the verdicts about them are worth."""
     english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
     unread: dict[str, int] = {}
     unmeasured: dict[str, int] = {}
     for code, count in found.items():
         by_words_alone = embedder is None and known(code).asking is None
         (unread if english_only or by_words_alone else unmeasured)[code] = count
-    told = []
-    if unread:
-        told.append(
-            _finding(
-                "unread-language",
-                unread,
-                f"question or chunk in a language that {judge} cannot read: what it says about it "
-                "means little",
-                "ask a language model (--judge openai:MODEL)"
-                + (", or use local:text, which goes by words alone" if english_only else ""),
-            )
-        )
-    if unmeasured:
-        told.append(
-            _finding(
-                "unmeasured-language",
-                unmeasured,
-                f"question or chunk that is not in English, on which alone {judge} was measured",
-                "measure it on labels of your own (karat judge-card), or ask a language model",
-            )
-        )
-    return tuple(told)
+    by_words = ", or use local:text, which goes by words alone" if english_only else ""
+    return (
+        *_finding(
+            "unread-language",
+            unread,
+            f"question or chunk in a language that {judge} cannot read: its verdicts about it mean "
+            "little",
+            f"ask a language model (--judge openai:MODEL){by_words}",
+        ),
+        *_finding(
+            "unmeasured-language",
+            unmeasured,
+            f"question or chunk that is not in English, the only language {judge} was measured in",
+            "measure it on labels of your own (karat judge-card), or ask a language model",
+        ),
+    )
 
 
-def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Finding:
+def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Iterator[Finding]:
     names = sorted(found, key=lambda code: (-found[code], code))
     examples = tuple(known(code).name for code in names)[:EXAMPLES]
-    return Finding(kind, sum(found.values()), examples, message, fix)
+    if found:
+        yield Finding(kind, sum(found.values()), examples, message, fix)

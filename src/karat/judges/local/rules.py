@@ -1,10 +1,10 @@
 """How the local judge comes to its verdicts, one function per aspect, many samples at once.
 
-A claim whose words stand in a chunk is still not supported where something speaks against it: other
-facts, or a negation. Likeness is blind for both: a claim with another year, another name or a `not`
-is as like as before. Facts are found by rules, negations by the words of the claim's language.
-German writes every noun like a name, so that there only numbers, dates and names of several words
-are facts.
+A claim whose words are in a chunk is still not supported where something contradicts it: other
+facts, or a negation. Similarity sees neither: a claim with another year, another name or a `not`
+is as similar as before. Facts are found by rules, negations by the words of the claim's language.
+German writes every noun like a name, so there only numbers, dates and names of several words are
+facts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def statements(
 
 
 def entities(samples: Sequence[Sample], find: EntityFinder, holdings: Held) -> list[AspectVerdicts]:
-    """Find the entities of each reference, and say which chunks hold them."""
+    """Find the entities of each reference, and which chunks hold them."""
     listed = cache(find)
     chunks = {
         text: n for n, text in enumerate(dict.fromkeys(it for s in samples for it in s.chunks))
@@ -122,12 +122,8 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
     signals = compare(pairs, embedder, closest=aspect == "claims")
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
-        found[
-            [
-                bool(reason)
-                for reason in objections(pairs, signals, [True] * len(pairs), cache(Holdings))
-            ]
-        ] = 0.0
+        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+        found[[bool(reason) for reason in against]] = 0.0
     return found
 
 
@@ -169,13 +165,8 @@ def _held(entity: str, chunk: str, pieces: Callable[[], list[str]], holdings: He
     return Verdict(1, "in the chunk", sentence)
 
 
-def objections(
-    pairs: Sequence[tuple[str, str]],
-    signals: Signals,
-    asked: Sequence[bool],
-    holdings: Callable[[str], Holdings],
-) -> list[str]:
-    """Return what speaks against each pair of a claim and a chunk, where that is asked."""
+def objections(pairs: Pairs, signals: Signals, asked: Sequence[bool], holdings: Held) -> list[str]:
+    """Return what contradicts the claim of each pair in its chunk, for the pairs in `asked`."""
     facts = cache(_facts)
     found = []
     for pair, (claim, chunk) in enumerate(pairs):

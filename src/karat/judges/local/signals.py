@@ -1,7 +1,7 @@
-"""What the local judge sees of a text and a chunk: shared words and, with a model, likeness.
+"""What the local judge sees of a text and a chunk: shared words and, with a model, similarity.
 
-Thousands of pairs are compared at once. All sums of words are of whole numbers, so the same pair
-has the same numbers in any company.
+Thousands of pairs are compared at once. All sums of words are of whole numbers, so a pair has
+the same numbers whatever other pairs there are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def overlap(needles: Sequence[str], pieces: Pieces, pairs: tuple[Ints, Ints]) ->
 
 
 def _of_pairs(codes: list[str], pieces: Pieces, pairs: tuple[Ints, Ints]) -> Codes:
-    """Return the language of each pair; one of which nothing is known is read as English is."""
+    """Return the language of each pair; an unknown one is read as English."""
     found = _codes(codes)[pairs[0]]
     silent = np.flatnonzero(np.array([not code for code in codes], dtype=bool)[pairs[0]])
     if len(silent):
@@ -147,7 +147,7 @@ def _best_place(shared: pl.DataFrame, held: pl.DataFrame, pieces: Pieces, count:
 
 
 def _each(table: pl.DataFrame, count: int, what: pl.Expr) -> Ints:
-    """Return a sum for each of so many pairs, 0 where there is nothing to sum."""
+    """Return a sum for each pair, 0 where there is nothing to sum."""
     sums = table.group_by("pair").agg(what.alias("sum"))
     values = np.zeros(count, dtype=np.int64)
     values[sums["pair"].to_numpy()] = sums["sum"].to_numpy()
@@ -164,17 +164,11 @@ class Signals:
     pieces: Pieces
     chunk: Ints  # of each pair
 
-    def __len__(self) -> int:
-        return len(self.chunk)
-
     def columns(self) -> dict[str, Floats]:
         """Return the signals by name, as weights are given for them."""
         named = {"cover": self.overlap.cover, "often": self.overlap.often}
-        if self.similarity is not None:
-            named["similarity"] = self.similarity
-        if self.closest is not None:
-            named["closest"] = self.closest
-        return named
+        likeness = {"similarity": self.similarity, "closest": self.closest}
+        return named | {name: each for name, each in likeness.items() if each is not None}
 
     def around(self, pair: int) -> tuple[str, str, str]:
         """Return the best piece of a pair's chunk between its neighbours."""
@@ -200,9 +194,9 @@ def compare(
     if embedder is None:
         return Signals(shared, None, None, pieces, chunk)
     read, pair = _read(list(chunks), pieces, chunk, shared.place)
-    similarity = _largest(
-        cosine(list(texts), read, (text[pair], np.arange(len(read))), embedder), pair, len(text)
-    )
+    similarity = np.full(len(text), -1.0)  # the largest of each pair's windows
+    found = cosine(list(texts), read, (text[pair], np.arange(len(read))), embedder)
+    np.maximum.at(similarity, pair, found)
     nearest = None
     if closest:
         best = _best_pieces(pieces, chunk, shared.place)
@@ -223,13 +217,6 @@ def _read(chunks: list[str], pieces: Pieces, chunk: Ints, place: Ints) -> tuple[
         read += (text for text, _, _ in found)
         pair += [number] * len(found)
     return read, np.array(pair, dtype=np.int64)
-
-
-def _largest(values: Floats, pair: Ints, count: int) -> Floats:
-    """Return the largest value of each pair."""
-    largest = np.full(count, -1.0)
-    np.maximum.at(largest, pair, values)
-    return largest
 
 
 def _best_pieces(pieces: Pieces, chunk: Ints, place: Ints) -> list[str]:

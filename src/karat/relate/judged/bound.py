@@ -1,4 +1,4 @@
-"""From verdicts to edges: what a judge said, as measures read it.
+"""From verdicts to edges: what a judge answers, as measures read it.
 
 A verdict that failed is neither a yes nor a no: the query has no value, and the lenient edges, in
 which every failure is a yes, give the upper of the two bounds.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoundJudged:
-    """A judged relation at work on one gold, of which only the queries are read."""
+    """A judged relation at work on one gold, of whose columns only the queries are read."""
 
     gold: Gold
     corpus: pl.DataFrame | None
@@ -53,9 +53,9 @@ class BoundJudged:
         return with_texts(rows, self.corpus, "plain")
 
     def edges(self, aligned: Aligned) -> Edges:
-        """Ask the judge about a batch, and draw what it says."""
-        said = self.judging.about(self.task, aligned, number_chunks(aligned), self.gold)
-        judged = {number: verdicts for number, (_, verdicts) in said.items()}
+        """Ask the judge about a batch, and draw the edges of its verdicts."""
+        answers = self.judging.about(self.task, aligned, self.gold)
+        judged = {number: verdicts for number, (_, verdicts) in answers.items()}
         cut = aligned.first(self.depth)
         chunk = number_chunks(cut)
         failures = _failures(judged, self.task.aspect)
@@ -118,7 +118,7 @@ def _sizes(aligned: Aligned, chunk: Ints, judged: dict[int, Judged], aspect: str
 def _units_of(
     aligned: Aligned, chunk: Ints, sizes: Ints | None
 ) -> dict[tuple[int, int, int], list[int]]:
-    """Return the units that stand for each chunk of a query, or for each part of it."""
+    """Return the units that are each chunk of a query, or for each part of it."""
     found: dict[tuple[int, int, int], list[int]] = {}
     first = 0
     for row, (query, at) in enumerate(zip(aligned.query.tolist(), chunk.tolist(), strict=True)):

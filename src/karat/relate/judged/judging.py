@@ -1,4 +1,4 @@
-"""What a judge is asked about a run, and what it said: once for all relations that need it.
+"""What a judge is asked about a run, and what it answers: once for all relations that need it.
 
 A sample is one query: its question, its reference answer, and its chunks, distinct and in rank
 order. A judge is asked no deeper than measures read, and about several aspects in one go where
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding
+from karat.findings import Finding, finding_about
 from karat.judges.aspects import (
     VERDICTS,
     VerdictShape,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from karat.progress import Report
     from karat.relate.match.matcher import Matcher
 
-Said: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
+Answers: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +57,22 @@ class Judging:
     judge: JudgeProtocol
     tasks: Mapping[Matcher, Task]  # of the relations
     progress: Report | None = None
-    _said: dict[Task, Said] = field(default_factory=dict)  # about the run that is being drawn
+    _answers: dict[Task, Answers] = field(default_factory=dict)  # about the run that is being drawn
     _noted: list[Finding] = field(default_factory=list)
 
-    def about(self, task: Task, aligned: Aligned, chunk: Ints, gold: Gold) -> Said:
+    def about(self, task: Task, aligned: Aligned, gold: Gold) -> Answers:
         """Return what the judge says for a task about the queries of a batch.
 
         The first relation of a batch has all tasks asked; the others find the answers here.
-        `chunk` says which distinct chunk of its query each row is.
         """
         numbers = np.union1d(aligned.query, aligned.asked).tolist()
-        samples = self._samples(numbers, aligned, chunk, gold)
+        samples = self._samples(numbers, aligned, gold)
         open_ = {
             number: [each for each in self._tasks if not self._knows(each, number, samples[each])]
             for number in numbers
         }
         self._ask(open_, samples)
-        return {number: self._said[task][number] for number in numbers}
+        return {number: self._answers[task][number] for number in numbers}
 
     @property
     def _tasks(self) -> list[Task]:
@@ -81,34 +80,26 @@ class Judging:
         return list(dict.fromkeys(self.tasks.values()))
 
     def _knows(self, task: Task, number: int, samples: Mapping[int, Sample]) -> bool:
-        known = self._said.get(task, {}).get(number)
+        known = self._answers.get(task, {}).get(number)
         return known is not None and known[0].chunks == samples[number].chunks
 
     def _samples(
-        self, numbers: list[int], aligned: Aligned, chunk: Ints, gold: Gold
+        self, numbers: list[int], aligned: Aligned, gold: Gold
     ) -> dict[Task, dict[int, Sample]]:
         """Make the samples of each task: its lists are cut where its measures stop."""
         questions, references = (
-            _told(gold, name, sorted({task.aspect for task in self._tasks}))
+            _texts_about(gold, name, sorted({task.aspect for task in self._tasks}))
             for name in ("question", "reference")
         )
         names = gold.queries["query"].gather(numbers).to_list()
-        chunks = chunks_of(aligned, chunk)
         found: dict[Task, dict[int, Sample]] = {}
         for task in self._tasks:
-            kept = aligned.rank <= (
-                aligned.rank.max(initial=0) if task.depth is None else task.depth
-            )
-            # chunks are numbered as they first occur: those of the first ranks are the first
-            count: dict[int, int] = dict.fromkeys(numbers, 0)
-            pairs = zip(aligned.query[kept].tolist(), chunk[kept].tolist(), strict=True)
-            for number, at in pairs:
-                count[number] = max(count[number], at + 1)
+            chunks = chunks_of(aligned.first(task.depth))
             samples = {
                 number: Sample(
                     query=name,
                     question=questions[number],
-                    chunks=chunks.get(number, ())[: count[number]],
+                    chunks=chunks.get(number, ()),
                     reference=references[number],
                 )
                 for number, name in zip(numbers, names, strict=True)
@@ -127,38 +118,39 @@ class Judging:
         total, done = sum(map(len, together.values())), 0
         for tasks, numbers in together.items():
             asked = [_joined([samples[task][number] for task in tasks]) for number in numbers]
-            tell = self.progress
-            if tell is not None and len(together) > 1:
-                tell = partial(_tell, tell, done, len(asked), total)
-            judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), tell)
+            report = self.progress
+            if report is not None and len(together) > 1:
+                report = partial(_report_part, report, done, len(asked), total)
+            judged = self.judge.judge(asked, frozenset(task.aspect for task in tasks), report)
             self._noted += getattr(self.judge, "findings", list)()  # what only the judge can know
             done += len(asked)
-            said = list(zip(asked, judged, strict=True))
+            answers = list(zip(asked, judged, strict=True))
             for task in tasks:
-                self._said.setdefault(task, {}).update(zip(numbers, said, strict=True))
+                self._answers.setdefault(task, {}).update(zip(numbers, answers, strict=True))
 
     def close(self, run: str) -> tuple[pl.DataFrame, list[Finding]]:
         """Return every verdict about a run as a row, and what is worth knowing; then forget it."""
-        ordered = sorted(self._said, key=lambda task: known_aspects().index(task.aspect))
-        numbers = sorted({number for said in self._said.values() for number in said})
-        # relations of one aspect share what was said where their lists are the same
-        said = {
-            (number, task.aspect, id(self._said[task][number])): (task, self._said[task][number])
+        ordered = sorted(self._answers, key=lambda task: known_aspects().index(task.aspect))
+        numbers = sorted({number for answers in self._answers.values() for number in answers})
+        # relations of one aspect share an answer where their lists are the same
+        answers = {
+            (number, task.aspect, id(answer)): (task, answer)
             for number in numbers
             for task in ordered
+            for answer in [self._answers[task][number]]
         }.values()
-        rows = [row for task, pair in said for row in rows_of(task.aspect, *pair)]
-        findings = [*_findings(said), *self._noted]
-        self._said, self._noted = {}, []
+        rows = [row for task, pair in answers for row in rows_of(task.aspect, *pair)]
+        findings = [*_findings(answers), *self._noted]
+        self._answers, self._noted = {}, []
         table = pl.DataFrame(rows, schema=VERDICTS, orient="row")
         return table.with_columns(run=pl.lit(run)), findings
 
 
-def chunks_of(aligned: Aligned, chunk: Ints) -> dict[int, tuple[str, ...]]:
+def chunks_of(aligned: Aligned) -> dict[int, tuple[str, ...]]:
     """Return the distinct chunks of each query, in the order of their numbers."""
     found: dict[int, dict[int, str]] = {}
-    rows = zip(aligned.query.tolist(), chunk.tolist(), aligned.rows["text"], strict=True)
-    for query, at, text in rows:
+    chunks = number_chunks(aligned).tolist()
+    for query, at, text in zip(aligned.query.tolist(), chunks, aligned.rows["text"], strict=True):
         if at >= 0:
             found.setdefault(query, {}).setdefault(at, text)
     return {query: tuple(texts.values()) for query, texts in found.items()}
@@ -177,7 +169,7 @@ def number_chunks(aligned: Aligned) -> Ints:
     return chunk
 
 
-def _told(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
+def _texts_about(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     """Return question or reference of each query; blank where there is none."""
     column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
     texts = column.cast(pl.String).fill_null("")
@@ -236,17 +228,17 @@ def _joined(samples: Sequence[Sample]) -> Sample:
     return replace(samples[0], items=items, parts=parts)
 
 
-def _tell(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
+def _report_part(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
     """Report the progress with some samples as part of the whole."""
     done = count * step.done // max(step.total, 1)
     progress(Progress(before + done, total, step.note))
 
 
-def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
+def _findings(answers: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:
     """Say which verdicts failed, and which rest on a quote that is not there."""
     failed: list[tuple[str, str, JudgeFailure]] = []
     unproven: list[str] = []
-    for task, (sample, judged) in said:
+    for task, (sample, judged) in answers:
         if task.aspect in judged.failures:
             failure = judged.failures[task.aspect]
             failed.append((sample.query, f"{task.aspect}: {failure}", failure))
@@ -255,30 +247,22 @@ def _findings(said: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Findin
                 failed.append((sample.query, str(verdict.failure), verdict.failure))
             elif verdict.unproven:
                 unproven.append(sample.query)
-    found = []
-    if failed:
-        common = Counter(reason for _, reason, _ in failed).most_common(1)[0][0]
-        unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
-        found.append(
-            Finding(
-                "judge-failed",
-                len(failed),
-                tuple(dict.fromkeys(query for query, _, _ in failed))[:EXAMPLES],
-                f"verdict that the judge failed to give, most often: {common}; its query has no "
-                "value, and the bounds say what it could have been",
-                "ask a language model: --judge openai:MODEL"
-                if unable
-                else "run it again: what was judged is kept, only the rest is asked for",
-            )
-        )
-    if unproven:
-        found.append(
-            Finding(
-                "unproven-verdict",
-                len(unproven),
-                tuple(dict.fromkeys(unproven))[:EXAMPLES],
-                "verdict in favour of a chunk whose quote does not stand in it",
-                "look at these queries: the judge may have made it up, or the chunk gave orders",
-            )
-        )
-    return found
+    common = Counter(reason for _, reason, _ in failed).most_common(1)
+    unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
+    return [
+        *finding_about(
+            "judge-failed",
+            [query for query, _, _ in failed],
+            f"verdict that the judge failed to give, most often: {common and common[0][0]}; its "
+            "query has no value, and the bounds say what it could have been",
+            "ask a language model: --judge openai:MODEL"
+            if unable
+            else "run it again: what was judged is kept, only the rest is asked for",
+        ),
+        *finding_about(
+            "unproven-verdict",
+            unproven,
+            "verdict in favour of a chunk that does not contain its quote",
+            "look at these queries: the judge may have made it up, or the chunk gave orders",
+        ),
+    ]

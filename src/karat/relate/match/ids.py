@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from karat.core.data import FACTS, Gold
 from karat.core.normalisers import Normaliser, normaliser
-from karat.findings import findings_about
+from karat.findings import finding_about
 from karat.relate.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class BoundIds(BoundByRule):
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
             return []
-        return findings_about(
+        return finding_about(
             "dangling-id",
             docs.filter(~docs.is_in(self._known)),
             f"document of the {role} that the corpus does not have",

@@ -1,8 +1,8 @@
 """The relations that a judge draws, one for each aspect; who judges is another matter.
 
 The cutoff of a measure over chunks cuts a relation that is drawn already. A verdict about the whole
-list is another one for every cutoff: there the depth belongs to the relation, which is drawn for
-each cutoff anew (`at_depth`).
+list is another one for every cutoff: there the depth belongs to the relation, and each
+cutoff has a relation of its own (`at_depth`).
 """
 
 from __future__ import annotations
@@ -78,11 +78,10 @@ class JudgedList(JudgedMatcher):
 
 def judged_matchers() -> dict[str, type[Matcher]]:
     """Return the relations that a judge draws, by the names of the aspects."""
-    return {name: _matcher(aspect) for name, aspect in ASPECTS.items()}
-
-
-def _matcher(aspect: Aspect) -> type[Matcher]:
-    return _made(aspect.name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
+    return {
+        name: _made(name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
+        for name, aspect in ASPECTS.items()
+    }
 
 
 @functools.cache

@@ -50,7 +50,7 @@ class Edges:
     sizes: Ints | None = None
     items: Items | None = None
     failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
-    lenient: Edges | None = None  # the same, were everything that failed a yes
+    lenient: Edges | None = None  # the same, if every failure counted as a yes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +119,7 @@ class EqualKeys:
         )
         row = pairs["row"].to_numpy().astype(np.int64)
         member = pairs["member"].to_numpy().astype(np.int64) + first
-        # different ids may have equal keys: compare the ids
+        # a key is a hash: compare what it was made of
         same: Bools = query[row] == self._query[member]
         same &= (doc.gather(row) == self._doc.gather(member)).to_numpy()
         return row[same], member[same]
@@ -155,7 +155,7 @@ def edges_to_members(units: Units, unit: Ints, member: Ints, gold: Gold) -> Edge
 
 
 class BoundMatcher(Protocol):
-    """A matcher at work on one gold: it draws the edges of one batch of a run after the other."""
+    """A matcher with one gold: it draws the edges of a run, batch by batch."""
 
     @property
     def gold(self) -> Gold:
@@ -187,7 +187,7 @@ class BoundMatcher(Protocol):
 class BoundByRule:
     """Base of the bound matchers that compare units with the items of the gold.
 
-    Without methods of its own one takes rows for units, and draws an edge where keys are equal.
+    By default units are rows, and there is an edge where the keys of `equal` are equal.
     """
 
     gold: Gold

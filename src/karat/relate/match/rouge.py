@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from karat.errors import OptionError
+from karat.errors import needs_package
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
 from karat.texts.sentences import find_splitter
@@ -125,7 +125,7 @@ def rouge_l_recall(
 def _batches(
     units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints]
 ) -> Iterator[Ints]:
-    """Yield positions of pairs, so many that their texts fit in a batch; a unit's come together."""
+    """Yield positions of pairs whose texts fit in a batch; those of one unit come together."""
     unit, item = pairs
     order = np.argsort(unit, kind="stable")
     unit_size = np.fromiter(map(len, units), np.int64, len(units))
@@ -211,13 +211,9 @@ def _ranges(offset: Ints, texts: Ints) -> tuple[Ints, Ints]:
 
 def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: int) -> Ints:
     """Return the length of the longest common subsequence of each pair."""
-    try:
+    with needs_package("ROUGE-L", "'karat[text]'"):
         from rapidfuzz.distance import LCSseq  # noqa: PLC0415
         from rapidfuzz.process import cpdist  # noqa: PLC0415
-    except ImportError:
-        raise OptionError(
-            "ROUGE-L needs the package rapidfuzz", fix="pip install 'karat[text]'"
-        ) from None
     unit_texts, item_texts = units.spelled(alphabet), items.spelled(alphabet)
     common: Ints = cpdist(
         [item_texts[item] for item in pairs[1].tolist()],
@@ -247,7 +243,7 @@ def union_lcs_recall(
     Where `rouge` raises there is no score but 0: for texts that are empty or only full stops. Where
     it exceeds the recursion limit, in sentences of about a thousand words, this is what it would
     have returned.
-    Blanks between two full stops, or after the last, are a sentence of one empty word, as there.
+    Blanks between two full stops, or after the last, are a sentence of one empty word, too.
 
     >>> chunk, gold = "He saw Rome. He went to Paris.", "He saw Paris, Texas"
     >>> union_lcs_recall([chunk], [gold], (np.array([0]), np.array([0])))

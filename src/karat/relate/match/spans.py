@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import findings_about
+from karat.findings import FindingKind, finding_about, shorten
 from karat.relate.match.matcher import (
     BoundByRule,
     EqualKeys,
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 PLACE = ("place", "from", "to")
-NO_PLACE, LOST = "no-place", "lost-quote"
+COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
+COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
+NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
 SEARCHED = {
     "ambiguous": "text that occurs in several places: the first counts",
     "lost": "text that occurs nowhere in the corpus: it covers nothing",
@@ -226,21 +228,10 @@ def placed(
     the corpus; a document of the corpus without a text beside it is all of that document. What
     cannot be found keeps its id and covers nothing.
     """
-    rows = rows.with_columns(
-        pl.lit(None, kind).alias(name)
-        for name, kind in {"text": pl.String, "start": pl.Int64, "end": pl.Int64}.items()
-        if name not in rows.columns
-    )
-    found = rows.select(
-        pl.when(pl.col("start").is_not_null()).then("doc").alias("place"),
-        pl.col("start").alias("from"),
-        pl.col("end").alias("to"),
-    )
-    if corpus is not None and {"source", "start", "end"} <= set(corpus.columns):
-        found = _filled(found, _of_chunks(rows, corpus))
+    rows = _with_columns(rows, "text", "start", "end")
+    found = _known_places(rows, pl.DataFrame(schema=COLUMNS) if corpus is None else corpus)
     findings: list[Finding] = []
     if corpus is not None:
-        found = _filled(found, _whole(rows, corpus))
         rows = _with_quotes(rows, corpus)
         lacking = found["place"].is_null() & rows["text"].is_not_null()
         searched, findings = _searched(rows, lacking, corpus, role)
@@ -259,37 +250,40 @@ def placed(
     return named, findings
 
 
+def _with_columns(table: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Add those of the columns that a table lacks."""
+    lacking = [name for name in names if name not in table.columns]
+    return table.with_columns(pl.lit(None, COLUMNS[name]).alias(name) for name in lacking)
+
+
+def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
+    """Return the place of each row: its own, that of the chunk it names, or a whole document."""
+    size = pl.col("text").str.len_chars().cast(pl.Int64)
+    chunks = {"source": "source", "start": "from", "end": "to"}
+    known = _with_columns(corpus, *chunks).select("doc", *chunks, size=size).rename(chunks)
+    own = pl.col("start").is_not_null()
+    cut = pl.col("source").is_not_null() & pl.col("from").is_not_null()
+    whole = pl.col("text").is_null() & pl.col("size").is_not_null()
+
+    def first(mine: str, of_chunk: str, of_document: str | pl.Expr) -> pl.Expr:
+        return pl.when(own).then(mine).when(cut).then(of_chunk).when(whole).then(of_document)
+
+    return (
+        rows.select("doc", "text", "start", "end")
+        .join(known, on="doc", how="left", maintain_order="left")
+        .select(
+            first("doc", "source", "doc").alias("place"),
+            first("start", "from", pl.lit(0, pl.Int64)).alias("from"),
+            first("end", "to", "size").alias("to"),
+        )
+    )
+
+
 def _filled(found: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
     """Take places from another table where there is none yet."""
     lacking = found["place"].is_null()
     return found.select(
         column.zip_with(~lacking, more[column.name]) for column in found.iter_columns()
-    )
-
-
-def _of_chunks(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Return where the corpus says that chunks were cut from."""
-    chunks = corpus.select(
-        "doc", pl.col("source").alias("place"), pl.col("start").alias("from"), to=pl.col("end")
-    ).filter(pl.col("from").is_not_null())
-    return (
-        rows.select("doc").join(chunks, on="doc", how="left", maintain_order="left").select(PLACE)
-    )
-
-
-def _whole(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Return all of a document where a row names one, without a text or a place."""
-    documents = corpus.drop_nulls("text").select("doc", to=pl.col("text").str.len_chars())
-    return (
-        rows.select("doc", "text")
-        .join(documents, on="doc", how="left", maintain_order="left")
-        .select(
-            pl.when(pl.col("text").is_null() & pl.col("to").is_not_null())
-            .then("doc")
-            .alias("place"),
-            pl.lit(0, pl.Int64).alias("from"),
-            pl.col("to").cast(pl.Int64),
-        )
     )
 
 
@@ -306,7 +300,7 @@ def _with_quotes(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
     message = f"{role}: document without a place: it covers nothing"
     fix = "give start and end beside the document, or name the corpus that holds the texts"
-    return findings_about(NO_PLACE, docs.drop_nulls(), message, fix)
+    return finding_about(NO_PLACE, list(map(shorten, docs.drop_nulls())), message, fix)
 
 
 def require_places(findings: list[Finding], documents: int, role: str) -> None:
@@ -340,7 +334,8 @@ def _searched(
     for status, what in SEARCHED.items():
         names = spread.filter(pl.col("status") == status)["doc"]
         fix = "give start and end, or complete the corpus; see docs/spans.md"
-        findings += findings_about(f"{status}-quote", names, f"{role}: {what}", fix)
+        shown = list(map(shorten, names))
+        findings += finding_about(f"{status}-quote", shown, f"{role}: {what}", fix)
     return table.select(PLACE), findings
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from karat.align.align import positions, repeated
 from karat.core.data import EMPTY_ITEM, Gold, times_listed
 from karat.errors import InputError
-from karat.findings import FindingKind, findings_about
+from karat.findings import FindingKind, finding_about, shorten
 from karat.relate.match.matcher import BoundByRule, Scores, Units, edges_to_members, rows_as_units
 from karat.texts.sentences import split
 from karat.texts.words import tidy
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     Compare: TypeAlias = Callable[[Sequence[str], Sequence[str], tuple[Ints, Ints], float], Floats]
 
 
-ID_AS_TEXT, NO_TEXT, UNKNOWN_TEXT = "id-as-text", "no-text", "unknown-text"
-BARE_TEXT = "bare-text"  # counted only to see whether any document has a text beside its id
+ID_AS_TEXT, NO_TEXT = FindingKind.ID_AS_TEXT, FindingKind.NO_TEXT
+UNKNOWN_TEXT = FindingKind.UNKNOWN_TEXT
+BARE_TEXT = (
+    FindingKind.BARE_TEXT
+)  # counted only to see whether any document has a text beside its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
@@ -97,7 +100,7 @@ def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series
     return text, [
         finding
         for kind, which in kinds.items()
-        for finding in findings_about(kind, doc.filter(which), *MESSAGES[kind])
+        for finding in finding_about(kind, list(map(shorten, doc.filter(which))), *MESSAGES[kind])
     ]
 
 
@@ -143,7 +146,7 @@ def text_gold(
         rows = rows.explode("doc").drop_nulls("doc").drop("times", strict=False)
     rows = rows.with_columns(key=tidy(rows["doc"], policy))
     if policy != "raw":
-        findings += findings_about(
+        findings += finding_about(
             "blank-text",
             rows.filter(pl.col("key") == "")["query"],
             "gold text in which nothing counts (blank, or punctuation only): left out",
@@ -155,7 +158,7 @@ def text_gold(
     again = ~best.select(pl.struct(same).is_first_distinct()).to_series()
     if splitter is None and again.any():  # chunks are listed, sentences are not
         best = best.with_columns(times=times_listed(best, same))
-    findings += findings_about(
+    findings += finding_about(
         "equal-gold",
         best.filter(again)["query"],
         "gold text that equals another one of its query: they count once",
@@ -175,7 +178,7 @@ def gold_of_texts(gold: Gold, rows: pl.DataFrame, findings: Iterable[Finding]) -
 def first_alternatives(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
     """Keep one text of each group: the sentences of alternatives cannot all be asked for."""
     again = rows["group"].is_not_null() & ~rows["group"].is_first_distinct()
-    return rows.filter(~again), findings_about(
+    return rows.filter(~again), finding_about(
         "alternatives-dropped",
         rows.filter(again)["query"],
         "alternative of a group: by sentence or word only the first of a group is asked for",

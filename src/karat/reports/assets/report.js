@@ -186,7 +186,7 @@
     const line = h("tr", { class: open ? "open" : null }, cells);
     if (!open) return [line];
     const place = h("td", { colspan: cells.length }, h("p", { class: "empty", role: "status" }, "Loading…"));
-    load(at).then((told) => place.replaceChildren(...detail(at, told)),
+    load(at).then((details) => place.replaceChildren(...detail(at, details)),
       () => place.replaceChildren(h("p", { class: "empty" }, "This query could not be loaded: is karat view still running?")));
     return [line, h("tr", { class: "detail" }, place)];
   }
@@ -227,17 +227,17 @@
     hit: ["✓ hit", "good"], again: ["✓ again", "good"], repeated: ["= repeated", ""],
     rejected: ["✗ not relevant", "bad"], unjudged: ["? not judged", ""], miss: ["· no match", ""],
   };
-  function detail(at, told) {
+  function detail(at, details) {
     const sides = [state.a, state.b].filter((each) => each >= 0);
     const parts = [values(at, sides)];
-    if (!told) {
+    if (!details) {
       parts.push(h("p", { class: "note" }, "This file holds the failures first, as many as fit. To open this query too, run ",
         h("code", {}, "karat view"), " on the folder of the result."));
       return parts;
     }
-    const facts = Object.entries(told.about);
+    const facts = Object.entries(details.about);
     if (facts.length) parts.unshift(h("dl", { class: "facts" }, facts.map(([name, each]) => h("div", {}, h("dt", {}, name), h("dd", {}, each)))));
-    parts.push(h("div", { class: "sides" }, sides.map((each) => side(each, told))));
+    parts.push(h("div", { class: "sides" }, sides.map((each) => side(each, details))));
     return parts;
   }
   function values(at, sides) {
@@ -251,11 +251,11 @@
     return h("details", {}, h("summary", {}, "All measures of this query"),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Measures of this query" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((text, place) => h("th", { scope: "col", class: place ? null : "left" }, text)))), h("tbody", {}, rows))));
   }
-  function side(system, told) {
-    const mine = told.systems[system];
+  function side(system, details) {
+    const mine = details.systems[system];
     const title = h("h3", { class: `s${system % 8}` }, systems[system]);
     if (!mine) return h("div", { class: "side" }, title, h("p", { class: "empty" }, "The lists of this system are not held here."));
-    const listed = mine.list.map((chunk) => ranked(chunk, told.texts));
+    const listed = mine.list.map((chunk) => ranked(chunk, details.texts));
     const rest = listed.slice(TOP);
     rest.forEach((each) => { each.hidden = true; });
     const all = rest.length ? h("button", { type: "button", class: "more", on: { click: () => {

@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.errors import OptionError
-from karat.reports.charts.svg import LIGHT, fixed_css
+from karat.errors import OptionError, needs_package
+from karat.reports.charts.svg import light_css
 from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def standalone(chart: Chart) -> str:
     """Return a chart as an SVG file with its own style, on white."""
     head, body = chart.svg.split(">", 1)
     white = '<rect width="100%" height="100%" fill="#fff"/>'
-    return f"{head}><style>{fixed_css(LIGHT)}</style>{white}{body}\n"
+    return f"{head}><style>{light_css()}</style>{white}{body}\n"
 
 
 def write_image(chart: Chart, path: str) -> str:
@@ -95,14 +95,10 @@ def boxed(chart: Chart) -> str:
 
 
 def _render(svg: str) -> bytes:
-    try:
+    instead = "write an .svg, which needs nothing"
+    with needs_package("a PNG image", "'karat[report]'", instead=instead):
         from resvg_py import svg_to_bytes  # noqa: PLC0415
 
         font = str(files("fontpkg_arimo"))
-    except ImportError:
-        raise OptionError(
-            "PNG images need the packages resvg-py and fontpkg-arimo",
-            fix="pip install 'karat[report]', or write an .svg, which needs nothing",
-        ) from None
     style = f".chart text {{ font-family: {FONT} !important }}"
     return bytes(svg_to_bytes(svg_string=svg, zoom=SCALE, font_dirs=[font], style_sheet=style))

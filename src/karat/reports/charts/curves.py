@@ -9,6 +9,8 @@ from karat.errors import KaratError
 from karat.measures import parse_measure
 from karat.reports.charts import Chart
 from karat.reports.charts.svg import (
+    SYSTEMS,
+    centered,
     color,
     drawing,
     element,
@@ -45,7 +47,7 @@ class Curve:
     values: dict[str, list[float | None]]
 
 
-def curves(panel: Panel, most: int) -> list[Curve]:
+def curves(panel: Panel) -> list[Curve]:
     """Return the curves of recall, precision and whatever else was measured at a cutoff."""
     cutoffs = _cutoffs(panel)
     found = []
@@ -53,7 +55,7 @@ def curves(panel: Panel, most: int) -> list[Curve]:
         try:
             by_system = {
                 system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
-                for system in panel.systems[:most]
+                for system in panel.systems[:SYSTEMS]
             }
         except KaratError:  # the dialect or the relation does not know it
             continue
@@ -95,14 +97,14 @@ def curve_chart(found: Curve) -> Chart:
     parts = [label(f"{found.measure} at K", LEFT, 16, most=36, class_="strong"), key]
     parts += _frame(up, high)
     for at, k in enumerate(found.cutoffs):
-        parts.append(_below(str(k), across(at), top + HIGH + 16))
+        parts.append(centered(str(k), across(at), top + HIGH + 16))
     for system, (name, values) in enumerate(found.values.items()):
         known = [(at, value) for at, value in enumerate(values) if value is not None]
         parts.append(line([(across(at), up(value)) for at, value in known], _plot(system)))
         for at, value in known:
             hint = title(f"{name}: {found.measure}@{found.cutoffs[at]} = {number(value)}")
             parts.append(element("g", marker(system, across(at), up(value)) + hint))
-    parts.append(_below("K, documents looked at", (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
+    parts.append(centered("K, documents looked at", (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
     says = f"{found.measure} at cutoffs {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
         f"{name} from {number(values[0])} to {number(values[-1])}"
         for name, values in found.values.items()
@@ -120,7 +122,7 @@ def tradeoff(recall: Curve, precision: Curve) -> Chart:
     top = 40 + tall
     across, up = linear((0, 1), (LEFT, WIDTH - RIGHT)), linear((0, 1), (top + HIGH, top))
     parts = [label("precision against recall", LEFT, 16, class_="strong"), key, *_frame(up, 1.0)]
-    parts += (_below(f"{tick:g}", across(tick), top + HIGH + 16) for tick in ticks(0, 1))
+    parts += (centered(f"{tick:g}", across(tick), top + HIGH + 16) for tick in ticks(0, 1))
     rows = []
     for system, name in enumerate(names):
         both = zip(recall.cutoffs, recall.values[name], precision.values[name], strict=True)
@@ -134,7 +136,7 @@ def tradeoff(recall: Curve, precision: Curve) -> Chart:
             side = {"text_anchor": "end", "x": across(r) - 7} if r > 0.85 else {"x": across(r) + 7}
             parts.append(label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(_below("recall (precision upwards)", middle, top + HIGH + 34))
+    parts.append(centered("recall (precision upwards)", middle, top + HIGH + 34))
     says = "Precision against recall at growing cutoffs: " + "; ".join(
         f"{name} from recall {number(recall.values[name][0])} and precision "
         f"{number(precision.values[name][0])} at K = {recall.cutoffs[0]} to "
@@ -152,10 +154,6 @@ def _frame(up: Scale, high: float) -> Iterator[str]:
         y = up(tick)
         yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
         yield label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end")
-
-
-def _below(content: str, x: float, y: float) -> str:
-    return label(content, x, y, class_="muted", text_anchor="middle")
 
 
 def _plot(system: int) -> str:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.reports.charts import Chart
-from karat.reports.charts.svg import color, drawing, element, label, linear, ticks, title
+from karat.reports.charts.svg import (
+    SYSTEMS,
+    centered,
+    color,
+    drawing,
+    element,
+    label,
+    linear,
+    ticks,
+    title,
+)
 from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
@@ -21,9 +31,9 @@ WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 66.0, 30.0, 12.0, 22.0
 HIGH = 40.0  # of the highest bar
 
 
-def distribution(panel: Panel, at: int, most: int) -> Chart:
-    """Draw the values of one measure, the mean and its interval, for the first `most` systems."""
-    measure, shown = panel.measures[at], panel.names[:most]
+def distribution(panel: Panel, at: int) -> Chart:
+    """Draw the values of one measure, the mean and its interval, for the first systems."""
+    measure, shown = panel.measures[at], panel.names[:SYSTEMS]
     values = [panel.pairing.values[:, system, at] for system in range(len(shown))]
     known = [each[~np.isnan(each)] for each in values]
     low, high = _domain(measure, known)
@@ -36,10 +46,7 @@ def distribution(panel: Panel, at: int, most: int) -> Chart:
         parts += _bars(each, edges, system, place, base)
         parts += _mean(panel, system, at, place, base)
     foot = height - FOOT
-    for tick in ticks(low, high):
-        parts.append(
-            label(f"{tick:g}", place(tick), foot + 14, class_="muted", text_anchor="middle")
-        )
+    parts += (centered(f"{tick:g}", place(tick), foot + 14) for tick in ticks(low, high))
     says = f"{measure}, how many queries have which value: " + "; ".join(
         _sentence(name, each) for name, each in zip(shown, known, strict=True)
     )
@@ -72,17 +79,8 @@ def _bars(values: Floats, edges: Floats, system: int, place: Scale, base: float)
         tall = max(HIGH * count / top, 1.5)
         x = place(left) + 0.5
         hint = title(f"{count} queries from {left:.2f} to {right:.2f}")
-        parts.append(
-            element(
-                "rect",
-                hint,
-                x=x,
-                y=base - tall,
-                width=place(right) - x - 0.5,
-                height=tall,
-                class_=f"{color(system)} bar",
-            )
-        )
+        shape = {"x": x, "y": base - tall, "width": place(right) - x - 0.5, "height": tall}
+        parts.append(element("rect", hint, class_=f"{color(system)} bar", **shape))
     return parts
 
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from karat.reports.charts import Chart
-from karat.reports.charts.svg import LETTER, drawing, element, label, linear, short, ticks, title
-from karat.reports.comparison import verdict
-from karat.reports.tables import Grid, chance, limits, number, signed
+from karat.reports.charts.svg import (
+    LETTER,
+    SYSTEMS,
+    centered,
+    drawing,
+    element,
+    label,
+    linear,
+    short,
+    ticks,
+    title,
+)
+from karat.reports.comparison import by_measure, lay_out, verdict
+from karat.reports.tables import chance, limits, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +32,11 @@ LONGEST, SYSTEM = 40, 26  # letters of a label, and of a system in it
 COLORS = {"better": "c0", "worse": "c1"}  # the rest is grey, and hollow
 
 
-def forest(comparison: Comparison, most: int) -> Chart:
+def forest(comparison: Comparison) -> Chart:
     """Draw each difference as a point with its interval; what is shown to differ is filled."""
-    names = comparison.systems[1 : most + 1]
-    place = {str(measure): at for at, measure in enumerate(comparison.measures)}
-    rows = [row for row in comparison.comparisons.to_dicts() if row["system"] in names]
-    rows.sort(key=lambda row: place[row["measure"]])
+    names = comparison.systems[1 : SYSTEMS + 1]
+    table = comparison.comparisons.filter(comparison.comparisons["system"].is_in(names))
+    rows = by_measure(comparison, table)
     named = [
         f"{row['measure']} · {short(row['system'], SYSTEM)}" if len(names) > 1 else row["measure"]
         for row in rows
@@ -42,22 +52,32 @@ def forest(comparison: Comparison, most: int) -> Chart:
         x, kind = across(tick), "axis" if tick == 0 else "grid"
         parts.append(element("line", x1=x, x2=x, y1=TOP - 6, y2=foot, class_=kind))
         shown = f"{tick:+g}".replace("-", "−") if tick else "0"
-        parts.append(label(shown, x, foot + 16, class_="muted", text_anchor="middle"))
+        parts.append(centered(shown, x, foot + 16))
     for at, (row, name) in enumerate(zip(rows, named, strict=True)):
         y = TOP + ROW * at + 12
         parts.append(label(name, NAMES, y + 4, most=LONGEST))
         parts += _point(comparison, row, y, across)
-        parts += _numbers(comparison, row, y + 4, beside)
+        cells = {
+            "difference": signed(row["difference"]),
+            "interval": limits(row),
+            "p": chance(row["p_adjusted"]),
+            "verdict": verdict(comparison, row),
+        }
+        parts += (
+            label(cell, beside[name], y + 4, class_="strong" if name == "verdict" else None)
+            for name, cell in cells.items()
+        )
     if all(measure.higher_is_better for measure in comparison.measures):
         x = max(across(0), start + 50)
-        hint = "← worse · better →"
-        parts.append(label(hint, x, foot + 34, class_="muted small", text_anchor="middle"))
+        parts.append(centered("← worse · better →", x, foot + 34, "muted small"))
     says = f"Differences to {comparison.baseline}: " + "; ".join(
         f"{row['system']} {row['measure']} {signed(row['difference'])}, {verdict(comparison, row)}"
         for row in rows
     )
     svg = drawing(beside["verdict"] + 76, foot + 44, says, parts)
-    return Chart("forest", f"Against {comparison.baseline}", says, svg, _table(comparison, rows))
+    return Chart(
+        "forest", f"Against {comparison.baseline}", says, svg, lay_out(comparison, table, "")
+    )
 
 
 def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
@@ -80,32 +100,3 @@ def _point(comparison: Comparison, row: dict[str, Any], y: float, across: Scale)
     hint = title(f"{row['system']} {row['measure']}: {signed(row['difference'])} ({limits(row)})")
     shape = {"x": x - 5, "y": y - 5, "width": 10, "height": 10}
     yield element("rect", hint, class_=paint if paint != "none" else "none hollow", **shape)
-
-
-def _numbers(
-    comparison: Comparison, row: dict[str, Any], y: float, beside: dict[str, float]
-) -> Iterator[str]:
-    cells = {
-        "difference": signed(row["difference"]),
-        "interval": limits(row),
-        "p": chance(row["p_adjusted"]),
-        "verdict": verdict(comparison, row),
-    }
-    for name, cell in cells.items():
-        yield label(cell, beside[name], y, class_="strong" if name == "verdict" else None)
-
-
-def _table(comparison: Comparison, rows: list[dict[str, Any]]) -> Grid:
-    header = ["measure", "system", "verdict", "before", "after", "difference"]
-    header += [f"{comparison.level:.0%} interval", "p", "p corrected", "won/tied/lost", "n"]
-    cells = [
-        [
-            *(row["measure"], row["system"], verdict(comparison, row)),
-            *(number(row["baseline_value"]), number(row["system_value"])),
-            *(signed(row["difference"]), limits(row)),
-            *(chance(row["p"]), chance(row["p_adjusted"])),
-            *(f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])),
-        ]
-        for row in rows
-    ]
-    return Grid("", header, cells, left=3)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from karat.reports.charts import Chart
-from karat.reports.charts.svg import HEAT, drawing, element, label, title
+from karat.reports.charts.svg import HEAT, SYSTEMS, centered, drawing, element, label, title
 from karat.reports.tables import Grid, number
 
 if TYPE_CHECKING:
@@ -20,11 +19,11 @@ CELL, ROW, SIDE, TOP = 66.0, 30.0, 190.0, 62.0
 COLUMNS = 14  # cells in a row at most
 
 
-def heat(panel: Panel, column: str, most: int) -> Chart:
+def heat(panel: Panel, column: str) -> Chart:
     """Draw the mean of each measure in each slice of a column, by system."""
-    names = panel.names[:most]
+    names = panel.names[:SYSTEMS]
     measures = range(min(len(panel.measures), max(COLUMNS // len(names), 1)))
-    labels = panel.queries[column].cast(pl.String).fill_null("(none)")
+    labels = panel.labels(column)
     rows: list[tuple[str, str, list[float | None]]] = []  # slice, queries, means
     for value in panel.facets[column]:
         inside = (labels == value).to_numpy()
@@ -71,9 +70,9 @@ def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
 def _cell(value: float | None, x: float, y: float) -> str:
     shape = {"x": x + 1, "y": y + 1, "width": CELL - 2, "height": ROW - 2, "rx": 3}
     if value is None:
-        inner = label("–", x + CELL / 2, y + 19, class_="muted", text_anchor="middle")
+        inner = centered("–", x + CELL / 2, y + 19)
         return element("rect", class_="blank", **shape) + inner
     step = min(int(max(value, 0.0) * HEAT), HEAT - 1)
     shade = "on-dark" if step >= 6 else "on-light"
-    inner = label(f"{value:.3f}", x + CELL / 2, y + 19, class_=shade, text_anchor="middle")
+    inner = centered(f"{value:.3f}", x + CELL / 2, y + 19, shade)
     return element("rect", title(number(value)), class_=f"h{step}", **shape) + inner

@@ -1,10 +1,8 @@
-"""The parts of charts: SVG elements, labels, scales, a legend, and the colours.
-
-Colours can be given apart by colour-blind readers, in a light and a dark version.
-"""
+"""The parts of charts: SVG elements, labels, scales, a legend, and the style."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,64 +14,10 @@ from karat.reports.escape import xml
 Scale: TypeAlias = Callable[[float], float]
 
 LETTER = 6.4  # pixels of a letter, about
-# after Okabe and Ito; yellow is darkened so that it stands out on white
-LIGHT = {
-    "c0": "#0072b2",
-    "c1": "#d55e00",
-    "c2": "#009e73",
-    "c3": "#b4578a",
-    "c4": "#b58a00",
-    "c5": "#3a94cc",
-    "c6": "#6b5b95",
-    "c7": "#4d4d4d",
-    "surface": "#ffffff",
-    "text": "#1c2127",
-    "muted": "#5a6472",
-    "grid": "#e3e7ec",
-    "axis": "#8b95a3",
-    "h0": "#f3f8fc",
-    "h1": "#dfecf6",
-    "h2": "#c8def0",
-    "h3": "#aacde7",
-    "h4": "#86b8db",
-    "h5": "#5e9fcc",
-    "h6": "#2c77ac",
-    "h7": "#1c6499",
-    "h8": "#0e5283",
-    "h9": "#07406b",
-    "heat-dark": "#ffffff",  # text on the upper half of the scale
-    "heat-light": "#1c2127",
-}
-DARK = {
-    "c0": "#56b4e9",
-    "c1": "#f0883e",
-    "c2": "#2fc79b",
-    "c3": "#e08bbd",
-    "c4": "#e6c229",
-    "c5": "#8ecbf0",
-    "c6": "#a99bd6",
-    "c7": "#c3c9d1",
-    "surface": "#161b22",
-    "text": "#e6eaf0",
-    "muted": "#a0aab8",
-    "grid": "#2b333e",
-    "axis": "#6d7886",
-    "h0": "#18222d",
-    "h1": "#1a2d3d",
-    "h2": "#1b394f",
-    "h3": "#1c4662",
-    "h4": "#1d5579",
-    "h5": "#226893",
-    "h6": "#4b94c0",
-    "h7": "#6fb0d8",
-    "h8": "#97cbe9",
-    "h9": "#c3e3f6",
-    "heat-dark": "#0d1117",
-    "heat-light": "#e6eaf0",
-}
 SYSTEMS = 8  # colours for systems
 HEAT = 10  # steps of the heat map
-_VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
+_VARIABLE = re.compile(r"var\(--([\w-]+)\)")
+_COLOR = re.compile(r"--([\w-]+): (#\w+);")
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
@@ -110,6 +54,11 @@ def label(content: str, x: float, y: float, *, most: int = 0, **attributes: obje
         both = xml(short(content, most)) + title(content)
         return element("text", both, x=x, y=y, **attributes)
     return element("text", xml(content), x=x, y=y, **attributes)
+
+
+def centered(content: str, x: float, y: float, class_: str = "muted") -> str:
+    """Return a label in the middle of a place."""
+    return label(content, x, y, class_=class_, text_anchor="middle")
 
 
 def title(content: str) -> str:
@@ -197,20 +146,26 @@ def ticks(low: float, high: float, about: int = 4) -> list[float]:
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 
-def variables(theme: dict[str, str]) -> str:
-    """Return the colours as declarations of CSS variables."""
-    return "".join(f"--{name}:{value};" for name, value in theme.items())
+@functools.cache
+def asset(name: str) -> str:
+    """Return a file that comes with the package."""
+    return (files("karat.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
-def chart_css() -> str:
-    """Return the style of charts, which names colours by variables."""
-    return (files("karat.reports") / "assets" / "chart.css").read_text(encoding="utf-8")
+def colors(theme: str) -> dict[str, str]:
+    """Return the colours of the theme `light` or `dark` by name.
+
+    >>> colors("light")["surface"]
+    '#ffffff'
+    """
+    return dict(_COLOR.findall(asset(f"{theme}.css")))
 
 
-def fixed_css(theme: dict[str, str]) -> str:
-    """Return the style of charts with the colours written out, for images.
+def light_css() -> str:
+    """Return the style of charts with the light colours written out, for images.
 
-    >>> ".c0" in fixed_css(LIGHT), "var(" in fixed_css(LIGHT)
+    >>> ".c0" in light_css(), "var(" in light_css()
     (True, False)
     """
-    return _VARIABLE.sub(lambda found: theme[found[1]], chart_css())
+    light = colors("light")
+    return _VARIABLE.sub(lambda found: light[found[1]], asset("chart.css"))

@@ -1,0 +1,241 @@
+"""Options for judges, and what a command makes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karat.client.budget import Forecast
+    from karat.client.protocol import Json
+    from karat.judges.verdicts import Judged, JudgeProtocol, Sample
+    from karat.progress import Report
+
+
+def _as_fields(
+    _: click.Context, __: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, Json] | None:
+    """Read fields of a call: values are JSON, and words that are not JSON stand for themselves."""
+    found: dict[str, Json] = {}
+    for pair in pairs:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not name or not equals:
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found or None
+
+
+judge_options = options.option_set(
+    click.option(
+        "--judge",
+        default="local",
+        metavar="JUDGE",
+        help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
+        "replay:FILE.",
+    ),
+    click.option(
+        "--base-url",
+        metavar="URL",
+        help="Address of an OpenAI-compatible server, for judge and embedder "
+        "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI).",
+    ),
+    click.option(
+        "--votes",
+        type=int,
+        metavar="N",
+        help="Ask this many times, and take the majority (default: 1).",
+    ),
+    click.option(
+        "--separate-calls",
+        is_flag=True,
+        default=None,
+        help="Ask about relevance, claims and entities in separate calls.",
+    ),
+    click.option(
+        "--decompose",
+        is_flag=True,
+        default=None,
+        help="Let the model list claims and statements (default: they are sentences).",
+    ),
+    click.option("--prompts", metavar="DIR", help="Folder of prompts to use instead of karat's."),
+    click.option(
+        "--option",
+        "options",
+        multiple=True,
+        callback=_as_fields,
+        metavar="NAME=VALUE",
+        help="Field of the calls, such as temperature=0.2; null leaves it out; may be repeated.",
+    ),
+    click.option(
+        "--attempts",
+        type=int,
+        metavar="N",
+        help="How many times to ask about a chunk or claim, at most (default: 3).",
+    ),
+    click.option(
+        "--call-tokens",
+        type=int,
+        metavar="N",
+        help="How many tokens of chunks one call holds, at most (default: 32000).",
+    ),
+    click.option(
+        "--concurrency",
+        type=int,
+        metavar="N",
+        help="How many requests are under way at the same time, at most (default: 16).",
+    ),
+    click.option(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="How many seconds to wait for a whole answer (default: 120).",
+    ),
+    click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of answers."),
+    click.option("--refresh", is_flag=True, help="Ask again even where the cache has an answer."),
+    click.option(
+        "--dry-run", is_flag=True, help="Ask no model; only estimate calls, tokens and cost."
+    ),
+    click.option("--max-calls", type=int, metavar="N", help="Stop before more calls than this."),
+    click.option("--max-tokens", type=int, metavar="N", help="Stop before more tokens than this."),
+    click.option(
+        "--max-cost", type=float, metavar="MONEY", help="Stop before it costs more than this."
+    ),
+    click.option(
+        "--prices",
+        metavar="FILE|PROMPT,ANSWER",
+        help="Prices of a million tokens: a TOML or JSON file of models, or two numbers.",
+    ),
+)
+
+
+def take(choices: dict[str, Any]) -> dict[str, Any]:
+    """Take the options about judges out of all, and return what `evaluate` needs."""
+    from karat.judges.find import find_judge  # noqa: PLC0415
+    from karat.judges.settings import Judge  # noqa: PLC0415
+
+    spec = choices.pop("judge")
+    values = {each.name: choices.pop(each.name, None) for each in fields(Judge)}
+    settings = {name: value for name, value in values.items() if value is not None}
+    server: dict[str, Any] = {}
+    remote = _embeds_remotely()
+    if remote:  # by a model of the same server
+        server = {"base_url": settings.get("base_url")}
+        if not Judge(spec).asks_model:
+            settings.pop("base_url", None)
+    refresh, off = choices.pop("refresh"), choices.pop("no_cache")
+    if refresh and off:
+        raise click.UsageError("--refresh and --no-cache exclude each other")
+    if refresh or off:
+        settings["cache"] = "refresh" if refresh else "off"
+    judge = Judge(spec, **settings) if settings else spec
+    if choices.pop("dry_run"):
+        if remote:
+            raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
+        judge = DryRunJudge(find_judge(judge))
+    return {"judge": judge, **server}
+
+
+def _embeds_remotely() -> bool:
+    """Return whether texts are embedded by a server: `--embedder`, or the model of a relation."""
+    chosen = click.get_current_context().params
+    return any("openai:" in str(chosen.get(name)) for name in ("embedder", "by", "measures"))
+
+
+def take_shared(choices: dict[str, Any]) -> dict[str, Any]:
+    """Do as `take`, with one judge for all systems, so that a budget holds for all of them."""
+    from karat.judges.find import find_judge  # noqa: PLC0415
+
+    taken = take(choices)
+    if taken["judge"] == "local":  # none was named: a saved result needs none
+        del taken["judge"]
+    else:
+        taken["judge"] = find_judge(taken["judge"])
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def dry_run(
+    files: list[str],
+    measures: list[str] | None,
+    chosen: Mapping[str, Any],
+    how: str,
+    output: str | None,
+) -> bool:
+    """Measure systems without comparing them, if only an estimate was asked for, and write it."""
+    if not isinstance(chosen.get("judge"), DryRunJudge):
+        return False
+    from karat.comparison.systems import gather  # noqa: PLC0415
+    from karat.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
+
+    options_of = EvaluationOptions.__optional_keys__ - {"rel"}
+    known = {name: value for name, value in chosen.items() if name in options_of}
+    gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=known)
+    return write_dry_run(chosen, how, output)
+
+
+def write_dry_run(choices: Mapping[str, Any], how: str, output: str | None) -> bool:
+    """Write what the judge would have taken, if only that was asked for."""
+    judge = choices.get("judge")
+    if not isinstance(judge, DryRunJudge):
+        return False
+    options.write(judge.render(how), output)
+    return True
+
+
+class DryRunJudge:
+    """Replaces a judge: remembers what it is asked, gives no verdict, and costs nothing."""
+
+    def __init__(self, judge: JudgeProtocol) -> None:
+        if not hasattr(judge, "dry_run"):
+            raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
+        self._judge = judge
+        self._asked: dict[frozenset[str], list[Sample]] = {}
+        self.name = judge.name
+
+    def judge(
+        self,
+        samples: Sequence[Sample],
+        aspects: frozenset[str],
+        progress: Report | None = None,
+    ) -> list[Judged]:
+        """Fail every sample."""
+        from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason  # noqa: PLC0415
+
+        del progress
+        self._asked.setdefault(aspects, []).extend(samples)
+        failure = JudgeFailure(JudgeReason.DRY_RUN)
+        return [Judged(failures=dict.fromkeys(aspects, failure))] * len(samples)
+
+    def about(self) -> dict[str, Any]:
+        """Return nothing: nobody was asked."""
+        return {}
+
+    def render(self, how: str) -> str:
+        """Return what all that was asked would take, as text or as JSON."""
+        from karat.judges.llm.judge import total  # noqa: PLC0415
+
+        seen: set[bytes] = set()
+        parts: list[Forecast] = [
+            self._judge.dry_run(samples, aspects, seen=seen)
+            for aspects, samples in self._asked.items()
+        ]
+        estimate = total(parts)
+        if how == "json":
+            return json.dumps({"forecast": asdict(estimate)}, indent=1) + "\n"
+        cost = "unknown, give --prices" if estimate.cost is None else f"{estimate.cost:.4f}"
+        return (
+            f"calls: {estimate.calls} ({estimate.stored} more are in the cache)\n"
+            f"prompt tokens: about {estimate.prompt_tokens}\n"
+            f"answer tokens: about {estimate.completion_tokens}\n"
+            f"cost: {cost}\n"
+            "nothing was asked\n"
+        )
