@@ -214,5 +214,5 @@ def test_one_folder_at_a_time(command: str, cli: Karat, saved: Path) -> None:
     for others in ((saved,), (DEMO / "bm25.trec",)):
         done = cli(command, saved, *others)
         assert done.code == 2
-        assert "one saved result at a time" in done.err
+        assert "only one saved result" in done.err
         assert "karat compare" in done.err

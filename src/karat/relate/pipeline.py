@@ -42,7 +42,7 @@ UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")  # of e
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class DrawnBatch:
     """What one batch of a run adds to its relation; queries are counted as in the gold."""
 
     query: Ints  # the queries of the batch, and how many chunks of each were looked at
@@ -74,7 +74,7 @@ class Drawn:
     ties: Ties | None = None  # those among which something was hit
 
 
-def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -> Part:
+def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -> DrawnBatch:
     """Draw the edges of a batch of whole queries; `keep` is how many ranks of a list are kept."""
     if bound.blank_is_unit and policy.blank == "error":
         policy = replace(policy, blank="kept")
@@ -91,7 +91,7 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
         tie = aligned.ties.around(edges.query, edges.rank)
         ties = aligned.ties.filter(np.isin(np.arange(len(aligned.ties.query)), tie))
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
-    return Part(
+    return DrawnBatch(
         query=seen.query[first],
         retrieved=np.diff(first, append=len(seen.query)),
         edges=edges,
@@ -108,7 +108,7 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
     )
 
 
-def join(run: Run, parts: list[Part], bound: BoundMatcher, policy: Policy) -> Drawn:
+def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
     """Make the relation of all batches of a run; `run` needs no rows."""
     gold = bound.gold
     count = gold.queries.height
@@ -142,7 +142,7 @@ def join(run: Run, parts: list[Part], bound: BoundMatcher, policy: Policy) -> Dr
     )
 
 
-def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> Part:
+def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> DrawnBatch:
     """Draw the queries that a run lacks: they have items, though nothing covers them."""
     queries = bound.gold.queries["query"].filter(missing)
     rows = pl.DataFrame(
@@ -151,7 +151,9 @@ def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> P
     return draw_batch(Run(run.name, rows, "listed"), bound, policy)
 
 
-def _relation(parts: list[Part], blank: Bools, bound: BoundMatcher, policy: Policy) -> Relation:
+def _relation(
+    parts: list[DrawnBatch], blank: Bools, bound: BoundMatcher, policy: Policy
+) -> Relation:
     """Make the relation of what was drawn; where anything failed, also the lenient one."""
     failures: dict[int, str] = {}
     retrieved = np.zeros(len(blank), dtype=np.int64)
@@ -271,7 +273,7 @@ def _column(columns: Iterable[Any], kind: type = np.int64) -> Any:  # noqa: ANN4
 
 
 def _fine_units(
-    retrieved: Ints, parts: Sequence[Part], edges: Sequence[Edges]
+    retrieved: Ints, parts: Sequence[DrawnBatch], edges: Sequence[Edges]
 ) -> tuple[Ints, Ints, Ints] | None:
     """Count the units of each query, and down to the end of each chunk; None: chunks are units."""
     chunks = [part.chunks for part in parts if part.chunks is not None]
