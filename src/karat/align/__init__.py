@@ -1,1 +1,1 @@
-"""The one place that decides order, ties, duplicates, missing and extra queries."""
+"""Decides order, ties, duplicates and extra queries of a run, once; looks for problems."""

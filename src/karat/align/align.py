@@ -1,4 +1,6 @@
-"""The one place that decides order, ties, duplicates, missing and extra queries.
+"""The one place that decides order, ties, duplicates, blank ids and extra queries of a run.
+
+What missing and empty queries mean is decided in `karat.relate.pipeline`, where all are known.
 
 Every choice is a field of `Policy`, has a name, and is printed with the result. What deserves
 the user's attention becomes a finding, counted and with examples; nothing happens in silence.
