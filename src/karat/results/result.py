@@ -113,7 +113,9 @@ class Result:
             )
         found = self.relations[run, name]
         depth = measure.depth(listed=found.needed)
-        if found.judged_to is not None and (depth is None or depth > found.judged_to):
+        # a relation with a depth of its own, as that of sufficiency, is complete at that depth
+        cut = found.judged_to != self.provenance.settings.get(name, {}).get("depth")
+        if found.judged_to is not None and cut and (depth is None or depth > found.judged_to):
             raise MeasureError(
                 f"{measure} needs verdicts that the result does not have: of each list only the "
                 f"first {found.judged_to} were judged by {name}",
