@@ -80,6 +80,18 @@ def test_every_cutoff_is_judged_for_itself_and_equal_lists_once() -> None:
         assert alone.values == {name: result[name]}
 
 
+def test_a_dialect_that_reads_the_whole_list_is_given_all_that_was_asked() -> None:
+    """LiveRAG's nDCG reads below its cutoff, and here nothing is below it."""
+    for name in ("nDCG@2/sufficiency", "nDCG@2/sufficiency(depth=2)"):
+        result = karat.evaluate(
+            records(3),
+            measures=[name],
+            dialect="liverag",
+            judge=lambda sample: {"sufficiency": True},
+        )
+        assert list(result.values.values()) == [1.0]
+
+
 @pytest.mark.parametrize("name", ["recall@2", "success@2", "P@2", "RR@2", "nDCG@2", "F@2"])
 def test_any_measure_over_it_is_the_verdict_about_its_cutoff(name: str) -> None:
     result = karat.evaluate(
