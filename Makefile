@@ -78,12 +78,15 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
+# what is compiled where a compiler is at hand; nothing needs it
+KERNEL := hatch_build.py src/karat/native/_kernel.c
+
 # the versions of the lock file; the demo needs the core, and sentences for its judge
-.venv/core: .venv/uv pyproject.toml requirements.lock
+.venv/core: .venv/uv pyproject.toml requirements.lock $(KERNEL)
 	$(UV) --constraints requirements.lock --editable '.[text]'
 	@touch $@
 
-.venv/dev: .venv/uv pyproject.toml requirements.lock
+.venv/dev: .venv/uv pyproject.toml requirements.lock $(KERNEL)
 	$(UV) --requirements requirements.lock
 	$(UV) --no-deps --editable .
 	@touch $@ .venv/core

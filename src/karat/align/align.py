@@ -19,8 +19,18 @@ from karat.errors import AlignError, InputError
 from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from karat.core.data import Bools, Floats, Gold, Ints, Run
     from karat.core.policy import Policy
+
+
+KINDS = ("extra-query", "nan-score", "unsorted", "duplicate-document")  # of findings, in order
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings about several batches in the order of those about one; others first."""
+    return sorted(findings, key=lambda each: KINDS.index(each.kind) if each.kind in KINDS else -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +116,7 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
             with np.errstate(over="ignore"):
                 score = score.astype(np.float32)
     if score is not None and run.order == "scored":
-        findings += _unsorted(query, score, gold)
+        findings += unsorted_lists(_rising(query, score), gold)
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows[order], query[order]
@@ -144,13 +154,17 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
     if not extra.any():
         return rows, query, []
     names = rows["query"].filter(extra).unique(maintain_order=True)
-    findings = finding_about(
+    return rows.filter(~extra), query[~extra], extra_queries(names)
+
+
+def extra_queries(names: Sequence[str] | pl.Series) -> list[Finding]:
+    """Report queries that the gold does not have."""
+    return finding_about(
         "extra-query",
         names,
         "query of the run that the gold does not have: left out",
         "add its judgements to the gold, or leave it",
     )
-    return rows.filter(~extra), query[~extra], findings
 
 
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
@@ -185,8 +199,11 @@ def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | Non
     same = query[1:] == query[:-1]
     tied = same & (score[1:] == score[:-1])
     order = None
-    if (same & (score[1:] > score[:-1])).any() or not _contiguous(query):
-        order = sorted_by({"query": query, "score": score}, descending=(False, True))
+    contiguous = _contiguous(query)
+    if (same & (score[1:] > score[:-1])).any() or not contiguous:
+        # queries stay in the order of the file where they can, however it was cut into batches
+        place = np.cumsum(np.concatenate(([False], ~same))) if contiguous else query
+        order = sorted_by({"query": place, "score": score}, descending=(False, True))
         query, score = query[order], score[order]
         tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1])
     if not tied.any():
@@ -225,15 +242,21 @@ def repeated(query: Ints, doc: pl.Series) -> Bools | None:
     return None if first.all() else ~first
 
 
-def _unsorted(query: Ints, score: Floats, gold: Gold) -> list[Finding]:
-    """Report lists that are not in the order of their scores."""
+def _rising(query: Ints, score: Floats) -> Ints:
+    """Return the queries whose lists are not in the order of their scores."""
     if not _contiguous(query):
         order = np.argsort(query, kind="stable")
         query, score = query[order], score[order]
     rising = (query[1:] == query[:-1]) & (score[1:] > score[:-1])
+    found: Ints = query[1:][rising]
+    return found[np.flatnonzero(np.diff(found, prepend=-1))]
+
+
+def unsorted_lists(queries: Ints, gold: Gold) -> list[Finding]:
+    """Report lists that are not in the order of their scores."""
     return finding_about(
         "unsorted",
-        gold.queries["query"].gather(np.unique(query[1:][rising])),
+        gold.queries["query"].gather(queries),
         "query whose documents are not in the order of their scores: the scores decide",
         "if a low score means a good match, turn the scores around; trec_eval sorts too",
     )

@@ -7,6 +7,7 @@ batch, the run is first spread over temporary files by query, and each file is t
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,22 +15,19 @@ import numpy as np
 import polars as pl
 
 from karat.core.data import Run, RunStream
+from karat.engines.native import PARTS, NativeDrawing, ScatteredError
 from karat.engines.prefetch import Prefetch
 from karat.errors import SaveError
+from karat.native import DeclinedError
 from karat.progress import Progress, Report
-from karat.relate.pipeline import Drawn, draw_batch, join
+from karat.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from karat.core.data import Gold
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
-
-SPILL_FILES = 32  # how finely a scattered run is spread
-
-
-class _ScatteredError(Exception):
-    """The rows of a query are scattered."""
 
 
 class LocalEngine:
@@ -47,10 +45,14 @@ class LocalEngine:
         """Draw the relation of a run; see `karat.engines.Engine`."""
 
         def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
+            return joined(
+                draw_batch(Run(run.name, rows, run.order), bound, policy, keep) for rows in batches
+            )
+
+        def joined(drawn: Iterable[DrawnBatch]) -> Drawn:
             parts = []
             done = np.zeros(bound.gold.queries.height, dtype=bool)
-            for rows in batches:
-                part = draw_batch(Run(run.name, rows, run.order), bound, policy, keep)
+            for part in drawn:
                 parts.append(part)
                 if progress is not None:
                     done[part.queries] = True
@@ -59,13 +61,25 @@ class LocalEngine:
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
+        native = NativeDrawing.of(run, bound, policy, keep)
+        if native is not None:
+            with suppress(DeclinedError):
+                return _native(native, joined)
         try:
             return from_batches(_whole_queries(iter(Prefetch.of(run))))
-        except _ScatteredError:
+        except ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-                return from_batches(_spread(run.batches(), Path(folder)))
+            with _temporary_folder() as folder:
+                return from_batches(_spread(run.batches(), folder, bound.gold))
+
+
+def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Drawn]) -> Drawn:
+    try:
+        return joined(native.batches())
+    except ScatteredError:
+        with _temporary_folder() as folder:
+            return joined(native.spread_batches(folder))
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -78,33 +92,45 @@ def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
             if not rows.height:
                 rows = following
                 continue
-            last = rows["query"] == rows["query"][-1]
-            following = pl.concat([rows.filter(last), following])
-            rows = rows.filter(~last)
+            last = int(rows["query"].rle().struct.field("len")[-1])
+            following = pl.concat([rows.tail(last), following])
+            rows = rows.head(-last)
         if done or following is not None:
             names = set(rows["query"].rle().struct.field("value"))
             if names & done:
-                raise _ScatteredError
+                raise ScatteredError
             done |= names
         if rows.height:
             yield rows
         rows = following
 
 
-def _spread(batches: Iterator[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:
-    """Write the rows into files by query, then read file by file."""
-    try:
-        for number, rows in enumerate(batches):
-            part = (rows["query"].hash() % SPILL_FILES).alias("part")
-            for (key,), piece in rows.with_columns(part).partition_by("part", as_dict=True).items():
-                piece.drop("part").write_ipc(folder / f"{key:03}-{number:06}.arrow")
-    except OSError as error:
-        raise SaveError(
-            f"no room to sort the run by query: {error.strerror}",
-            where=str(folder),
-            fix="sort the run by query, or set TMPDIR to a larger disk",
-        ) from None
-    for key in range(SPILL_FILES):
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Give a folder to spread a run over."""
+    with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+        try:
+            yield Path(folder)
+        except OSError as error:
+            raise SaveError(
+                f"no room to sort the run by query: {error.strerror}",
+                where=folder,
+                fix="sort the run by query, or set TMPDIR to a larger disk",
+            ) from None
+
+
+def _spread(batches: Iterator[pl.DataFrame], folder: Path, gold: Gold) -> Iterator[pl.DataFrame]:
+    """Write the rows into files by query, then read file by file.
+
+    Each file holds as many queries of the gold, and the last one those that it does not have.
+    """
+    for number, rows in enumerate(batches):
+        query = gold.find(rows["query"])
+        part = np.where(query < 0, PARTS, query * PARTS // gold.queries.height)
+        numbered = rows.with_columns(part=part)
+        for (key,), piece in numbered.partition_by("part", as_dict=True).items():
+            piece.drop("part").write_ipc(folder / f"{key:03}-{number:06}.arrow")
+    for key in range(PARTS + 1):
         pieces = sorted(folder.glob(f"{key:03}-*.arrow"))
         if pieces:
             yield pl.concat([pl.read_ipc(piece) for piece in pieces])

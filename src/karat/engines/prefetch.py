@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from karat.native import kernel
+from karat.read.trec import TrecLines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
@@ -61,6 +64,9 @@ class Prefetch:
 @contextmanager
 def begin(run: RunStream) -> Iterator[RunStream]:
     """Begin to read a run at once: the first who asks for its batches finds them on their way."""
+    if kernel() is not None and isinstance(run.batches, TrecLines):
+        yield run  # compiled code reads the lines itself
+        return
     waiting = [Prefetch(run.batches())]
 
     def batches() -> Iterator[pl.DataFrame]:

@@ -143,7 +143,8 @@ class Source:
                             where=f"{self.where}, line {self.line_at(offset + len(data))}",
                             fix="check that this is a text file with one record per line",
                         )
-                yield Block(self, data if offset else data.removeprefix(BYTE_ORDER_MARK), offset)
+                mark = len(BYTE_ORDER_MARK) * (not offset and data.startswith(BYTE_ORDER_MARK))
+                yield Block(self, data[mark:], offset + mark)
                 offset += len(data)
 
     def line_at(self, offset: int) -> int:
@@ -198,6 +199,7 @@ def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
 class _Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
     def readline(self, size: int = -1, /) -> bytes: ...
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
     def peek(self, size: int = 0, /) -> bytes: ...
 
 
@@ -228,20 +230,29 @@ class _Unzipped:
         """Read up to the end of the line, `size` bytes at the most."""
         return self._checked(self._file.readline(size))
 
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill a buffer, or a part of it."""
+        size = self._file.readinto(buffer)
+        self._check(size)
+        return size
+
     def peek(self, size: int = 0, /) -> bytes:
         """Return the next bytes without reading them."""
         data: bytes = self._file.peek(size)
         return data
 
     def _checked(self, data: bytes) -> bytes:
-        self._out += len(data)
+        self._check(len(data))
+        return data
+
+    def _check(self, size: int) -> None:
+        self._out += size
         if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
             raise InputError(
                 f"the gzip data expands more than {BOMB_RATIO}-fold",
                 where=self._where,
                 fix="unzip it yourself if you trust it",
             )
-        return data
 
 
 class _Recoded(io.RawIOBase):

@@ -11,6 +11,7 @@ parsed line by line.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ import polars as pl
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
+from karat.native import each_piece, kernel
 from karat.read.format import Format, Look, register_format
-from karat.read.source import not_utf8
+from karat.read.source import Block, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from karat.read.reading import ReadContext
-    from karat.read.source import Block, Source
+    from karat.read.source import Source
 
 RUN = ("query", "Q0", "doc", "rank", "score", "tag")
 UNTAGGED = RUN[:-1]
@@ -61,11 +63,24 @@ class TrecRun(Format):
         lines = Look.at(source).lines
         names = layout_of(lines[0]) if lines else RUN
 
-        def batches() -> Iterator[pl.DataFrame]:
-            source.reading.begin()
-            yield from _parse_blocks(source, names)
+        return RunStream(name, TrecLines(source, names))
 
-        return RunStream(name, batches)
+
+@dataclass(frozen=True, slots=True)
+class TrecLines:
+    """The lines of a run: called, it parses them in batches; compiled code reads them itself."""
+
+    source: Source
+    names: tuple[str, ...]
+
+    def __call__(self) -> Iterator[pl.DataFrame]:
+        """Parse all lines, block by block."""
+        self.source.reading.begin()
+        yield from _parse_blocks(self.source, self.names)
+
+    def parse(self, data: memoryview, offset: int = 0) -> pl.DataFrame:
+        """Parse some of the lines."""
+        return parse_lines(Block(self.source, bytes(data), offset), self.names)
 
 
 @register_format
@@ -83,6 +98,9 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
+        native = _native_gold(source)
+        if native is not None:
+            return native
         rows = pl.concat(_parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
@@ -135,6 +153,36 @@ def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFra
     if not height:
         source.reading.check_rest(0)
         raise InputError("the file contains no lines", where=source.where)
+
+
+def _native_gold(source: Source) -> Gold | None:
+    """Read judgements by compiled code; None where that is not built, or they are not plain."""
+    native = kernel()
+    if native is None:
+        return None
+    queries, counts, docs, grades, iterations = [], [], [], [], set()
+    for _, found in each_piece(source.open(), native.read_qrels):
+        if found is None:
+            return None
+        names, count, members, grade, iteration = found
+        queries.append(pl.Series("query", names))
+        counts.append(np.frombuffer(count, np.int64))
+        docs.append(pl.Series("doc", members))
+        grades.append(np.frombuffer(grade, np.float64))
+        iterations.add(iteration)
+    if len(iterations) != 1:  # none at all, or they may name subtopics
+        return None
+    query = pl.concat(queries, rechunk=True)
+    if query.n_unique() < len(query):
+        return None
+    grade = np.concatenate(grades)
+    return Gold(
+        queries=pl.DataFrame({"query": query}),
+        item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
+        item_grade=grade,
+        member_item=np.arange(len(grade)),
+        member_doc=pl.concat(docs, rechunk=True),
+    )
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:

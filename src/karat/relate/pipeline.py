@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.align.align import Ties, align
+from karat.align.align import Ties, align, in_order
 from karat.align.preflight import (
     missing_queries,
     no_shared_document,
@@ -85,11 +85,6 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
         require_texts(found, documents, batch.name)  # before anybody is paid to look at them
     edges = bound.edges(aligned)
     seen = aligned.first(bound.depth)
-    ties = None
-    if aligned.ties is not None and edges.sizes is None:
-        # only among ties with an edge does the order matter
-        tie = aligned.ties.around(edges.query, edges.rank)
-        ties = aligned.ties.filter(np.isin(np.arange(len(aligned.ties.query)), tie))
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
     return DrawnBatch(
         query=seen.query[first],
@@ -98,7 +93,7 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
         chunks=None if edges.sizes is None else (seen.query, seen.rank),
         asked=aligned.asked,
         blank=aligned.blank,
-        ties=ties,
+        ties=ties_that_matter(aligned.ties, edges),
         findings=(*found, *aligned.findings),
         documents=documents,
         # a copy: a slice would keep the whole batch in memory
@@ -106,6 +101,14 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
     )
+
+
+def ties_that_matter(ties: Ties | None, edges: Edges) -> Ties | None:
+    """Keep the ties with an edge among them: only there does the order matter."""
+    if ties is None or edges.sizes is not None:
+        return None
+    tie = ties.around(edges.query, edges.rank)
+    return ties.filter(np.isin(np.arange(len(ties.query)), tie))
 
 
 def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
@@ -117,7 +120,8 @@ def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy)
         asked[part.asked] = True
         blank[part.blank] = True
         seen[part.queries] = True
-    findings = [*run.findings, *(found for part in parts for found in part.findings)]
+    found = (each for part in parts for each in part.findings)
+    findings = [*run.findings, *in_order(found)]  # however the run was cut
     documents = sum(part.documents for part in parts)
     findings = require_texts(findings, documents, run.name)
     require_places(findings, documents, run.name)

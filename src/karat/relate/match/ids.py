@@ -38,11 +38,16 @@ class BoundIds(BoundByRule):
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._known = None if context.corpus is None else context.corpus["doc"].implode()
-        dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
+        dangling = self._dangling(gold.member_doc, "gold")
         gold = id_gold(gold, context.ids)
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self.equal = EqualKeys(gold, gold.member_doc)
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the ids of a run are compared as they are, and with nothing but the gold."""
+        return self._change is None and self._known is None
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Normalise the ids, and keep them as they were to break ties."""
@@ -56,6 +61,8 @@ class BoundIds(BoundByRule):
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
             return []
+        if role == "gold":  # where a document may stand for many queries
+            docs = docs.unique(maintain_order=True)
         return finding_about(
             "dangling-id",
             docs.filter(~docs.is_in(self._known)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
@@ -100,8 +101,15 @@ class EqualKeys:
         self._item = gold.member_item
         self._judged = gold.item_grade >= 0
         self._doc = keys
-        self._query = gold.member_query
-        self._keys = document_keys(self._query, keys)
+        self._gold = gold
+
+    @cached_property
+    def _query(self) -> Ints:
+        return self._gold.member_query
+
+    @cached_property
+    def _keys(self) -> pl.Series:
+        return document_keys(self._query, self._doc)
 
     def edges(self, units: Units) -> Edges:
         """Return the edges of units, which come sorted by query and rank."""

@@ -1,0 +1,163 @@
+"""A TREC run against ids, by compiled code: parsed, ranked and matched in one pass per block.
+
+It draws the same batches as `karat.relate.pipeline.draw_batch` does. Where the kernel declines a
+block, that function draws it.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.align.align import Ties, extra_queries, unsorted_lists
+from karat.core.data import Run
+from karat.native import DeclinedError, Piece, each_piece, in_threads, kernel
+from karat.read.trec import TrecLines
+from karat.relate.match.ids import BoundIds
+from karat.relate.match.matcher import Edges
+from karat.relate.pipeline import DrawnBatch, draw_batch, ties_that_matter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from karat.core.data import Bools, Ints, RunStream
+    from karat.core.policy import Policy
+    from karat.native._kernel import Index
+    from karat.relate.match.matcher import BoundMatcher
+
+    Outcome = tuple[tuple[bytes, ...], list[str], int, int]
+
+
+PARTS = 64  # files over which a scattered run is spread, by query
+
+
+class ScatteredError(Exception):
+    """The rows of a query are scattered."""
+
+
+class NativeDrawing:
+    """Draws the batches of one run."""
+
+    def __init__(self, run: RunStream, lines: TrecLines, bound: BoundIds, policy: Policy) -> None:
+        self._run, self._lines, self._bound, self._policy = run, lines, bound, policy
+        self._narrow = policy.scores == "float32"
+        self._index = _index(bound)
+
+    @classmethod
+    def of(
+        cls, run: RunStream, bound: BoundMatcher, policy: Policy, keep: int
+    ) -> NativeDrawing | None:
+        """Return the drawing of a run, or None if it is nothing for the kernel."""
+        lines = run.batches
+        if kernel() is None or keep or not isinstance(lines, TrecLines):
+            return None
+        if not isinstance(bound, BoundIds) or not bound.as_given:
+            return None
+        return cls(run, lines, bound, policy)
+
+    def batches(self) -> Iterator[DrawnBatch]:
+        """Draw a run whose queries stand together; raise ScatteredError if one comes back."""
+        self._lines.source.reading.begin()
+        seen = np.zeros(self._bound.gold.queries.height, dtype=bool)
+        extra: set[str] = set()
+        rows = 0
+        for piece, outcome in each_piece(self._lines.source.open(), self._draw):
+            if outcome is None:
+                part, names = self._by_python(piece)
+            else:
+                part, names = self._part(outcome, None if rows else piece), outcome[1]
+            if not part.documents:  # comments and blank lines
+                continue
+            again = seen[part.queries].any() or not extra.isdisjoint(names)
+            if again:
+                raise ScatteredError
+            seen[part.queries] = True
+            extra.update(names)
+            rows += part.documents
+            yield part
+        if not rows:
+            raise DeclinedError
+
+    def spread_batches(self, folder: Path) -> Iterator[DrawnBatch]:
+        """Draw a run whose queries are scattered, by way of files that hold some queries each."""
+        paths = [folder / f"{number:03}" for number in range(PARTS + 1)]
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("wb")) for path in paths]
+            for block in self._lines.source.blocks():
+                for file, lines in zip(files, self._index.split(block.data, PARTS), strict=True):
+                    file.write(lines)
+        pieces = (Piece(memoryview(path.read_bytes()), 0) for path in paths if path.stat().st_size)
+        first = True
+        for piece, outcome in in_threads(self._draw, pieces):
+            if outcome is None:
+                raise DeclinedError  # its lines have lost their numbers
+            yield self._part(outcome, piece if first else None)
+            first = False
+
+    def _draw(self, data: memoryview) -> Outcome | None:
+        return self._index.draw(data, len(self._lines.names), self._narrow)
+
+    def _by_python(self, piece: Piece) -> tuple[DrawnBatch, list[str]]:
+        """Draw lines that are not plain, and return the queries that the gold does not have."""
+        rows = self._lines.parse(piece.data, piece.offset)
+        names = rows["query"].unique(maintain_order=True)
+        part = draw_batch(Run(self._run.name, rows, self._run.order), self._bound, self._policy)
+        return part, names.filter(self._bound.gold.find(names) < 0).to_list()
+
+    def _part(self, outcome: Outcome, sampled: Piece | None) -> DrawnBatch:
+        """Return what the kernel drew; of `sampled`, if given, the first rows are kept."""
+        arrays, extra, documents, size = outcome
+        query, retrieved, edge_query, edge_rank, edge_item, unit_query, unit_rank, *ties, rising = (
+            np.frombuffer(array, np.int64) for array in arrays
+        )
+        edges = Edges(
+            query=edge_query,
+            rank=edge_rank,
+            item=edge_item,
+            unit_query=unit_query,
+            unit_rank=unit_rank,
+            unit_judged=np.ones(len(unit_query), dtype=bool),
+            unit_repeat=np.zeros(len(unit_query), dtype=np.int64),
+        )
+        found = [*extra_queries(extra), *unsorted_lists(rising, self._bound.gold)]
+        sample = self._lines.parse(sampled.data[:size]) if sampled else _NO_ROWS
+        return DrawnBatch(
+            query=query,
+            retrieved=retrieved,
+            edges=edges,
+            chunks=None,
+            asked=query[:0],
+            blank=query[:0],
+            ties=ties_that_matter(_sorted_ties(*ties), edges) if len(ties[0]) else None,
+            findings=tuple(found),
+            documents=documents,
+            sample=sample.select("query", "doc"),
+        )
+
+
+_NO_ROWS = pl.DataFrame(schema={"query": pl.String, "doc": pl.String})
+
+
+def _sorted_ties(query: Ints, first: Ints, last: Ints) -> Ties:
+    order = np.argsort(query, kind="stable")
+    return Ties(query[order], first[order], last[order])
+
+
+def _index(bound: BoundIds) -> Index:
+    native = kernel()
+    assert native is not None  # noqa: S101 - see `of`
+    gold = bound.gold
+    judged: Bools = gold.item_grade >= 0
+    first = np.searchsorted(gold.member_item, gold.item_offset)  # members are sorted by item
+    index: Index = native.Index(
+        gold.queries["query"].rechunk(),
+        gold.member_doc.rechunk(),
+        np.ascontiguousarray(first, np.int64),
+        np.ascontiguousarray(gold.member_item, np.int64),
+        judged,
+    )
+    return index
