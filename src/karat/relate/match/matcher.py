@@ -232,6 +232,7 @@ class Matcher:
     about: ClassVar[str]  # one line for the list of relations
     reads_texts: ClassVar[bool] = True
     judged: ClassVar[bool] = False  # whether a judge draws it, instead of a rule
+    about_list: ClassVar[bool] = False  # whether a verdict is about the whole list, not a unit
 
     def __post_init__(self) -> None:
         """Check the parameters that several relations have."""
