@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.core.batches import whole_queries
 from karat.core.data import Run, RunStream
 from karat.engines.prefetch import Prefetch
 from karat.errors import SaveError
@@ -22,6 +23,7 @@ from karat.relate.pipeline import Drawn, draw_batch, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from karat.core.data import Gold
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
 
@@ -60,7 +62,7 @@ class LocalEngine:
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
         try:
-            return from_batches(_whole_queries(iter(Prefetch.of(run))))
+            return from_batches(_each_once(iter(Prefetch.of(run)), bound.gold))
         except _ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
@@ -68,27 +70,20 @@ class LocalEngine:
                 return from_batches(_spread(run.batches(), Path(folder)))
 
 
-def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataFrame]:
     """Cut the batches again so that no query is split; complain if one comes back later."""
-    done: set[str] = set()
-    rows = next(batches, None)
-    while rows is not None:
-        following = next(batches, None)
-        if following is not None:
-            if not rows.height:
-                rows = following
-                continue
-            last = rows["query"] == rows["query"][-1]
-            following = pl.concat([rows.filter(last), following])
-            rows = rows.filter(~last)
-        if done or following is not None:
-            names = set(rows["query"].rle().struct.field("value"))
-            if names & done:
-                raise _ScatteredError
-            done |= names
-        if rows.height:
-            yield rows
-        rows = following
+    done = np.zeros(gold.queries.height, dtype=bool)
+    extra: set[str] = set()  # queries that the gold does not have
+    for rows in whole_queries(batches):
+        names = rows["query"].rle().struct.field("value")
+        number = gold.find(names)
+        unknown = set(names.filter(number < 0))
+        number = number[number >= 0]
+        if done[number].any() or unknown & extra:
+            raise _ScatteredError
+        done[number] = True
+        extra |= unknown
+        yield rows
 
 
 def _spread(batches: Iterator[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
+from karat.core.batches import whole_queries
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
@@ -83,6 +84,10 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
+        gold = _built_in_parts(source)
+        if gold is not None:
+            return gold
+        source.reading.begin()
         rows = pl.concat(_parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
@@ -135,6 +140,22 @@ def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFra
     if not height:
         source.reading.check_rest(0)
         raise InputError("the file contains no lines", where=source.where)
+
+
+def _built_in_parts(source: Source) -> Gold | None:
+    """Build the gold of judgements part by part, so that memory holds little beside it.
+
+    None: it takes a look at all rows, because the second column varies or a query comes back.
+    """
+    parts: list[Gold] = []
+    iteration = None
+    for rows in whole_queries(_parse_blocks(source, QRELS)):
+        iteration = rows["iteration"][0] if iteration is None else iteration
+        if (rows["iteration"] != iteration).any():
+            return None
+        parts.append(Gold.build(rows.drop("iteration")))
+    gold = Gold.join(parts)
+    return gold if gold.queries["query"].n_unique() == gold.queries.height else None
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:
