@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from importlib import metadata
+from typing import Any
 
 
-def entry_points(*, group: str) -> metadata.EntryPoints:
+def entry_points(*, group: str) -> list[metadata.EntryPoint]:
     """Return the entry points of a group, such as `karat.measures`."""
-    return _every().select(group=group)
+    return list(_every().select(group=group))
 
 
 @functools.cache
-def _every() -> metadata.EntryPoints:
+def _every() -> Any:  # noqa: ANN401 - its type differs between versions of Python
     """Look at all installed packages, which takes a while, once for all groups."""
     return metadata.entry_points()
