@@ -297,6 +297,25 @@ def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
     assert done.stderr.strip() == "[]"
 
 
+def test_a_score_imports_only_what_it_needs(tmp_path: Path) -> None:
+    """Scoring by ids waits for no server, no judge, no comparison, and for no other relation."""
+    (tmp_path / "run.trec").write_text("q1 Q0 d1 1 0.5 tag\n")
+    (tmp_path / "qrels").write_text("q1 0 d1 1\n")
+    code = (
+        "import sys\nfrom karat.cli import main\n"
+        "try: main(['score', 'run.trec', '--gold', 'qrels', '-m', 'nDCG@10'])\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    rooms = "client embeddings comparison judges.llm judges.local judges.cards relate.judged web"
+    unused = {*(f"karat.{room}" for room in rooms.split()), "karat.relate.match.rouge"}
+    unused |= {"asyncio", "ssl", "sqlite3", "urllib.request", "tomllib", "scipy", "rich.console"}
+    assert "1.0000" in done.stdout
+    assert not unused & set(done.stderr.split())
+
+
 def test_no_file_is_too_long() -> None:
     long = {
         str(path.relative_to(SOURCE)): lines

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,6 +118,8 @@ def _pattern(text: str, *, bounded: bool = True) -> re.Pattern[str] | None:
 
 @functools.cache
 def _tables() -> dict[str, dict[str, Any]]:
+    import tomllib  # noqa: PLC0415 - only who looks at texts waits for it
+
     text = resources.files("karat").joinpath("languages.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

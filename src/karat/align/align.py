@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.core.keys import all_different, blank_ids, sorted_by
+from karat.core.keys import all_different, blank_ids, document_keys, sorted_by
 from karat.errors import AlignError, InputError
 from karat.findings import Finding, finding_about, finding_about_rows, name_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from karat.core.data import Bools, Floats, Gold, Ints, Run
+    from karat.core.data import Bools, Floats, Gold, Ints, Numbers, Run
     from karat.core.policy import Policy
 
 
@@ -45,12 +45,12 @@ class Ties:
         """Return the stretches of a mask."""
         return Ties(self.query[keep], self.first[keep], self.last[keep])
 
-    def around(self, query: Ints, rank: Ints) -> Ints:
+    def around(self, query: Numbers, rank: Numbers) -> Ints:
         """Return the stretch in which each of these units stands, or -1 where it is in none."""
         if not len(self.query):
             return np.full(len(query), -1)
         span = int(max(self.last.max(), rank.max(initial=0))) + 1
-        key = query * span + rank
+        key = query.astype(np.int64) * span + rank
         at = np.searchsorted(self.query * span + self.first, key, side="right") - 1
         inside = (at >= 0) & (key <= (self.query * span + self.last)[at])
         return np.where(inside, at, -1)
@@ -72,6 +72,7 @@ class Aligned:
     blank: Ints  # queries whose list holds a blank id
     findings: tuple[Finding, ...]
     ties: Ties | None = None  # None: nothing is tied
+    keys: pl.Series | None = None  # of `document_keys`, where they are known
 
     def first(self, depth: int | None) -> Aligned:
         """Return the run cut after this many ranks; None: as it is."""
@@ -84,6 +85,7 @@ class Aligned:
             rank=self.rank[kept],
             rows=self.rows.filter(kept),
             repeat=None if self.repeat is None else self.repeat[kept],
+            keys=None if self.keys is None else self.keys.filter(kept),
         )
 
     @property
@@ -123,15 +125,16 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
         score = None if score is None else score[order]
     rank = positions(query)
     ties = None if score is None else _ties(query, rank, score)
-    again = repeated(query, rows["doc"])
+    keys = document_keys(query, rows["doc"])
+    again = repeated(query, rows["doc"], keys)
     if again is None:
-        return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties)
+        return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties, keys)
     findings += _duplicates(rows.filter(again), policy)
     repeat = again.astype(np.int64)
     exact = repeated(query, rows["raw"]) if by_id and "raw" in rows.columns else again
     if by_id and exact is not None:
         repeat += again & exact
-    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings), ties)
+    return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings), ties, keys)
 
 
 def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
@@ -233,9 +236,9 @@ def positions(query: Ints) -> Ints:
     return np.arange(len(query)) - np.repeat(start, np.diff([*start, len(query)])) + 1
 
 
-def repeated(query: Ints, doc: pl.Series) -> Bools | None:
+def repeated(query: Ints, doc: pl.Series, keys: pl.Series | None = None) -> Bools | None:
     """Mark the documents that occur before in the list of the same query."""
-    if all_different(query, doc):
+    if all_different(query, doc, keys):
         return None
     pairs = pl.DataFrame({"query": query, "doc": doc})
     first = pairs.select(pl.struct("query", "doc").is_first_distinct()).to_series().to_numpy()

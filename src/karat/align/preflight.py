@@ -140,8 +140,11 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
                 fix="relevant means a grade of at least 1, or of --rel; check the grade column",
             )
     empty = np.zeros(gold.queries.height, dtype=bool)
+    first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):
-        empty |= np.bincount(gold.item_query[grade >= level], minlength=len(empty)) == 0
+        best = np.full(len(empty), -np.inf)
+        best[some] = grade[first[some]]  # the highest grade comes first
+        empty |= best < level
     meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
     return finding_about(
         "no-relevant-item",

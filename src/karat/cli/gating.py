@@ -83,12 +83,12 @@ def report_verdicts(
     return gate.exit_code
 
 
-def with_verdicts(text: str, gate: GateReport, how: str) -> str:
+def with_verdicts(text: str, gate: GateReport | None, how: str) -> str:
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
+    if how not in SHOWN or gate is None or not gate.verdicts:
+        return text
     from karat.reports.gate import render  # noqa: PLC0415
 
-    if how not in SHOWN or not gate.verdicts:
-        return text
     if how == "json":
         shown: dict[str, Any] = json.loads(text) | gate.as_dict()
         shown["findings"] += [finding.as_dict() for finding in gate.findings]
@@ -125,13 +125,16 @@ class Requirements:
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
-        from karat.comparison.gates import parse_requirement  # noqa: PLC0415
         from karat.results.store import load  # noqa: PLC0415
         from karat.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
         names = ("require", "baseline", "update_baseline", "junit")
         texts, folder, update, junit = (choices.pop(name) for name in names)
-        requirements = [parse_requirement(text) for text in texts]
+        requirements = []
+        if texts:
+            from karat.comparison.gates import parse_requirement  # noqa: PLC0415
+
+            requirements = [parse_requirement(text) for text in texts]
         if junit is not None and not texts:
             raise click.UsageError("--junit needs a --require")
         before = None
@@ -153,13 +156,17 @@ class Requirements:
     @property
     def measures(self) -> list[str]:
         """The measures that requirements name."""
+        if not self.texts:
+            return []
         from karat.comparison.gates import COUNTS, parse_requirement  # noqa: PLC0415
 
         named = (parse_requirement(text).subject for text in self.texts)
         return [name for name in named if name not in COUNTS]
 
-    def hold(self, result: Result) -> GateReport:
-        """Hold the result against the requirements."""
+    def hold(self, result: Result) -> GateReport | None:
+        """Hold the result against the requirements; None: there are none."""
+        if not self.texts and not self.update:
+            return None
         from karat.comparison.gates import gate  # noqa: PLC0415
 
         return gate(
@@ -172,7 +179,7 @@ class Requirements:
 
     def finish(
         self,
-        gate: GateReport,
+        gate: GateReport | None,
         result: Result,
         how: str,
         output: str | None,
@@ -184,10 +191,10 @@ class Requirements:
 
         `lacking` is the exit code for what was not measured; passing every gate does not change it.
         """
+        if gate is None:
+            return lacking
         from karat.reports.result import render  # noqa: PLC0415
 
-        if not self.texts and not self.update:
-            return lacking
         tables = partial(render, result, "markdown")
         code = report_verdicts(gate, how, output, self.junit, tables) or lacking
         return self._update(result, code, slices) if self.update else code

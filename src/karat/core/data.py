@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from karat.core.keys import CACHED, all_different, query_index
+from karat.core.keys import CACHED, all_different, narrowed, query_index
 from karat.errors import InputError
 from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     # what names a query: its id, or in a record without one its question, or else its position
     NamedBy: TypeAlias = Literal["id", "question", "position"]
     Ints: TypeAlias = NDArray[np.int64]
+    Numbers: TypeAlias = NDArray[np.signedinteger[Any]]  # int64, or narrower to save memory
     Floats: TypeAlias = NDArray[np.float64]
     Bools: TypeAlias = NDArray[np.bool_]
 
@@ -103,7 +104,7 @@ class Gold:
     queries: pl.DataFrame  # query, then any column that slices the queries
     item_offset: Ints
     item_grade: Floats
-    member_item: Ints
+    member_item: Numbers
     member_doc: pl.Series
     findings: tuple[Finding, ...] = ()
     flaws: Mapping[str, str] = field(default_factory=dict)  # queries with blank or empty entries
@@ -127,12 +128,33 @@ class Gold:
         one.
         """
         runs = queries.rle()
-        names = runs.struct.field("value")
-        first = self.queries["query"].index_of(names[0]) if len(names) else None
-        if first is None or not names.equals(self.queries["query"].slice(first, len(names))):
-            return query_index(queries, self.query_numbers)
-        index = np.arange(first, first + len(names))
+        names, known = runs.struct.field("value"), self.queries["query"]
+        if not len(names):
+            return np.zeros(0, dtype=np.int64)
+        places = (at for at in self._asked if at < len(known) and known[at] == names[0])
+        first = next(places, None) or known.index_of(names[0])
+        if first is not None and names.equals(known.slice(first, len(names))):
+            self._asked[:] = [first, first + len(names)]
+            index = np.arange(first, first + len(names))
+        else:
+            index = self._look_up(names)
         return np.repeat(index, runs.struct.field("len").to_numpy())
+
+    @cached_property
+    def _asked(self) -> list[int]:
+        """Where the queries began and ended that were asked for last: the next ones are near."""
+        return []
+
+    def _look_up(self, names: pl.Series) -> Ints:
+        """Return the number of each query: by a table of all for many, else one by one."""
+        known = self.queries["query"]
+        if 2 * len(names) < len(known):
+            return query_index(names, self.query_numbers)
+        table = pl.DataFrame({"query": known}).with_row_index("number")
+        found = pl.DataFrame({"query": names}).join(
+            table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
+        )
+        return found["number"].cast(pl.Int64).fill_null(-1).to_numpy()
 
     @property
     def member_query(self) -> Ints:
@@ -192,7 +214,7 @@ class Gold:
         if item is None:  # every document is an item of its own
             order = best_first(index, grade)
             item_query, item_grade = index, grade
-            member_item, member_order = np.arange(len(order)), order
+            member_item, member_order = narrowed(np.arange(len(order))), order
         else:
             item_query = np.zeros(int(item.max()) + 1, dtype=np.int64)
             item_query[item] = index
@@ -222,6 +244,41 @@ class Gold:
             item_times=times,
         )
 
+    @classmethod
+    def join(cls, parts: list[Gold]) -> Gold:
+        """Put golds of documents together that share no query; `parts` is emptied on the way."""
+        if len(parts) == 1:
+            return parts.pop()
+        grades = [len(part.item_grade) for part in parts]
+        first = np.concatenate(([0], np.cumsum(grades)))
+        offset = [
+            part.item_offset[:-1] + start for part, start in zip(parts, first[:-1], strict=True)
+        ]
+        item = [
+            narrowed(part.member_item + start)
+            for part, start in zip(parts, first[:-1], strict=True)
+        ]
+        times = None
+        if any(part.item_times is not None for part in parts):
+            once = (np.ones(count, dtype=np.int64) for count in grades)
+            times = np.concatenate(
+                [
+                    one if part.item_times is None else part.item_times
+                    for part, one in zip(parts, once, strict=True)
+                ]
+            )
+        joined = cls(
+            queries=pl.concat([part.queries for part in parts]),
+            item_offset=np.concatenate((*offset, first[-1:])),
+            item_grade=np.concatenate([part.item_grade for part in parts]),
+            member_item=np.concatenate(item),
+            member_doc=pl.concat([part.member_doc for part in parts]),
+            findings=merge_findings(found for part in parts for found in part.findings),
+            item_times=times,
+        )
+        parts.clear()
+        return joined
+
 
 def best_first(query: Ints, grade: Floats) -> Ints:
     """Return the order by query, then by grade, the highest first."""
@@ -233,6 +290,8 @@ def best_first(query: Ints, grade: Floats) -> Ints:
 
 def check_grades(rows: pl.DataFrame) -> None:
     """Refuse a grade that is no finite number."""
+    if not rows["grade"].null_count() and np.isfinite(rows["grade"].to_numpy()).all():
+        return
     bad = rows.filter(~pl.col("grade").is_finite() | pl.col("grade").is_null())
     if bad.height:
         query, doc = bad.select("query", "doc").row(0)

@@ -10,9 +10,10 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.core.data import Ints
+    from karat.core.data import Ints, Numbers
 
 CACHED = 1 << 18  # rows whose keys fit the processor's cache
+HEAD = 1000  # rows that tell whether a look at all of them is worth it
 
 
 def query_index(values: pl.Series, numbers: Mapping[str, int]) -> Ints:
@@ -36,15 +37,26 @@ def document_keys(query: Ints, doc: pl.Series) -> pl.Series:
     return pl.Series(doc.hash().to_numpy() + mixed)
 
 
-def all_different(query: Ints, doc: pl.Series) -> bool:
-    """Tell whether certainly no document occurs twice in a query; if in doubt, say no."""
-    keys = document_keys(query, doc)
+def all_different(query: Ints, doc: pl.Series, keys: pl.Series | None = None) -> bool:
+    """Tell whether certainly no document occurs twice in a query; if in doubt, say no.
+
+    `keys` are those of `document_keys`, where they are known.
+    """
+    if _ascending(query[:HEAD], doc.head(HEAD)) and _ascending(query, doc):
+        return True
+    keys = document_keys(query, doc) if keys is None else keys
     if not (query[1:] >= query[:-1]).all():
         return keys.n_unique() == len(keys)
     # cut between queries into pieces that fit the processor's cache
     cuts = np.searchsorted(query, query[CACHED::CACHED])
     pieces = zip([0, *cuts], [*cuts, len(keys)], strict=True)
     return all(keys[first:last].n_unique() == last - first for first, last in pieces)
+
+
+def _ascending(query: Ints, doc: pl.Series) -> bool:
+    """Tell whether the queries ascend, and in each query its documents, none equal to another."""
+    later = (doc.slice(1) > doc.head(-1)).fill_null(value=False).to_numpy()
+    return bool(np.where(query[1:] == query[:-1], later, query[1:] > query[:-1]).all())
 
 
 def blank_ids(ids: pl.Series) -> pl.Series:
@@ -54,6 +66,12 @@ def blank_ids(ids: pl.Series) -> pl.Series:
     if not unusual.any():
         return unusual
     return unusual & (ids.str.strip_chars().str.len_bytes() == 0)
+
+
+def narrowed(numbers: Numbers) -> Numbers:
+    """Return whole numbers, none negative, in half the memory if they fit."""
+    fits = numbers.max(initial=0) <= np.iinfo(np.int32).max
+    return numbers.astype(np.int32, copy=False) if fits else numbers
 
 
 def sorted_by(columns: dict[str, Any], *, descending: Sequence[bool]) -> Ints:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
-    from karat.core.data import Bools, Floats, Ints
+    from karat.core.data import Bools, Floats, Ints, Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +34,7 @@ class Hits:
 
 
 T = TypeVar("T")
+BLOCK = 2_000_000  # items of a relation that are measured at once
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
@@ -55,14 +56,15 @@ class Relation:
     depth: Ints  # n     how many units were retrieved
     item_offset: Ints  # n+1
     item_grade: Floats  # m
-    edge_query: Ints  # e
-    edge_rank: Ints  # e
-    edge_item: Ints  # e     index into the items of all queries
-    unit_query: Ints  # u     the notable units, sorted
-    unit_rank: Ints  # u
+    # edges and units may be narrow numbers: `Hits`, `judged` and `unit_key` give int64
+    edge_query: Numbers  # e
+    edge_rank: Numbers  # e
+    edge_item: Numbers  # e     index into the items of all queries
+    unit_query: Numbers  # u     the notable units, sorted
+    unit_rank: Numbers  # u
     unit_judged: Bools  # u
-    unit_repeat: Ints  # u     0 new, 1 the same after normalising its id, 2 the very same id
-    member_item: Ints  # d     the documents that satisfy each item, for ideals and explanations
+    unit_repeat: Numbers  # u     0 new, 1 the same after normalising its id, 2 the very same id
+    member_item: Numbers  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
     undefined_reason: pl.Series  # n     why a query has no value at all; null where it has one
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
@@ -109,7 +111,7 @@ class Relation:
         upto = np.concatenate(([0], np.cumsum(mask)))
         return np.diff(upto.take(self.item_offset))
 
-    def count(self, query: Ints) -> Ints:
+    def count(self, query: Numbers) -> Ints:
         """Count how often each query occurs."""
         return np.bincount(query, minlength=self.n)
 
@@ -128,7 +130,7 @@ class Relation:
         ends = np.concatenate(([0], self.chunk_end))
         return np.where(last > self.chunk_offset[:-1], ends[last], 0)
 
-    def within(self, query: Ints, rank: Ints, k: int | None) -> Bools:
+    def within(self, query: Numbers, rank: Numbers, k: int | None) -> Bools:
         """Tell which of these units stand among the first k that were retrieved."""
         if k is None:
             return np.ones(len(rank), dtype=bool)
@@ -137,7 +139,7 @@ class Relation:
     def judged(self, k: int | None = None) -> tuple[Ints, Ints]:
         """Return query and rank of the units among the first k that carry a judgement."""
         at = self.unit_judged & self.within(self.unit_query, self.unit_rank, k)
-        return self.unit_query[at], self.unit_rank[at]
+        return self.unit_query[at].astype(np.int64), self.unit_rank[at].astype(np.int64)
 
     def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
         """Count the units among the first k of each query that occur before."""
@@ -176,7 +178,8 @@ class Relation:
         mask = relevant[self.edge_item]
         at = np.flatnonzero(mask if repeats else mask & self.edge_counts)
         query, rank, item = (
-            column.take(at) for column in (self.edge_query, self.edge_rank, self.edge_item)
+            column.take(at).astype(np.int64, copy=False)
+            for column in (self.edge_query, self.edge_rank, self.edge_item)
         )
         new_unit = np.ones(len(at), dtype=bool)
         new_unit[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
@@ -224,9 +227,9 @@ class Relation:
             self._views[key] = compute()
         return self._views[key]  # type: ignore[no-any-return]
 
-    def unit_key(self, query: Ints, rank: Ints | int) -> Ints:
+    def unit_key(self, query: Numbers, rank: Numbers | int) -> Ints:
         """Return a number for each unit, in the order of query and rank."""
-        return query * (int(self.depth.max(initial=0)) + 1) + rank
+        return query.astype(np.int64, copy=False) * (int(self.depth.max(initial=0)) + 1) + rank
 
     def unit_of(self, key: Ints) -> tuple[Ints, Ints]:
         """Return the query and the rank that a number of `unit_key` stands for."""
@@ -273,6 +276,55 @@ class Relation:
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
             lenient=None if self.lenient is None else self.lenient.select(keep),
             **self._chunks_of(keep),
+        )
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Relation]:
+        """Cut the relation between queries into blocks of at least so many items, in their order.
+
+        What is worked out over a block is bounded in memory; a small relation is one block.
+        """
+        cuts = np.flatnonzero(np.diff(self.item_offset[:-1] // size)) + 1
+        if len(self.item_grade) < 2 * size or not len(cuts):
+            yield self
+            return
+        for first, last in zip([0, *cuts], [*cuts, self.n], strict=True):
+            yield self._between(int(first), int(last))
+
+    def _between(self, first: int, last: int) -> Relation:
+        """Return the relation of consecutive queries, numbered from 0."""
+        ends = np.array([first, last])
+        items = slice(*self.item_offset[ends].tolist())
+        edges = slice(*np.searchsorted(self.edge_query, ends).tolist())
+        units = slice(*np.searchsorted(self.unit_query, ends).tolist())
+        members = slice(*np.searchsorted(self.member_item, self.item_offset[ends]).tolist())
+        queries = slice(first, last)
+        fine: dict[str, Any] = {}
+        if self.chunk_offset is not None and self.chunk_end is not None:
+            offset = self.chunk_offset[first : last + 1]
+            fine = {
+                "chunk_offset": offset - offset[0],
+                "chunk_end": self.chunk_end[offset[0] : offset[-1]],
+            }
+        return replace(
+            self,
+            queries=self.queries[queries],
+            depth=self.depth[queries],
+            item_offset=self.item_offset[first : last + 1] - items.start,
+            item_grade=self.item_grade[items],
+            edge_query=self.edge_query[edges] - first,
+            edge_rank=self.edge_rank[edges],
+            edge_item=self.edge_item[edges] - items.start,
+            unit_query=self.unit_query[units] - first,
+            unit_rank=self.unit_rank[units],
+            unit_judged=self.unit_judged[units],
+            unit_repeat=self.unit_repeat[units],
+            member_item=self.member_item[members] - items.start,
+            member_doc=self.member_doc[members],
+            undefined_reason=self.undefined_reason[queries],
+            item_times=None if self.item_times is None else self.item_times[items],
+            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
+            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
+            **fine,
         )
 
     def _chunks_of(self, keep: Bools) -> dict[str, Any]:

@@ -12,18 +12,18 @@ import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
 
-from karat.dialects.autorag import select_best, token_scores
 from karat.dialects.dialect import DIALECTS, Dialect
 from karat.errors import MeasureError, choose
 from karat.measures import Measure, expand, parse_measure
 from karat.relate.match import find_matcher
-from karat.relate.match.judged import at_depth
 
 
 def dialect(name: str | Dialect) -> Dialect:
     """Return the dialect of this name."""
     if isinstance(name, Dialect):
         return name
+    if name in DIALECTS:  # the others need not be imported for it
+        return DIALECTS[name]
     known = known_dialects()
     return known[choose("dialect", name, known)]
 
@@ -97,6 +97,8 @@ def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> M
         measure = chosen.formula(measure.with_level(rel))
     if measure.relation is None:
         return measure
+    from karat.relate.match.judged import at_depth  # noqa: PLC0415 - few measures name a relation
+
     measure, matcher = at_depth(measure, find_matcher(measure.relation, chosen.relations))
     return replace(measure, relation=str(matcher))
 
@@ -113,7 +115,5 @@ __all__ = [
     "expand_measures",
     "known_dialects",
     "resolve_measures",
-    "select_best",
     "select_measures",
-    "token_scores",
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.core.batches import whole_queries
 from karat.core.data import Run, RunStream
 from karat.engines.native import PARTS, NativeDrawing, ScatteredError
 from karat.engines.prefetch import Prefetch
@@ -66,7 +67,7 @@ class LocalEngine:
             with suppress(DeclinedError):
                 return _native(native, joined)
         try:
-            return from_batches(_whole_queries(iter(Prefetch.of(run))))
+            return from_batches(_each_once(iter(Prefetch.of(run)), bound.gold))
         except ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
@@ -82,27 +83,20 @@ def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Draw
             return joined(native.spread_batches(folder))
 
 
-def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataFrame]:
     """Cut the batches again so that no query is split; complain if one comes back later."""
-    done: set[str] = set()
-    rows = next(batches, None)
-    while rows is not None:
-        following = next(batches, None)
-        if following is not None:
-            if not rows.height:
-                rows = following
-                continue
-            last = int(rows["query"].rle().struct.field("len")[-1])
-            following = pl.concat([rows.tail(last), following])
-            rows = rows.head(-last)
-        if done or following is not None:
-            names = set(rows["query"].rle().struct.field("value"))
-            if names & done:
-                raise ScatteredError
-            done |= names
-        if rows.height:
-            yield rows
-        rows = following
+    done = np.zeros(gold.queries.height, dtype=bool)
+    extra: set[str] = set()  # queries that the gold does not have
+    for rows in whole_queries(batches):
+        names = rows["query"].rle().struct.field("value")
+        number = gold.find(names)
+        unknown = set(names.filter(number < 0))
+        number = number[number >= 0]
+        if done[number].any() or unknown & extra:
+            raise ScatteredError
+        done[number] = True
+        extra |= unknown
+        yield rows
 
 
 @contextmanager

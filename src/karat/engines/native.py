@@ -57,6 +57,8 @@ class NativeDrawing:
             return None
         if not isinstance(bound, BoundIds) or not bound.as_given:
             return None
+        if bound.gold.member_item.dtype != np.int32:  # more than two billion items
+            return None
         return cls(run, lines, bound, policy)
 
     def batches(self) -> Iterator[DrawnBatch]:
@@ -111,9 +113,12 @@ class NativeDrawing:
     def _part(self, outcome: Outcome, sampled: Piece | None) -> DrawnBatch:
         """Return what the kernel drew; of `sampled`, if given, the first rows are kept."""
         arrays, extra, documents, size = outcome
-        query, retrieved, edge_query, edge_rank, edge_item, unit_query, unit_rank, *ties, rising = (
-            np.frombuffer(array, np.int64) for array in arrays
+        query, retrieved, edge_query, edge_rank, edge_item, unit_query, unit_rank, *other = (
+            np.frombuffer(array, np.int32) for array in arrays
         )
+        *ties, rising = (array.astype(np.int64) for array in other)
+        if np.array_equal(unit_rank, edge_rank) and np.array_equal(unit_query, edge_query):
+            unit_query, unit_rank = edge_query, edge_rank  # held once
         edges = Edges(
             query=edge_query,
             rank=edge_rank,
@@ -121,17 +126,17 @@ class NativeDrawing:
             unit_query=unit_query,
             unit_rank=unit_rank,
             unit_judged=np.ones(len(unit_query), dtype=bool),
-            unit_repeat=np.zeros(len(unit_query), dtype=np.int64),
+            unit_repeat=np.zeros(len(unit_query), dtype=np.int8),
         )
         found = [*extra_queries(extra), *unsorted_lists(rising, self._bound.gold)]
         sample = self._lines.parse(sampled.data[:size]) if sampled else _NO_ROWS
         return DrawnBatch(
-            query=query,
-            retrieved=retrieved,
+            query=query.astype(np.int64),
+            retrieved=retrieved.astype(np.int64),
             edges=edges,
             chunks=None,
-            asked=query[:0],
-            blank=query[:0],
+            asked=_NONE,
+            blank=_NONE,
             ties=ties_that_matter(_sorted_ties(*ties), edges) if len(ties[0]) else None,
             findings=tuple(found),
             documents=documents,
@@ -139,6 +144,7 @@ class NativeDrawing:
         )
 
 
+_NONE = np.zeros(0, dtype=np.int64)
 _NO_ROWS = pl.DataFrame(schema={"query": pl.String, "doc": pl.String})
 
 
@@ -157,7 +163,7 @@ def _index(bound: BoundIds) -> Index:
         gold.queries["query"].rechunk(),
         gold.member_doc.rechunk(),
         np.ascontiguousarray(first, np.int64),
-        np.ascontiguousarray(gold.member_item, np.int64),
+        np.ascontiguousarray(gold.member_item),
         judged,
     )
     return index

@@ -12,10 +12,7 @@ from karat.core.policy import Missing
 from karat.engines.local import LocalEngine
 from karat.errors import OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings, merge_findings
-from karat.judges.aspects import describe_own
-from karat.relate.judged.judging import Judging
 from karat.relate.match import Matcher, find_matcher
-from karat.relate.match.judged import JudgedList
 from karat.relate.pipeline import TEXT
 from karat.results.bounds import tied_scores
 from karat.results.result import Kept, Provenance, Result
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from karat.judges.verdicts import JudgeProtocol
     from karat.measures import Measure
     from karat.progress import Report
+    from karat.relate.judged.judging import Judging, Task
     from karat.relate.match.matcher import BoundMatcher, MatchContext
 
 
@@ -53,7 +51,7 @@ def assess(  # noqa: PLR0917
     }
     tasks = {matcher: matcher.task(reads[name]) for name, matcher in matchers.items()}
     asked = {matcher: task for matcher, task in tasks.items() if task is not None}
-    judging = None if judge is None or not asked else Judging(judge, asked, progress)
+    judging = None if judge is None or not asked else _judging(judge, asked, progress)
     context = replace(context, run_ids=dialect.run_ids, judging=judging)
     drawn = _Drawn(reads, dialect.policy, engine or LocalEngine(), keep)
     bound = {
@@ -164,8 +162,16 @@ def _card(judge: str) -> dict[str, str]:
     return {} if card is None else {"card": card.cite()}
 
 
+def _judging(judge: JudgeProtocol, tasks: dict[Matcher, Task], progress: Report | None) -> Judging:
+    from karat.relate.judged.judging import Judging  # noqa: PLC0415
+
+    return Judging(judge, tasks, progress)
+
+
 def _own(matchers: dict[str, Matcher]) -> dict[str, Any]:
     """Return the aspects of a user's own that were judged: a saved result is read without them."""
+    from karat.judges.aspects import describe_own  # noqa: PLC0415
+
     own = describe_own(matcher.name for matcher in matchers.values() if matcher.judged)
     return {"aspects": own} if own else {}
 
@@ -183,7 +189,7 @@ def find_matchers(
 ) -> dict[str, Matcher]:
     """Return what draws the relations that measures read, first the one of those naming none."""
     first = find_matcher(by, dialect.relations)
-    if isinstance(first, JudgedList):  # a measure that is cut later would read the wrong verdict
+    if first.about_list:  # a measure that is cut later would read the wrong verdict
         raise OptionError(
             f"{first.name} is about the list as a whole, which is another one for every cutoff",
             fix=f"name it in the measures, for example recall@5/{first.name}",

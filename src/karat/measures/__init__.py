@@ -13,9 +13,9 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from importlib import metadata
 from typing import TYPE_CHECKING, dataclass_transform
 
+from karat.core.plugins import entry_points
 from karat.errors import MeasureError
 from karat.measures import grammar, measure
 from karat.measures.measure import REGISTRY, M, Measure
@@ -66,7 +66,7 @@ def _load_built_in() -> None:
 
 @functools.cache
 def _load_plugins() -> None:
-    for plugin in metadata.entry_points(group="karat.measures"):
+    for plugin in entry_points(group="karat.measures"):
         try:
             loaded = plugin.load()
         except Exception as error:

@@ -77,7 +77,7 @@ static uint64_t hash_text(Text text)
 /* --- growing arrays ------------------------------------------------------------------------ */
 
 typedef struct {
-    int64_t *data;
+    int32_t *data;
     size_t count, room;
 } Numbers;
 
@@ -86,13 +86,13 @@ static int push(Numbers *numbers, int64_t value)
 {
     if (RARELY(numbers->count == numbers->room)) {
         size_t room = numbers->room ? numbers->room * 2 : 1024;
-        int64_t *data = realloc(numbers->data, room * sizeof *data);
+        int32_t *data = realloc(numbers->data, room * sizeof *data);
         if (data == NULL)
             return -1;
         numbers->data = data;
         numbers->room = room;
     }
-    numbers->data[numbers->count++] = value;
+    numbers->data[numbers->count++] = (int32_t)value;
     return 0;
 }
 
@@ -611,7 +611,7 @@ typedef struct {
     PyObject_HEAD
     Strings queries, docs;
     Py_buffer first;  /* int64 per query and one more: where its documents begin */
-    Py_buffer item;   /* int64 per document */
+    Py_buffer item;   /* int32 per document */
     Py_buffer judged; /* bool per item */
     Table table;
 } Index;
@@ -708,7 +708,7 @@ static size_t number_rows(Drawing *d)
 
 static int by_rank(const void *a, const void *b)
 {
-    const int64_t *x = a, *y = b; /* member, row: by row, then by member */
+    const int32_t *x = a, *y = b; /* member, row: by row, then by member */
     return x[1] != y[1] ? (x[1] > y[1]) - (x[1] < y[1]) : (x[0] > y[0]) - (x[0] < y[0]);
 }
 
@@ -741,7 +741,8 @@ static int draw_query(Drawing *d, int64_t query)
     size_t mask = number_rows(d);
     if (!mask)
         return DECLINED;
-    const int64_t *first = index->first.buf, *item = index->item.buf;
+    const int64_t *first = index->first.buf;
+    const int32_t *item = index->item.buf;
     const uint8_t *judged = index->judged.buf;
     d->found.count = 0;
     for (int64_t member = first[query]; member < first[query + 1]; member++) {
@@ -975,6 +976,10 @@ static PyObject *index_draw(PyObject *self, PyObject *args)
     int columns, narrow, outcome = DECLINED;
     if (!PyArg_ParseTuple(args, "y*ip", &data, &columns, &narrow))
         return NULL;
+    if (data.len >= INT32_MAX) { /* numbers of rows and places in the block would not fit */
+        PyBuffer_Release(&data);
+        return Py_NewRef(Py_None);
+    }
     Block block = {.drawing.index = (Index *)self};
     const char *begin = data.buf, *end = begin + data.len;
     Py_BEGIN_ALLOW_THREADS
@@ -1018,7 +1023,7 @@ static PyObject *index_draw(PyObject *self, PyObject *args)
 /* Spread the lines of a block by query: parts of equal numbers of queries, and one of the rest. */
 static PyObject *index_split(PyObject *self, PyObject *args)
 {
-    Py_buffer data;
+    Py_buffer data; /* a block of a file: much less than 2 GB, unless a line is that long */
     int parts;
     if (!PyArg_ParseTuple(args, "y*i", &data, &parts))
         return NULL;
@@ -1081,8 +1086,8 @@ static PyObject *index_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
         PyObject_GetBuffer(judged, &index->judged, PyBUF_SIMPLE) != 0)
         goto failed;
     if (index->first.len != (Py_ssize_t)((index->queries.size + 1) * sizeof(int64_t)) ||
-        index->item.len != (Py_ssize_t)(index->docs.size * sizeof(int64_t)) ||
-        index->queries.size >= UINT32_MAX) {
+        index->item.len != (Py_ssize_t)(index->docs.size * sizeof(int32_t)) ||
+        index->docs.size >= INT32_MAX || index->queries.size >= INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "the arrays do not belong together");
         goto failed;
     }
@@ -1212,6 +1217,10 @@ static PyObject *read_qrels(PyObject *Py_UNUSED(module), PyObject *args)
     int outcome = DECLINED;
     if (!PyArg_ParseTuple(args, "y*", &data))
         return NULL;
+    if (data.len >= INT32_MAX) {
+        PyBuffer_Release(&data);
+        return Py_NewRef(Py_None);
+    }
     const char *begin = data.buf, *end = begin + data.len;
     Drawing drawing = {0};
     Judgements found = {0};
@@ -1282,7 +1291,7 @@ static PyMethodDef METHODS[] = {
 };
 
 /* Raised with every change of what Python sees, so that a kernel built earlier is not used. */
-enum { INTERFACE = 1 };
+enum { INTERFACE = 2 };
 
 static int execute(PyObject *module)
 {

@@ -16,7 +16,7 @@ class Index:
         queries: pl.Series,
         docs: pl.Series,
         first: NDArray[np.int64],
-        item: NDArray[np.int64],
+        item: NDArray[np.int32],
         judged: NDArray[np.bool_],
     ) -> Self: ...
     def draw(

@@ -12,10 +12,10 @@ import os
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from karat.core.data import Gold, Run, RunStream
+from karat.core.plugins import entry_points
 from karat.errors import InputError, choose
 from karat.read import python
 from karat.read.beir import BeirFolder
@@ -196,7 +196,7 @@ def _load() -> None:
     """Import every format and shape, those of plugins too."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    for plugin in metadata.entry_points(group="karat.formats"):
+    for plugin in entry_points(group="karat.formats"):
         plugin.load()
 
 

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
+from karat.core.batches import whole_queries
 from karat.core.data import Gold, RunStream
+from karat.core.keys import narrowed
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
 from karat.native import each_piece, kernel
@@ -98,9 +100,10 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        native = _native_gold(source)
-        if native is not None:
-            return native
+        gold = _native_gold(source) or _built_in_parts(source)
+        if gold is not None:
+            return gold
+        source.reading.begin()
         rows = pl.concat(_parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
@@ -166,7 +169,7 @@ def _native_gold(source: Source) -> Gold | None:
             return None
         names, count, members, grade, iteration = found
         queries.append(pl.Series("query", names))
-        counts.append(np.frombuffer(count, np.int64))
+        counts.append(np.frombuffer(count, np.int32))
         docs.append(pl.Series("doc", members))
         grades.append(np.frombuffer(grade, np.float64))
         iterations.add(iteration)
@@ -180,9 +183,25 @@ def _native_gold(source: Source) -> Gold | None:
         queries=pl.DataFrame({"query": query}),
         item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
         item_grade=grade,
-        member_item=np.arange(len(grade)),
+        member_item=narrowed(np.arange(len(grade))),
         member_doc=pl.concat(docs, rechunk=True),
     )
+
+
+def _built_in_parts(source: Source) -> Gold | None:
+    """Build the gold of judgements part by part, so that memory holds little beside it.
+
+    None: it takes a look at all rows, because the second column varies or a query comes back.
+    """
+    parts: list[Gold] = []
+    iteration = None
+    for rows in whole_queries(_parse_blocks(source, QRELS)):
+        iteration = rows["iteration"][0] if iteration is None else iteration
+        if (rows["iteration"] != iteration).any():
+            return None
+        parts.append(Gold.build(rows.drop("iteration")))
+    gold = Gold.join(parts)
+    return gold if gold.queries["query"].n_unique() == gold.queries.height else None
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:

@@ -171,8 +171,8 @@ def _relation(
         fine = _fine_units(retrieved, parts, edges)
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
         none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
-        edge_query, edge_rank, edge_item = _sorted(edges, ("query", "rank", "item"), 3)
-        unit_query, unit_rank, unit_judged, unit_repeat = _sorted(edges, UNIT_COLUMNS, 2)
+        edge_query, edge_rank, edge_item, *units = _columns(edges)
+        unit_query, unit_rank, unit_judged, unit_repeat = units
         return Relation(
             queries=gold.queries["query"],
             depth=retrieved if fine is None else fine[0],
@@ -200,6 +200,17 @@ def _relation(
     if not failures:
         return strict
     return replace(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
+
+
+def _columns(parts: Sequence[Edges]) -> tuple[Any, ...]:
+    """Return the columns of edges and units of all parts, sorted by query, rank and item."""
+    if parts and all(
+        part.unit_query is part.query and part.unit_rank is part.rank for part in parts
+    ):  # every edge has a unit of its own
+        names = ("query", "rank", "item", "unit_judged", "unit_repeat")
+        query, rank, item, judged, repeat = _sorted(parts, names, 3)
+        return query, rank, item, query, rank, judged, repeat
+    return (*_sorted(parts, ("query", "rank", "item"), 3), *_sorted(parts, UNIT_COLUMNS, 2))
 
 
 def _sorted(parts: Sequence[Edges], names: Sequence[str], keys: int) -> tuple[Any, ...]:

@@ -136,11 +136,20 @@ class Result:
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value per query for each run and measure, NaN where undefined."""
+        found: dict[tuple[str, Measure], Floats] = {}
+        for run in self.runs:
+            for name in dict.fromkeys(measure.relation for measure in self.measures):
+                mine = [measure for measure in self.measures if measure.relation == name]
+                relation = self.relation(run, mine[0])
+                values = zip(
+                    *([measure.values(block) for measure in mine] for block in relation.blocks()),
+                    strict=True,
+                )
+                for measure, parts in zip(mine, values, strict=True):
+                    whole = np.concatenate(parts)
+                    found[run, measure] = self.defined(relation, measure, whole)
         return {
-            (run, measure): self.defined(relation, measure, measure.values(relation))
-            for run in self.runs
-            for measure in self.measures
-            for relation in [self.relation(run, measure)]
+            (run, measure): found[run, measure] for run in self.runs for measure in self.measures
         }
 
     @cached_property

@@ -327,7 +327,9 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
 
 
 def _lists(values: Any, sizes: Ints) -> pl.Series:  # noqa: ANN401
-    """Cut a column into one list per query."""
+    """Cut a column into one list per query; whole numbers of any width are written as int64."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i":
+        values = values.astype(np.int64, copy=False)
     rows = np.repeat(np.arange(len(sizes)), sizes)
     lists = pl.DataFrame({"row": rows, "value": values}).group_by("row").agg("value")
     every = pl.DataFrame({"row": np.arange(len(sizes))})

@@ -67,7 +67,7 @@ def tune_weight(
     """Find the weight of the first of two runs in a convex combination; the other has the rest.
 
     The candidates are `weight_grid()` unless given. Several measures are weighed up by the
-    strategies of `karat.dialects.select_best`; equally good candidates: the first wins.
+    strategies of `karat.dialects.autorag.select_best`; equally good candidates: the first wins.
     The best of many candidates looks better on these queries than it will on others: measure it
     again on queries that did not choose it.
 

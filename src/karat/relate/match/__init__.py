@@ -40,7 +40,7 @@ def find_matcher(
         raise OptionError(
             f"{spec!r} is not the name of a relation", fix="for example rouge(threshold=0.8)"
         )
-    known = known_matchers()
+    known = _known_with(parts[1].lower())
     name = choose("relation", parts[1].lower(), known)
     cls = known[name]
     texts = dict(split_parameters(parts[2] or "", spec, OptionError))
@@ -48,6 +48,14 @@ def find_matcher(
     for parameter in parameters:
         choose(f"parameter of {name}", parameter, cls.parameters())
     return cls(**{**(choices or {}).get(name, {}), **given, **parameters})
+
+
+def _known_with(name: str) -> dict[str, type[Matcher]]:
+    """Return matchers, this one among them if it is known; others need not be imported for it."""
+    family = name.partition("-")[0]
+    if any(module.name == family for module in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{family}")
+    return MATCHERS if name in MATCHERS else known_matchers()
 
 
 def known_matchers() -> dict[str, type[Matcher]]:

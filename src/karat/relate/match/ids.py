@@ -38,7 +38,9 @@ class BoundIds(BoundByRule):
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._known = None if context.corpus is None else context.corpus["doc"].implode()
-        dangling = self._dangling(gold.member_doc, "gold")
+        dangling = []
+        if self._known is not None:
+            dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
         gold = id_gold(gold, context.ids)
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
@@ -61,8 +63,6 @@ class BoundIds(BoundByRule):
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
             return []
-        if role == "gold":  # where a document may stand for many queries
-            docs = docs.unique(maintain_order=True)
         return finding_about(
             "dangling-id",
             docs.filter(~docs.is_in(self._known)),

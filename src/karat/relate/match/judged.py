@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.errors import OptionError, choose
 from karat.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape, add_aspect, find_aspect
 from karat.judges.aspects.aspect import YES_OR_NO
-from karat.relate.judged.bound import BoundJudged
-from karat.relate.judged.judging import Task
 from karat.relate.match.matcher import MATCHERS, Matcher
 
 if TYPE_CHECKING:
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from karat.core.data import Gold
     from karat.judges.aspects.aspect import Needs
     from karat.measures import Measure
+    from karat.relate.judged.judging import Task
     from karat.relate.match.matcher import BoundMatcher, MatchContext
 
 
@@ -40,11 +39,15 @@ class JudgedMatcher(Matcher):
             raise OptionError(
                 f"{self.name} is drawn by a judge", fix='ask for one, for example judge="local"'
             )
+        from karat.relate.judged.bound import BoundJudged  # noqa: PLC0415 - few relations are judged
+
         bare = replace(gold, flaws={}, findings=())  # the judge finds the items
         return BoundJudged(bare, context.corpus, context.judging, context.judging.tasks[self])
 
     def task(self, measures: Sequence[Measure]) -> Task:
         """Return what the relation asks of a judge: no deeper than the measures over it read."""
+        from karat.relate.judged.judging import Task  # noqa: PLC0415
+
         listed = find_aspect(self.name).listed
         depths = [measure.depth(listed=listed) for measure in measures]
         known = [depth for depth in depths if depth is not None]
@@ -65,6 +68,8 @@ class JudgedList(JudgedMatcher):
 
     depth: int = 0
 
+    about_list: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Check the depth."""
         super().__post_init__()
@@ -72,6 +77,8 @@ class JudgedList(JudgedMatcher):
 
     def task(self, measures: Sequence[Measure]) -> Task:
         """Return what the relation asks of a judge; `at_depth` saw to it that measures agree."""
+        from karat.relate.judged.judging import Task  # noqa: PLC0415
+
         del measures
         return Task(self.name, self.depth or None)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 import polars as pl
 
-from karat.core.keys import document_keys
+from karat.core.keys import document_keys, narrowed
 from karat.errors import OptionError
 from karat.spelling import spell_parameters
 from karat.texts.words import TEXTS
@@ -18,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karat.align.align import Aligned
-    from karat.core.data import Bools, Floats, Gold, Ints
+    from karat.core.data import Bools, Floats, Gold, Ints, Numbers
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.relate.judged.judging import Judging, Task
+
+
+TABLE = 20  # bits of a key by which those are found that may have an equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +43,13 @@ class Edges:
     there are `items`, edges count those of this batch; otherwise those of the gold.
     """
 
-    query: Ints
-    rank: Ints
-    item: Ints
-    unit_query: Ints
-    unit_rank: Ints
+    query: Numbers
+    rank: Numbers
+    item: Numbers
+    unit_query: Numbers  # may be the very array of `query`, and `unit_rank` that of `rank`
+    unit_rank: Numbers
     unit_judged: Bools
-    unit_repeat: Ints
+    unit_repeat: Numbers
     sizes: Ints | None = None
     items: Items | None = None
     failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
@@ -65,12 +67,15 @@ class Units:
     repeat: Ints | None  # as in `Aligned`
     row: Ints  # of the batch
     sizes: Ints | None = None  # units in each row, where they are parts
+    keys: pl.Series | None = None  # of `document_keys`, where they are known
 
 
 def rows_as_units(aligned: Aligned, text: pl.Series) -> Units:
     """Return the rows of a batch as units."""
     every = np.arange(len(aligned.query))
-    return Units(aligned.query, aligned.rank, text, aligned.doc, aligned.repeat, every)
+    return Units(
+        aligned.query, aligned.rank, text, aligned.doc, aligned.repeat, every, keys=aligned.keys
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,36 +106,47 @@ class EqualKeys:
         self._item = gold.member_item
         self._judged = gold.item_grade >= 0
         self._doc = keys
-        self._gold = gold
-
-    @cached_property
-    def _query(self) -> Ints:
-        return self._gold.member_query
-
-    @cached_property
-    def _keys(self) -> pl.Series:
-        return document_keys(self._query, self._doc)
+        self._offset = np.searchsorted(gold.member_item, gold.item_offset)  # members by query
 
     def edges(self, units: Units) -> Edges:
         """Return the edges of units, which come sorted by query and rank."""
-        unit, member = self._pairs(units.query, units.key)
+        unit, member = self._pairs(units)
         return edges_of(units, (unit, self._item[member]), self._judged)
 
-    def _pairs(self, query: Ints, doc: pl.Series) -> tuple[Ints, Ints]:
-        # of the gold only the queries of this batch; members are sorted by query
-        first = np.searchsorted(self._query, query.min(initial=len(self._query)))
-        last = np.searchsorted(self._query, query.max(initial=-1), side="right")
-        rows = pl.DataFrame({"key": document_keys(query, doc)})
-        members = pl.DataFrame({"key": self._keys[first:last]})
-        pairs = rows.with_row_index("row").join(
-            members.with_row_index("member"), on="key", maintain_order="left_right"
-        )
-        row = pairs["row"].to_numpy().astype(np.int64)
-        member = pairs["member"].to_numpy().astype(np.int64) + first
+    def _pairs(self, units: Units) -> tuple[Ints, Ints]:
+        query, doc = units.query, units.key
+        new = np.flatnonzero(np.diff(query, prepend=-1))
+        asked = np.unique(query[new])  # of the gold only the queries of this batch
+        first, size = self._offset[asked], np.diff(self._offset)[asked]
+        members = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
+        of_query, docs = np.repeat(asked, size), _rows_of(self._doc, members)
+        keys = document_keys(query, doc) if units.keys is None else units.keys
+        row, place = _equal(keys, document_keys(of_query, docs))
         # a key is a hash: compare what it was made of
-        same: Bools = query[row] == self._query[member]
-        same &= (doc.gather(row) == self._doc.gather(member)).to_numpy()
-        return row[same], member[same]
+        same: Bools = query[row] == of_query[place]
+        same &= (doc.gather(row) == docs.gather(place)).to_numpy()
+        return row[same], members[place[same]]
+
+
+def _rows_of(values: pl.Series, at: Ints) -> pl.Series:
+    """Return the values of ascending rows; of rows that stand together without a copy."""
+    if len(at) and at[-1] - at[0] + 1 == len(at):
+        return values.slice(int(at[0]), len(at))
+    return values.gather(at)
+
+
+def _equal(ours: pl.Series, theirs: pl.Series) -> tuple[Ints, Ints]:
+    """Return where equal keys stand, in the order of ours and then of theirs."""
+    # most of ours have no equal: a table of their upper bits tells which may have one
+    width = np.uint64(64 - TABLE)
+    table = np.zeros(1 << TABLE, dtype=bool)
+    table[(theirs.to_numpy() >> width).astype(np.int64)] = True
+    may = np.flatnonzero(table[(ours.to_numpy() >> width).astype(np.int64)])
+    rows, members = pl.DataFrame({"key": ours.gather(may)}), pl.DataFrame({"key": theirs})
+    pairs = rows.with_row_index("row").join(
+        members.with_row_index("member"), on="key", maintain_order="left_right"
+    )
+    return may[pairs["row"].to_numpy()], pairs["member"].to_numpy().astype(np.int64)
 
 
 def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edges:
@@ -138,17 +154,19 @@ def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edge
     which, item = pairs
     unit = which[judged_item[item]]
     unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
-    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int64)
+    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int8)
     if units.repeat is not None:
         notable = np.union1d(unit, np.flatnonzero(units.repeat))
         unit, judged = notable, np.isin(notable, unit)
-        repeat = units.repeat[unit]
+        repeat = units.repeat[unit].astype(np.int8)
+    query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
+    same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
     return Edges(
-        query=units.query[which],
-        rank=units.rank[which],
-        item=item,
-        unit_query=units.query[unit],
-        unit_rank=units.rank[unit],
+        query=query,
+        rank=rank,
+        item=narrowed(item),
+        unit_query=query if same else narrowed(units.query[unit]),
+        unit_rank=rank if same else narrowed(units.rank[unit]),
         unit_judged=judged,
         unit_repeat=repeat,
         sizes=units.sizes,
@@ -240,6 +258,7 @@ class Matcher:
     about: ClassVar[str]  # one line for the list of relations
     reads_texts: ClassVar[bool] = True
     judged: ClassVar[bool] = False  # whether a judge draws it, instead of a rule
+    about_list: ClassVar[bool] = False  # whether a verdict is about the whole list, not a unit
 
     def __post_init__(self) -> None:
         """Check the parameters that several relations have."""

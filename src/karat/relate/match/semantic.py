@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.embeddings import cached, cosine, find_embedder, unread_findings
 from karat.findings import Finding
 from karat.relate.match.matcher import Matcher, register_matcher
 from karat.relate.match.texts import BoundPairs
-from karat.storage.database import cache_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,6 +58,11 @@ class BoundSemantic(BoundPairs):
     """Draws edges between texts whose embeddings are alike, and reports which it cannot read."""
 
     def __init__(self, gold: Gold, context: MatchContext, matcher: Semantic) -> None:
+        # few evaluations embed anything, and what asks servers takes long to import
+        from karat.embeddings import cached, cosine, find_embedder, unread_findings  # noqa: PLC0415
+        from karat.storage.database import cache_folder  # noqa: PLC0415
+
+        self._unread = unread_findings
         self._embedder = find_embedder(
             context.embedder or matcher.model,  # type: ignore[arg-type]
             base_url=context.base_url,
@@ -78,4 +81,4 @@ class BoundSemantic(BoundPairs):
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Put texts in the place of ids."""
         found, findings = super().rows(rows)
-        return found, findings + unread_findings(found["text"].unique().to_list(), self._embedder)
+        return found, findings + self._unread(found["text"].unique().to_list(), self._embedder)
