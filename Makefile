@@ -79,7 +79,7 @@ clean:
 	@touch $@
 
 # what is compiled where a compiler is at hand; nothing needs it
-KERNEL := hatch_build.py src/karat/native/_kernel.c
+KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
 
 # the versions of the lock file; the demo needs the core, and sentences for its judge
 .venv/core: .venv/uv pyproject.toml requirements.lock $(KERNEL)

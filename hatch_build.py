@@ -50,7 +50,11 @@ def compile_kernel(root: Path) -> Path:
 
     fast = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0"]
     extension = Extension(
-        "_kernel", [str(root / SOURCE)], extra_compile_args=fast, py_limited_api=True
+        "_kernel",
+        [str(root / SOURCE)],
+        include_dirs=[str(root / SOURCE.parent)],
+        extra_compile_args=fast,
+        py_limited_api=True,
     )
     with tempfile.TemporaryDirectory() as folder:
         command = build_ext(Distribution({"name": "karat", "ext_modules": [extension]}))

@@ -82,7 +82,7 @@ class Untidy:
     def gold(self) -> bytes:
         rows = []
         for query in self.queries[self.chance.randint(0, 3) :]:
-            for doc in self.chance.sample(IDS, self.chance.randint(1, len(IDS))):
+            for doc in self.ids():
                 grade = self.chance.choice(("0", "1", "2", "3", "-1", "0.5", "1e0"))
                 if self.odd and self.maybe(0.02):
                     grade = self.chance.choice(ODD_SCORES)
