@@ -63,7 +63,10 @@ def compile_kernel(root: Path) -> Path:
         command.run()
         made = Path(command.get_outputs()[0])
         place = SOURCE.with_name(made.name)
-        shutil.copyfile(made, root / place)
+        # replaced at once: a process that has loaded the earlier one keeps it
+        draft = root / place.with_suffix(".new")
+        shutil.copyfile(made, draft)
+        draft.replace(root / place)
     return place
 
 
