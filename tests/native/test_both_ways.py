@@ -223,6 +223,14 @@ def test_a_query_longer_than_a_piece(tmp_path: Path, monkeypatch: pytest.MonkeyP
     compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=256)
 
 
+def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "LINE", 5000)
+    monkeypatch.setattr(source, "LINE", 5000)
+    (tmp_path / "run.trec").write_text("q1 Q0 d1 1 1 t\nq1 Q0 " + "d" * 20_000)
+    (tmp_path / "gold.qrels").write_text("q1 0 d1 1\nq1 0 " + "d" * 20_000)
+    compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=256)
+
+
 def test_a_kernel_of_another_interface_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     native._built.cache_clear()
     monkeypatch.setattr(native, "INTERFACE", -1)

@@ -178,7 +178,7 @@ class Gold:
                 "query": self.queries["query"].gather(self.member_query),
                 "doc": self.member_doc,
                 "grade": self.item_grade[self.member_item],
-                "group": pl.Series(self.member_item).set(alone, None),
+                "group": pl.Series(self.member_item, dtype=pl.Int64).set(alone, None),
             }
         )
         if self.item_times is not None:

@@ -19,10 +19,9 @@ import polars as pl
 
 from karat.core.batches import whole_queries
 from karat.core.data import Gold, RunStream
-from karat.core.keys import narrowed
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
-from karat.native import each_piece, kernel
+from karat.native.gold import read_gold
 from karat.read.format import Format, Look, register_format
 from karat.read.source import Block, not_utf8
 
@@ -100,7 +99,7 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        gold = _native_gold(source) or _built_in_parts(source)
+        gold = read_gold(source.open()) or _built_in_parts(source)
         if gold is not None:
             return gold
         source.reading.begin()
@@ -156,36 +155,6 @@ def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFra
     if not height:
         source.reading.check_rest(0)
         raise InputError("the file contains no lines", where=source.where)
-
-
-def _native_gold(source: Source) -> Gold | None:
-    """Read judgements by compiled code; None where that is not built, or they are not plain."""
-    native = kernel()
-    if native is None:
-        return None
-    queries, counts, docs, grades, iterations = [], [], [], [], set()
-    for _, found in each_piece(source.open(), native.read_qrels):
-        if found is None:
-            return None
-        names, count, members, grade, iteration = found
-        queries.append(pl.Series("query", names))
-        counts.append(np.frombuffer(count, np.int32))
-        docs.append(pl.Series("doc", members))
-        grades.append(np.frombuffer(grade, np.float64))
-        iterations.add(iteration)
-    if len(iterations) != 1:  # none at all, or they may name subtopics
-        return None
-    query = pl.concat(queries, rechunk=True)
-    if query.n_unique() < len(query):
-        return None
-    grade = np.concatenate(grades)
-    return Gold(
-        queries=pl.DataFrame({"query": query}),
-        item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
-        item_grade=grade,
-        member_item=narrowed(np.arange(len(grade))),
-        member_doc=pl.concat(docs, rechunk=True),
-    )
 
 
 def _built_in_parts(source: Source) -> Gold | None:
