@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from karat.core.policy import Policy
 
 
+NO_QUERY = np.zeros(0, dtype=np.int64)  # a slice of some array would keep all of it in memory
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ties:
     """Stretches of lists in which all scores are equal: the ranks `first` to `last` of a query."""
@@ -159,7 +162,7 @@ def _known_queries(rows: pl.DataFrame, gold: Gold) -> tuple[pl.DataFrame, Ints, 
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
     """Set aside the rows that mean an empty list: a query without a document."""
     if not rows["doc"].null_count():
-        return rows, query, query[:0]
+        return rows, query, NO_QUERY
     none = rows["doc"].is_null().to_numpy()
     return rows.filter(~none), query[~none], query[none]
 
@@ -167,7 +170,7 @@ def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, I
 def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
     """Find the queries that hold a blank id."""
     if policy.blank == "kept":
-        return query[:0]
+        return NO_QUERY
     blank = blank_ids(rows["doc"]).to_numpy()
     if policy.blank == "error" and blank.any():
         name, doc = rows.select("query", "doc").filter(blank).row(0)
