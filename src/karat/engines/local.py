@@ -1,14 +1,16 @@
 """The engine of this machine: a run streams by, batch after batch, in bounded memory.
 
 A run whose rows are grouped by query streams through once. If a query turns up again in a later
-batch, the run is first spread over temporary files by query, and each file is then one batch.
+batch, the run is first written to a temporary file, so that the rows of each part of the gold can
+be read together as one batch.
 """
 
 from __future__ import annotations
 
+import io
 import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -23,11 +25,12 @@ from karat.relate.pipeline import Drawn, draw_batch, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from karat.core.data import Gold
+    from karat.core.data import Gold, Ints, Numbers
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
 
-SPILL_FILES = 32  # how finely a scattered run is spread
+PARTS = 32  # how finely a scattered run is spread
+PLACE = "__place"  # the column with the place of a query in the gold
 
 
 class _ScatteredError(Exception):
@@ -66,8 +69,8 @@ class LocalEngine:
         except _ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-                return from_batches(_spread(run.batches(), Path(folder)))
+            with tempfile.TemporaryFile(prefix="karat-") as file:
+                return from_batches(_spread(run.batches(), bound.gold, file))
 
 
 def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataFrame]:
@@ -86,20 +89,49 @@ def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataF
         yield rows
 
 
-def _spread(batches: Iterator[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:
-    """Write the rows into files by query, then read file by file."""
-    try:
-        for number, rows in enumerate(batches):
-            part = (rows["query"].hash() % SPILL_FILES).alias("part")
-            for (key,), piece in rows.with_columns(part).partition_by("part", as_dict=True).items():
-                piece.drop("part").write_ipc(folder / f"{key:03}-{number:06}.arrow")
-    except OSError as error:
-        raise SaveError(
-            f"no room to sort the run by query: {error.strerror}",
-            where=str(folder),
-            fix="sort the run by query, or set TMPDIR to a larger disk",
-        ) from None
-    for key in range(SPILL_FILES):
-        pieces = sorted(folder.glob(f"{key:03}-*.arrow"))
+def _spread(batches: Iterator[pl.DataFrame], gold: Gold, file: IO[bytes]) -> Iterator[pl.DataFrame]:
+    """Write the rows of each batch to a file by parts of the gold, then read part by part."""
+    written: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]  # where, how many bytes
+    for rows in batches:
+        for part, piece in _by_part(rows, gold):
+            data = piece.serialize()
+            try:
+                written[part].append((file.tell(), file.write(data)))
+            except OSError as error:
+                raise SaveError(
+                    f"no room to sort the run by query: {error.strerror}",
+                    where=tempfile.gettempdir(),
+                    fix="sort the run by query, or set TMPDIR to a larger disk",
+                ) from None
+    for places in written:
+        pieces = []
+        for first, size in places:
+            file.seek(first)
+            pieces.append(pl.DataFrame.deserialize(io.BytesIO(file.read(size))))
         if pieces:
-            yield pl.concat([pl.read_ipc(piece) for piece in pieces])
+            rows = pl.concat(pieces)
+            yield rows.drop(PLACE)[_grouped(rows[PLACE].to_numpy())]
+
+
+def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Cut rows into parts of the gold, and give them the place of their query in it.
+
+    A query that the gold does not have comes into some part, always the same.
+    """
+    place = gold.find(rows["query"])
+    part = (place * PARTS // max(gold.queries.height, 1)).astype(np.uint8)
+    extra = np.flatnonzero(place < 0)
+    if len(extra):
+        part[extra] = rows["query"].gather(extra).hash().to_numpy() % PARTS
+    spread = rows.with_columns(pl.Series(PLACE, place))[_grouped(part)]
+    cuts = np.cumsum(np.bincount(part, minlength=PARTS))
+    for number, (first, last) in enumerate(pairwise([0, *cuts.tolist()])):
+        if first < last:
+            yield number, spread[first:last]
+
+
+def _grouped(values: Numbers) -> Ints:
+    """Return the order of numbers, equal ones in theirs; fast where they are close together."""
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    narrow = np.uint16 if most - least <= np.iinfo(np.uint16).max else np.int64
+    return np.argsort((values - least).astype(narrow), kind="stable")
