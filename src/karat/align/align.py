@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karat.core.policy import Policy
 
 
+NO_QUERY = np.zeros(0, dtype=np.int64)  # a slice of some array would keep all of it in memory
 KINDS = ("extra-query", "nan-score", "unsorted", "duplicate-document")  # of findings, in order
 
 
@@ -173,7 +174,7 @@ def extra_queries(names: Sequence[str] | pl.Series) -> list[Finding]:
 def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
     """Set aside the rows that mean an empty list: a query without a document."""
     if not rows["doc"].null_count():
-        return rows, query, query[:0]
+        return rows, query, NO_QUERY
     none = rows["doc"].is_null().to_numpy()
     return rows.filter(~none), query[~none], query[none]
 
@@ -181,7 +182,7 @@ def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, I
 def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
     """Find the queries that hold a blank id."""
     if policy.blank == "kept":
-        return query[:0]
+        return NO_QUERY
     blank = blank_ids(rows["doc"]).to_numpy()
     if policy.blank == "error" and blank.any():
         name, doc = rows.select("query", "doc").filter(blank).row(0)

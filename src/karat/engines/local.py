@@ -1,14 +1,15 @@
 """The engine of this machine: a run streams by, batch after batch, in bounded memory.
 
 A run whose rows are grouped by query streams through once. If a query turns up again in a later
-batch, the run is first spread over temporary files by query, and each file is then one batch.
+batch, the run is first written to a temporary file, so that the rows of each part of the gold can
+be read together as one batch.
 """
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import contextmanager, suppress
-from pathlib import Path
+import io
+from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,9 @@ import polars as pl
 
 from karat.core.batches import whole_queries
 from karat.core.data import Run, RunStream
-from karat.engines.native import PARTS, NativeDrawing, ScatteredError
+from karat.engines.native import NativeDrawing, ScatteredError
 from karat.engines.prefetch import Prefetch
-from karat.errors import SaveError
+from karat.engines.spread import PARTS, Spread
 from karat.native import DeclinedError
 from karat.progress import Progress, Report
 from karat.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
@@ -26,9 +27,11 @@ from karat.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from karat.core.data import Gold
+    from karat.core.data import Gold, Ints, Numbers
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
+
+PLACE = "__place"  # the column with the place of a query in the gold
 
 
 class LocalEngine:
@@ -71,16 +74,16 @@ class LocalEngine:
         except ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with _temporary_folder() as folder:
-                return from_batches(_spread(run.batches(), folder, bound.gold))
+            with Spread() as spread:
+                return from_batches(_spread(run.batches(), bound.gold, spread))
 
 
 def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Drawn]) -> Drawn:
     try:
         return joined(native.batches())
     except ScatteredError:
-        with _temporary_folder() as folder:
-            return joined(native.spread_batches(folder))
+        with Spread() as spread:
+            return joined(native.spread_batches(spread))
 
 
 def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataFrame]:
@@ -99,32 +102,29 @@ def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataF
         yield rows
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Give a folder to spread a run over."""
-    with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-        try:
-            yield Path(folder)
-        except OSError as error:
-            raise SaveError(
-                f"no room to sort the run by query: {error.strerror}",
-                where=folder,
-                fix="sort the run by query, or set TMPDIR to a larger disk",
-            ) from None
+def _spread(batches: Iterator[pl.DataFrame], gold: Gold, spread: Spread) -> Iterator[pl.DataFrame]:
+    """Write the rows of each batch by parts of the gold, then read part by part."""
+    for rows in batches:
+        for part, piece in _by_part(rows, gold):
+            spread.add(part, piece.serialize())
+    for pieces in spread:
+        rows = pl.concat([pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces])
+        yield rows.drop(PLACE)[_grouped(rows[PLACE].to_numpy())]
 
 
-def _spread(batches: Iterator[pl.DataFrame], folder: Path, gold: Gold) -> Iterator[pl.DataFrame]:
-    """Write the rows into files by query, then read file by file.
+def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Cut rows into parts of the gold, and give them the place of their query in it."""
+    place = gold.find(rows["query"])
+    part = np.where(place < 0, PARTS, place * PARTS // max(gold.queries.height, 1))
+    spread = rows.with_columns(pl.Series(PLACE, place))[_grouped(part)]
+    cuts = np.cumsum(np.bincount(part, minlength=PARTS + 1))
+    for number, (first, last) in enumerate(pairwise([0, *cuts.tolist()])):
+        if first < last:
+            yield number, spread[first:last]
 
-    Each file holds as many queries of the gold, and the last one those that it does not have.
-    """
-    for number, rows in enumerate(batches):
-        query = gold.find(rows["query"])
-        part = np.where(query < 0, PARTS, query * PARTS // gold.queries.height)
-        numbered = rows.with_columns(part=part)
-        for (key,), piece in numbered.partition_by("part", as_dict=True).items():
-            piece.drop("part").write_ipc(folder / f"{key:03}-{number:06}.arrow")
-    for key in range(PARTS + 1):
-        pieces = sorted(folder.glob(f"{key:03}-*.arrow"))
-        if pieces:
-            yield pl.concat([pl.read_ipc(piece) for piece in pieces])
+
+def _grouped(values: Numbers) -> Ints:
+    """Return the order of numbers, equal ones in theirs; fast where they are close together."""
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    narrow = np.uint16 if most - least <= np.iinfo(np.uint16).max else np.int64
+    return np.argsort((values - least).astype(narrow), kind="stable")

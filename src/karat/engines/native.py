@@ -6,7 +6,6 @@ block, that function draws it.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import polars as pl
 
 from karat.align.align import Ties, extra_queries, unsorted_lists
 from karat.core.data import Run
+from karat.engines.spread import PARTS
 from karat.native import DeclinedError, Piece, each_piece, in_threads, kernel
 from karat.read.trec import TrecLines
 from karat.relate.match.ids import BoundIds
@@ -22,17 +22,14 @@ from karat.relate.pipeline import DrawnBatch, draw_batch, ties_that_matter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from karat.core.data import Bools, Ints, RunStream
     from karat.core.policy import Policy
+    from karat.engines.spread import Spread
     from karat.native._kernel import Index
     from karat.relate.match.matcher import BoundMatcher
 
     Outcome = tuple[tuple[bytes, ...], list[str], int, int]
-
-
-PARTS = 64  # files over which a scattered run is spread, by query
 
 
 class ScatteredError(Exception):
@@ -84,15 +81,13 @@ class NativeDrawing:
         if not rows:
             raise DeclinedError
 
-    def spread_batches(self, folder: Path) -> Iterator[DrawnBatch]:
-        """Draw a run whose queries are scattered, by way of files that hold some queries each."""
-        paths = [folder / f"{number:03}" for number in range(PARTS + 1)]
-        with ExitStack() as stack:
-            files = [stack.enter_context(path.open("wb")) for path in paths]
-            for block in self._lines.source.blocks():
-                for file, lines in zip(files, self._index.split(block.data, PARTS), strict=True):
-                    file.write(lines)
-        pieces = (Piece(memoryview(path.read_bytes()), 0) for path in paths if path.stat().st_size)
+    def spread_batches(self, spread: Spread) -> Iterator[DrawnBatch]:
+        """Draw a run whose queries are scattered, by parts of some queries each."""
+        for block in self._lines.source.blocks():
+            for part, lines in enumerate(self._index.split(block.data, PARTS)):
+                if lines:
+                    spread.add(part, lines)
+        pieces = (Piece(memoryview(b"".join(lines)), 0) for lines in spread)
         first = True
         for piece, outcome in in_threads(self._draw, pieces):
             if outcome is None:

@@ -42,6 +42,7 @@ RANK = re.compile("[0-9]+")
 SPLIT = re.compile(f"[{BLANKS}]+")
 EXCERPT = 40  # characters of a line that are shown
 COMMENTS = re.compile(rb"^[ \t]*#.*\n?", re.MULTILINE)
+LOOK = 4096  # bytes that tell whether one separator stands between two columns
 CRLF = ord("\r") | ord("\n") << 8  # as two neighbouring bytes
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
@@ -301,6 +302,8 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     if b"#" in data:
         data = COMMENTS.sub(b"", data)
     separator = _separator(data)
+    if separator is not None and separator * 2 in data[:LOOK]:
+        separator = None
     rows = None if separator is None else _read(data, names, separator)
     if rows is None:
         squeezed, reading = _squeeze(data), block.source.reading
@@ -426,10 +429,19 @@ def _wanted(names: tuple[str, ...]) -> list[str]:
 
 def _squeeze(data: bytes) -> bytes:
     """Make every stretch of whitespace one space and drop blank lines."""
-    data = b"\n" + data.translate(WHITESPACE) + b"\n"
-    while b"  " in data:
-        data = data.replace(b"  ", b" ")
-    data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n")
+    if any(other in data for other in (b"\t", b"\r", b"\v", b"\f")):
+        data = data.translate(WHITESPACE)
+    marks = np.frombuffer(b"".join((b"\n", data, b"\n")), np.uint8)
+    blank, end = marks == ord(" "), marks == ord("\n")
+    # a blank goes if another blank or the end of the line follows, and so does an empty line
+    extra = (blank[:-1] & (blank[1:] | end[1:])) | (end[:-1] & end[1:])
+    marks = marks[~np.append(extra, False)]
+    begin = np.flatnonzero(marks == ord("\n")) + 1
+    if (marks[begin[:-1]] > ord(" ")).all() and len(begin) > 1:
+        squeezed: bytes = marks[1:].tobytes()
+        return squeezed
+    # some lines begin with a blank, or hold nothing else
+    data = marks.tobytes().replace(b"\n ", b"\n")
     while b"\n\n" in data:
         data = data.replace(b"\n\n", b"\n")
     return data[1:]
