@@ -6,8 +6,6 @@ batch, the run is first spread over temporary files by query, and each file is t
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +16,11 @@ from karat.engines.prefetch import Prefetch
 from karat.errors import SaveError
 from karat.progress import Progress, Report
 from karat.relate.pipeline import Drawn, draw_batch, join
+from karat.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
@@ -64,8 +64,8 @@ class LocalEngine:
         except _ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-                return from_batches(_spread(run.batches(), Path(folder)))
+            with temporary_folder() as folder:
+                return from_batches(_spread(run.batches(), folder))
 
 
 def _whole_queries(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

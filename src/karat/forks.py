@@ -1,0 +1,66 @@
+"""Processes that were forked after polars had started its threads, where it waits for ever.
+
+A fork copies the memory of a process but only one of its threads. polars then waits for threads
+that are not there. karat says so instead: the public functions ask `refuse_after_fork` first. A
+process that was forked before polars was used starts threads of its own, and nothing is refused.
+"""
+
+from __future__ import annotations
+
+import os
+
+THREADS = "/proc/self/task"  # where Linux tells the names of threads
+POLARS = b"polars-"  # and a number: the threads that work
+# without pathlib: this is imported whenever karat is
+
+_used = False  # karat was called in this process
+_started = False  # polars had its threads when this process forked
+_lost = False  # this process was forked from one where polars had its threads
+
+
+def refuse_after_fork() -> None:
+    """Raise if polars would wait for ever in this process; else note that it is used from now."""
+    global _used  # noqa: PLW0603
+    if _lost:
+        from karat.errors import ForkError  # noqa: PLC0415 - nobody else waits for it
+
+        raise ForkError(
+            "this process was forked after karat or polars was used; the threads of polars are "
+            "not in it, and it would wait for them for ever",
+            fix="start processes by spawn or forkserver: "
+            "multiprocessing.get_context('spawn'), DataLoader(multiprocessing_context='spawn'), "
+            "gunicorn without --preload; or fork before the first use (docs/running.md)",
+        )
+    _used = True
+
+
+def _before_fork() -> None:
+    global _started  # noqa: PLW0603
+    _started = _has_threads()
+
+
+def _after_fork() -> None:
+    global _lost  # noqa: PLW0603
+    _lost = _lost or _started
+
+
+def _has_threads() -> bool:
+    """Tell whether polars has started its threads, by whomever it was used."""
+    try:
+        tasks = os.listdir(THREADS)  # noqa: PTH208
+    except OSError:  # not Linux: only karat's own use is known
+        return _used
+    return any(map(_is_of_polars, tasks))
+
+
+def _is_of_polars(task: str) -> bool:
+    try:
+        with open(f"{THREADS}/{task}/comm", "rb") as file:  # noqa: PTH123
+            name = file.read()
+    except OSError:  # it has ended
+        return False
+    return name.startswith(POLARS) and name[len(POLARS) : len(POLARS) + 1].isdigit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
