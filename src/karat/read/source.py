@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karat.errors import InputError, nearest
+from karat.errors import InputError, KaratError, nearest
 from karat.read.reading import STRICT, ReadContext
 from karat.storage.spool import copy_bounded, spool
 from karat.storage.temporary import temporary_folder
@@ -73,6 +73,8 @@ class Source:
                 path = spool(path)  # a pipe can be read only once
             with path.open("rb"):
                 pass
+        except KaratError:  # a wrong option is a ValueError, too
+            raise
         except FileNotFoundError:
             raise InputError("no such file", where=where, fix=_sibling(path)) from None
         except OSError as error:

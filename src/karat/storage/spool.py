@@ -63,7 +63,7 @@ def parse_size(text: str) -> int | None:
 
 def spool(path: Path) -> Path:
     """Copy what comes out of a pipe into a temporary file, which is deleted when Python ends."""
-    _refuse_device(path)
+    refuse_device(path)
     limit = _chosen.get() or os.environ.get(VARIABLE, "") or DEFAULT
     folder = _folder_of(os.getpid())
     copy = folder / f"{len(list(folder.iterdir()))}-{path.name}"
@@ -86,6 +86,7 @@ def spool(path: Path) -> Path:
 def copy_bounded(source: Readable, copy: Path, where: str, limit: str = "none") -> None:
     """Copy all there is to a temporary file, up to a limit and while the disk has room."""
     most = parse_size(limit)
+    said = f"{limit} bytes" if limit.isdecimal() else limit
     done, look = 0, 0
     with contextlib.ExitStack() as held:
         with _written_to(copy.parent):
@@ -94,7 +95,7 @@ def copy_bounded(source: Readable, copy: Path, where: str, limit: str = "none") 
             done += len(data)
             if most is not None and done > most:
                 raise InputError(
-                    f"it has not ended after {limit}, the most that is kept of what can be read "
+                    f"it has not ended after {said}, the most that is kept of what can be read "
                     "only once",
                     where=where,
                     fix="if it does end, write it to a file and name that, or raise the limit with "
@@ -125,7 +126,7 @@ def _folder_of(process: int) -> Path:
     return _held.enter_context(temporary_folder())
 
 
-def _refuse_device(path: Path) -> None:
+def refuse_device(path: Path) -> None:
     """Raise if it is a disk, or a device without an end; a terminal is typed into, and ends."""
     found = path.stat()
     if stat.S_ISBLK(found.st_mode):
