@@ -108,7 +108,8 @@ def _report(result: Result, wanted: str | None) -> str:
     # one place for all demos, so that they leave nothing behind but the last report
     path = cache_folder() / "demo" / "report.html"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (path.parent.parent, path.parent):  # both for this user alone
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_text(path, page)
     except (OSError, SaveError):  # such as a user without a home
         path = Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html"

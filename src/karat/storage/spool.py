@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -65,8 +66,7 @@ def spool(path: Path) -> Path:
     """Copy what comes out of a pipe into a temporary file, which is deleted when Python ends."""
     refuse_device(path)
     limit = _chosen.get() or os.environ.get(VARIABLE, "") or DEFAULT
-    folder = _folder_of(os.getpid())
-    copy = folder / f"{len(list(folder.iterdir()))}-{path.name}"
+    copy = _folder_of(os.getpid()) / f"{next(_numbers)}-{path.name}"
     if hasattr(signal, "siginterrupt"):  # polars has reads start again, so Ctrl-C would wait
         with contextlib.suppress(ValueError):  # in a thread, where no signal arrives
             signal.siginterrupt(signal.SIGINT, True)
@@ -116,6 +116,7 @@ class Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes | None: ...  # noqa: D102
 
 
+_numbers = itertools.count()  # two pipes may have the same name
 _held = contextlib.ExitStack()  # for as long as Python runs
 
 
