@@ -109,6 +109,43 @@ def test_forked_again(tmp_path: Path) -> None:
     assert run(code, tmp_path).split() == ["ForkError"] * 2
 
 
+LATE = """
+import multiprocessing, sys
+import polars as pl
+
+def evaluated():
+    import karat
+    try:
+        print(karat.evaluate({{"q": ["a", "b"]}}, {{"q": ["b"]}}, ["RR"])["RR"], flush=True)
+    except karat.KaratError as error:
+        print(type(error).__name__, flush=True)
+
+if __name__ == "__main__":
+    {}
+    for how in ("fork", "spawn"):
+        process = multiprocessing.get_context(how).Process(target=evaluated)
+        process.start()
+        process.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [("pl.DataFrame({'a': [2, 1]}).sort('a')", ["ForkError", "0.5"]), ("pass", ["0.5", "0.5"])],
+)
+def test_karat_is_imported_after_the_fork(use: str, found: list[str], tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(LATE.format(use))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == found
+
+
 # with what each public function that works on data is called
 CALLS = {
     "agree": "RUN, RUN",
@@ -180,7 +217,7 @@ def test_where_threads_have_no_names_the_use_of_karat_counts(tmp_path: Path) -> 
     """Other systems than Linux do not list them."""
     code = (
         "from karat import forks\n"
-        "forks.THREADS = '/nowhere'\n"
+        "forks.PROCESSES = '/nowhere'\n"
         "print(in_a_process('fork'))\n"
         f"{USES['an evaluation']}\n"
         "print(in_a_process('fork'))"

@@ -8,10 +8,11 @@ process that was forked before polars was used starts threads of its own, and no
 from __future__ import annotations
 
 import os
+import sys
 
-THREADS = "/proc/self/task"  # where Linux tells the names of threads
-POLARS = b"polars-"  # and a number: the threads that work
 # without pathlib: this is imported whenever karat is
+PROCESSES = "/proc"  # where Linux tells the names of threads
+POLARS = b"polars-"  # and a number: the threads that work
 
 _used = False  # karat was called in this process
 _started = False  # polars had its threads when this process forked
@@ -47,20 +48,55 @@ def _after_fork() -> None:
 def _has_threads() -> bool:
     """Tell whether polars has started its threads, by whomever it was used."""
     try:
-        tasks = os.listdir(THREADS)  # noqa: PTH208
+        return any(map(_works, _threads("self")))
     except OSError:  # not Linux: only karat's own use is known
         return _used
-    return any(map(_is_of_polars, tasks))
 
 
-def _is_of_polars(task: str) -> bool:
-    try:
-        with open(f"{THREADS}/{task}/comm", "rb") as file:  # noqa: PTH123
-            name = file.read()
-    except OSError:  # it has ended
-        return False
+def _works(name: bytes) -> bool:
     return name.startswith(POLARS) and name[len(POLARS) : len(POLARS) + 1].isdigit()
+
+
+def _threads(process: int | str) -> list[bytes]:
+    """Return the names of the threads of a process."""
+    folder = f"{PROCESSES}/{process}/task"
+    names = []
+    for task in os.listdir(folder):  # noqa: PTH208
+        try:
+            names.append(_content(f"{folder}/{task}/comm"))
+        except OSError:  # it has ended
+            continue
+    return names
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _forked_before_import() -> bool:
+    """Tell whether the parent had used polars and then forked this process, which imports karat.
+
+    polars is loaded, but its threads are only in the parent, which has it at the same place of its
+    memory: a process that was not forked from it would have another place.
+    """
+    if "polars" not in sys.modules:
+        return False
+    try:
+        if any(name.startswith(POLARS) for name in _threads("self")):
+            return False
+        parent = os.getppid()
+        return any(map(_works, _threads(parent))) and _place("self") == _place(parent) != b""
+    except OSError:
+        return False
+
+
+def _place(process: int | str) -> bytes:
+    """Return where a process has polars in its memory."""
+    lines = _content(f"{PROCESSES}/{process}/maps").splitlines()
+    return next((line.split(b"-")[0] for line in lines if b"polars" in line), b"")
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+    _lost = _forked_before_import()
