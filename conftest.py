@@ -1,6 +1,7 @@
 """What holds for tests, doctests and documentation alike."""
 
 import gc
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,16 @@ def pytest_collection_finish() -> None:
     """Leave what was imported out of the garbage collections to come, and have few of them."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folder_for_temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave nothing among the temporary files of others, also by processes that tests start."""
+    folder = str(tmp_path_factory.mktemp("tmp"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(autouse=True)

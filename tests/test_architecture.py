@@ -18,6 +18,7 @@ SOURCE = Path(karat.__file__).parent
 PATH = [
     "display",
     "errors",
+    "forks",
     "findings",
     "progress",
     "spelling",

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from karat import display
+from karat import forks as forks  # notes forks from now on, whoever uses polars first
 
 __version__ = "0.1.0"
 

@@ -8,6 +8,7 @@
     ├── SaveError         a result could not be written
     ├── EmbeddingError    a model or function gave no usable vectors
     ├── JudgeError        a judge cannot be asked at all
+    ├── ForkError         a forked process in which polars would wait for ever
     └── EndpointError     the server of a judge or of embeddings cannot be asked at all
 
 A message says what was found and where; `fix` says what to do about it.
@@ -71,6 +72,10 @@ class EmbeddingError(KaratError):
 
 class JudgeError(KaratError):
     """The judge cannot be asked at all."""
+
+
+class ForkError(KaratError, RuntimeError):
+    """The process was forked after polars had started its threads; see `karat.forks`."""
 
 
 class EndpointError(KaratError):

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -417,54 +416,6 @@ class TestSaving:
         clear(process("score", run, "--gold", gold, "--save", folder, preexec_fn=limit))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         assert _names(tmp_path)[:1] == ["out"]
-
-
-@pytest.mark.parametrize("waits_for", ["open", "data"])
-def test_interrupted(waits_for: str, files: tuple[Path, Path], tmp_path: Path) -> None:
-    _, gold = files
-    pipe, room = tmp_path / "pipe", tmp_path / "tmp"
-    os.mkfifo(pipe)
-    room.mkdir()
-    command = [sys.executable, "-m", "karat", "score", str(pipe), "-g", str(gold)]
-    command += ["--save", str(tmp_path / "saved"), "-o", str(tmp_path / "out")]
-    before = _names(tmp_path)
-    environment = {**os.environ, "TMPDIR": str(room)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
-    ) as running:
-        writer = None
-        if waits_for == "data":
-            writer = os.open(pipe, os.O_WRONLY)  # returns when karat reads
-            os.write(writer, b"q1 Q0 d1 1 1 t\n")
-            time.sleep(0.3)
-        else:
-            _wait_until_blocked(running.pid)
-        running.send_signal(signal.SIGINT)
-        try:
-            out, err = running.communicate(timeout=20)
-        finally:
-            running.kill()
-        if writer is not None:
-            os.close(writer)
-    assert running.returncode == 130
-    assert out == ""
-    assert err.strip() == "karat: interrupted"
-    assert _names(tmp_path) == before
-
-
-def _wait_until_blocked(pid: int) -> None:
-    """Wait until a process sleeps in opening a pipe that nobody writes to."""
-    deadline = None  # where the kernel does not tell what it waits for
-    for _ in range(300):
-        time.sleep(0.1)
-        tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
-        if any("wait_for_partner" in task.read_text() for task in tasks):
-            return
-        if deadline is None and "polars" in Path(f"/proc/{pid}/maps").read_text():
-            deadline = time.monotonic() + 3
-        if deadline is not None and time.monotonic() > deadline:
-            return
-    raise AssertionError
 
 
 @pytest.mark.parametrize("how", ["table", "csv"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +12,13 @@ import pytest
 import karat
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Karat
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def test_demo(cli: Karat) -> None:
@@ -43,6 +49,24 @@ def test_save_and_files(cli: Karat, tmp_path: Path) -> None:
     assert karat.load(tmp_path / "result").runs == ["bm25", "minilm"]
     names = ["bm25.trec", "minilm.trec", "passages.jsonl", "questions.jsonl"]
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
+
+
+def test_every_demo_has_the_same_report(cli: Karat, cache: Path) -> None:
+    for _ in range(2):
+        shown = cli("demo").out.splitlines()[-1].rpartition(": ")[2]
+        assert shown == str(cache / "demo" / "report.html")
+    assert [path.name for path in (cache / "demo").iterdir()] == ["report.html"]
+    assert not list(Path(tempfile.gettempdir()).glob("karat-demo-*"))
+
+
+def test_without_a_folder_for_caches(cli: Karat, cache: Path) -> None:
+    cache.write_text("in the way")
+    done = cli("demo")
+    assert done.code == 0
+    report = Path(done.out.splitlines()[-1].rpartition(": ")[2])
+    assert report.read_bytes().startswith(b"<!doctype html>")
+    report.unlink()
+    report.parent.rmdir()
 
 
 @pytest.mark.parametrize("option", ["--save", "--files"])

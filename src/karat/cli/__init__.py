@@ -5,7 +5,7 @@ Commands are imported when they are called, so that `karat --help` answers at on
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import importlib
 import io
 import os
@@ -36,12 +36,23 @@ COMMANDS = (
     "measures",
     "demo",
 )
-BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+DEBUG, DEBUG_VARIABLE = "--debug", "KARAT_DEBUG"
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class _ReaderGoneError(Exception):
     """Nobody reads standard output any more; click has its own idea of what that means."""
+
+
+class _EndOfFileError(Exception):
+    """Something ended too early; click would take it for Ctrl-D at a prompt, which karat lacks."""
+
+
+def _debug(*, hidden: bool) -> click.Option:
+    """Return the option, which `_wants_traceback` looks for by itself."""
+    help_ = f"Show the traceback of a failure (also: {DEBUG_VARIABLE}=1)."
+    return click.Option([DEBUG], is_flag=True, expose_value=False, hidden=hidden, help=help_)
 
 
 class _Commands(click.Group):
@@ -53,6 +64,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
+        except EOFError as error:
+            raise _EndOfFileError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of use."""
@@ -67,6 +80,8 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(
             f"karat.cli.{cmd_name.replace('-', '_')}"
         ).command
+        if not any(DEBUG in each.opts for each in command.params):
+            command.params.append(_debug(hidden=True))
         return command
 
 
@@ -86,32 +101,55 @@ def cli() -> None:
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or
-    a measure has no value for any query, 130 interrupted.
+    a measure has no value for any query, 70 an unexpected failure (report it), 130 interrupted,
+    141 nobody read the output, 143 terminated.
     """
+
+
+cli.params.append(_debug(hidden=False))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
     _write_any_letter()
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
     try:
-        code = cli.main(arguments, prog_name="karat", standalone_mode=False)
+        code = cli.main(given, prog_name="karat", standalone_mode=False)
         _flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         _exit(INTERRUPTED, "interrupted")
-    except click.ClickException as error:
-        error.show()
-        _exit(BAD_INPUT)
-    except KaratError as error:
-        _exit(BAD_INPUT, str(error))
-    except MemoryError:
-        _exit(BAD_INPUT, "out of memory\n  fix: score fewer runs at once, or without --bounds")
     except (_ReaderGoneError, BrokenPipeError):
         _exit(BROKEN_PIPE)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG):
-            raise
-        _exit(BAD_INPUT, f"the output could not be written: {error.strerror}")
+    except SystemExit:  # a signal
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
+        _fail(error, given)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
+    """Say what went wrong, and exit with 2 if the user can mend it, else with 70."""
+    from karat.cli import failures  # noqa: PLC0415
+
+    if _wants_traceback(arguments):
+        _say(failures.formatted_traceback(error))
+    if isinstance(error, click.ClickException):
+        error.show()
+        _exit(BAD_INPUT)
+    if isinstance(error, KaratError):
+        _exit(BAD_INPUT, str(error))
+    if isinstance(error, OSError) and (mistake := failures.mistaken_file(error, arguments)):
+        _exit(BAD_INPUT, mistake)
+    if isinstance(error, _EndOfFileError) and error.__cause__ is not None:
+        error = error.__cause__
+    _exit(UNEXPECTED, failures.unexpected(error, arguments))
+
+
+def _wants_traceback(arguments: Sequence[str]) -> bool:
+    """Tell whether tracebacks are to be shown; this is known even where an option is wrong."""
+    given = list(arguments)
+    options = given[: given.index("--")] if "--" in given else given
+    return DEBUG in options or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
 
 
 def _write_any_letter() -> None:
@@ -128,10 +166,15 @@ def _flush() -> None:
 
 def _exit(code: int, message: str = "") -> NoReturn:
     if message:
-        from karat.reports.escape import printable  # noqa: PLC0415
-
-        click.echo("\n".join(map(printable, f"karat: {message}".split("\n"))), err=True)
+        _say(f"karat: {message}")
     # what stdout could not take must not be tried again at exit
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), 1)
     sys.exit(code)
+
+
+def _say(text: str) -> None:
+    from karat.reports.escape import printable  # noqa: PLC0415
+
+    with contextlib.suppress(OSError):  # nobody may be there to read it
+        click.echo("\n".join(map(printable, text.split("\n"))), err=True)

@@ -24,7 +24,9 @@ FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
     "--files", metavar="DIR", help="Copy the demo's files to this folder, to try things out."
 )
 @click.option(
-    "--report", metavar="FILE", help="Write the report to this file (default: in a new folder)."
+    "--report",
+    metavar="FILE",
+    help="Write the report to this file (default: one in the folder for caches).",
 )
 def command(save: str | None, files: str | None, report: str | None) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
@@ -96,10 +98,23 @@ def _judged(runs: list[Path], folder: Path) -> None:
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
     from karat.reports.report import report  # noqa: PLC0415
+    from karat.storage.database import cache_folder  # noqa: PLC0415
+    from karat.storage.files import write_text  # noqa: PLC0415
 
-    path = wanted or str(Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html")
-    options.write(report(result), path)
-    return path
+    page = report(result)
+    if wanted is not None:
+        options.write(page, wanted)
+        return wanted
+    # one place for all demos, so that they leave nothing behind but the last report
+    path = cache_folder() / "demo" / "report.html"
+    try:
+        for folder in (path.parent.parent, path.parent):  # both for this user alone
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_text(path, page)
+    except (OSError, SaveError):  # such as a user without a home
+        path = Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html"
+        write_text(path, page)
+    return str(path)
 
 
 def _copy(folder: Path, target: Path) -> None:

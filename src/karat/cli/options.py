@@ -65,6 +65,24 @@ ids = click.option(
     help="How document ids are normalised before they are compared: identity, uuid, "
     "chunk-to-doc:SEP, stem, lower, nfc, regex:PATTERN.",
 )
+
+
+def _limit_spool(context: click.Context, _: click.Parameter, limit: str | None) -> None:
+    """Keep that much of a pipe, for as long as the command runs."""
+    if limit is not None:
+        from karat.storage import spool  # noqa: PLC0415
+
+        context.with_resource(spool.limited(limit))
+
+
+spool_limit = click.option(
+    "--spool-limit",
+    metavar="SIZE",
+    expose_value=False,
+    callback=_limit_spool,
+    help="Most that is kept in a temporary file of a pipe, such as 500MB or 20GiB; none for no "
+    "limit (default: 8GiB; also: KARAT_SPOOL_LIMIT).",
+)
 # what is read beside the runs, how, and what matches
 reading = option_set(
     click.option(
@@ -77,6 +95,7 @@ reading = option_set(
     run_format,
     gold_format,
     skip_bad,
+    spool_limit,
     ids,
     click.option(
         "--by",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from karat.client.pacing import Capacity
 from karat.client.protocol import Answer, Outcome, Usage
 from karat.errors import InputError, OptionError, nearest
+from karat.storage.spool import refuse_device
 
 if TYPE_CHECKING:
     from karat.client.cache import Cache
@@ -74,6 +75,7 @@ def load_prices(source: str | Path, model: str) -> Prices:
     if NUMBERS.fullmatch(where):
         return Prices(*map(float, where.split(",")))
     try:
+        refuse_device(Path(source))
         text = Path(source).read_text(encoding="utf-8")
         tables = tomllib.loads(text) if where.endswith(".toml") else json.loads(text)
     except OSError as error:

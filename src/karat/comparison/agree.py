@@ -17,6 +17,7 @@ from karat.core.normalisers import normaliser
 from karat.core.policy import Policy
 from karat.errors import AlignError, KaratError, OptionError, choose
 from karat.findings import Finding, finding_about
+from karat.forks import refuse_after_fork
 from karat.read import load_gold, load_run
 from karat.read.queries import load_queries
 from karat.results.result import Result
@@ -117,6 +118,7 @@ def agree(
     >>> agree(*people, kind="labels")["kappa"]
     0.5
     """
+    refuse_after_fork()
     if kind is not None:
         choose("kind of agreement", kind, KINDS)
     sides: list[Any] = [

@@ -25,6 +25,7 @@ from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
 from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest
+from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.statistics.values import check_draws, check_share
 
@@ -169,6 +170,7 @@ def compare(
     >>> row["difference"], row["p"], (row["wins"], row["losses"])
     (0.16666666666666666, 1.0, (2, 1))
     """
+    refuse_after_fork()
     check_share("level", level)
     check_draws("permutations", permutations)
     if seed < 0:

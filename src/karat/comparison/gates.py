@@ -32,6 +32,7 @@ from karat.comparison.systems import System
 from karat.dialects import expand_measures, resolve_measures, select_measures
 from karat.errors import OptionError, choose
 from karat.findings import first_findings
+from karat.forks import refuse_after_fork
 from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -161,6 +162,7 @@ def gate(
     >>> gate(result, "RR>=0.4", decide="value").passed
     True
     """
+    refuse_after_fork()
     choose("way to decide", decide, DECIDE)
     choose("choice for undecided gates", undecided, UNDECIDED)
     choose("choice without a baseline", no_baseline, ("error", "pass"))

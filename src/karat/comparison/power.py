@@ -12,6 +12,7 @@ import numpy as np
 from karat.comparison.pairing import pair
 from karat.comparison.systems import gather
 from karat.errors import OptionError, choose
+from karat.forks import refuse_after_fork
 from karat.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from karat.statistics.values import Quantity, check_share, is_binary
 
@@ -99,6 +100,7 @@ def power(
     >>> plan.needed.value
     285.0
     """
+    refuse_after_fork()
     check_share("power", power)
     check_share("error rate", alpha)
     asked = _Asked(difference, queries, power, alpha, None if sizes is None else tuple(sizes))

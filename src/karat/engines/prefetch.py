@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karat.core.data import RunStream
 
 DEPTH = 4  # batches that wait in memory at the most
+STOPPED = (KeyboardInterrupt, SystemExit)  # who ends the process waits for no slow disk
 
 
 class Prefetch:
@@ -46,6 +47,9 @@ class Prefetch:
         """Return the next batch; an error of the reader is raised where its batch would come."""
         try:
             batch = self._coming.popleft().result() if self._coming else None
+        except STOPPED:
+            self.close(wait=False)
+            raise
         except BaseException:
             self.close()
             raise
@@ -55,10 +59,10 @@ class Prefetch:
         self._coming.append(self._submit())
         return batch
 
-    def close(self) -> None:
-        """Stop reading."""
+    def close(self, *, wait: bool = True) -> None:
+        """Stop reading, after the batch that is being read; do not `wait` for it if asked."""
         self._coming.clear()
-        self._reader.shutdown(cancel_futures=True)
+        self._reader.shutdown(wait=wait, cancel_futures=True)
 
 
 @contextmanager
@@ -72,8 +76,12 @@ def begin(run: RunStream) -> Iterator[RunStream]:
     def batches() -> Iterator[pl.DataFrame]:
         return waiting.pop() if waiting else run.batches()
 
+    wait = True
     try:
         yield replace(run, batches=batches)
+    except STOPPED:
+        wait = False
+        raise
     finally:
         while waiting:
-            waiting.pop().close()
+            waiting.pop().close(wait=wait)

@@ -14,6 +14,7 @@ from karat.dialects import dialect as find_dialect
 from karat.errors import choose_column
 from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import load_inputs, with_columns
+from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
 from karat.read.corpus import load_corpus
@@ -127,6 +128,7 @@ def evaluate(
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
+    refuse_after_fork()
     if level is not None:
         check_share("level", level)
     found = find_dialect(dialect)

@@ -24,6 +24,7 @@ from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
 from karat.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from karat.findings import Finding, merge_findings
+from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
@@ -116,6 +117,7 @@ def explain(
     >>> print(found.differences[1])
     AP: autorag divides by groups, karat by relevant items
     """
+    refuse_after_fork()
     result = as_result(run)
     if result is not None:
         refuse_inputs(name for name, each in {"gold": gold, **options}.items() if _is_set(each))

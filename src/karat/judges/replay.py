@@ -20,6 +20,7 @@ from karat.judges.recorded import about_first, as_judged, as_record
 from karat.judges.verdicts import Judged, JudgeFailure, JudgeProtocol, JudgeReason, Sample
 from karat.progress import Progress, Report
 from karat.storage.files import write_text
+from karat.storage.spool import refuse_device
 
 LAYOUT = 2
 WHOLE = 1  # the layout that knows lists only as a whole
@@ -120,6 +121,7 @@ class ReplayJudge:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the first line of a file of verdicts, and the others by query."""
     try:
+        refuse_device(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

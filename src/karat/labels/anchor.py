@@ -16,6 +16,7 @@ import polars as pl
 
 from karat.errors import InputError, choose
 from karat.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
+from karat.forks import refuse_after_fork
 from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
 from karat.spans.place import cover, place
@@ -128,6 +129,7 @@ def anchor(
     >>> anchored.labels.select("doc", "start", "end", "status").rows()
     [('guide', 17, 43, 'exact')]
     """
+    refuse_after_fork()
     choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
     given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
     documents = load_corpus(corpus)
@@ -247,6 +249,7 @@ def drift(
     >>> new.labels.select("status", "old_start", "start").rows()
     [('moved', 10, 18)]
     """
+    refuse_after_fork()
     choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
     source = list(gold.records()) if isinstance(gold, Anchored) else gold
     given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from karat.core.data import Gold, Run, RunStream
 from karat.core.plugins import entry_points
 from karat.errors import InputError, choose
+from karat.forks import refuse_after_fork
 from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
@@ -49,6 +50,7 @@ def load_run(
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
     are also used where a record has no id.
     """
+    refuse_after_fork()
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
@@ -77,6 +79,7 @@ def load_gold(
 
     A path may also be the folder of a BEIR dataset.
     """
+    refuse_after_fork()
     if isinstance(data, Gold):
         return data
     reading = ReadContext(skip=skip_bad, texts=texts)
@@ -102,6 +105,7 @@ def load_samples(
     texts: bool = False,
 ) -> Samples:
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
+    refuse_after_fork()
     reading = ReadContext(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)

@@ -19,6 +19,7 @@ import polars as pl
 
 from karat.core.keys import blank_ids
 from karat.errors import InputError
+from karat.forks import refuse_after_fork
 from karat.read.by_query import COERCED
 from karat.read.json import HALF_PAIR
 from karat.read.json import all_entries as json_lines
@@ -58,6 +59,7 @@ def load_corpus(source: object) -> pl.DataFrame:
     >>> load_corpus({"a": "one", "b": {"title": "Two", "text": "two"}}).rows()
     [('a', 'one'), ('b', 'two')]
     """
+    refuse_after_fork()
     if isinstance(source, str | os.PathLike):
         return _each_once(_read_path(Path(source)), os.fspath(source))
     return _each_once(_read_python(source, "corpus"), "corpus")

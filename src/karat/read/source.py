@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import functools
 import gzip
 import hashlib
 import io
 import os
-import shutil
-import signal
-import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from karat.errors import InputError, nearest
+from karat.errors import InputError, KaratError, nearest
 from karat.read.reading import STRICT, ReadContext
+from karat.storage.spool import copy_bounded, spool
+from karat.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +70,11 @@ class Source:
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError("the file is empty", where=where, fix="write it again")
             if not path.is_file():
-                path = _spool(path)  # a pipe can be read only once
+                path = spool(path)  # a pipe can be read only once
             with path.open("rb"):
                 pass
+        except KaratError:  # a wrong option is a ValueError, too
+            raise
         except FileNotFoundError:
             raise InputError("no such file", where=where, fix=_sibling(path)) from None
         except OSError as error:
@@ -173,11 +173,10 @@ class Source:
         if plain:
             yield self.path
             return
-        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            copy = Path(folder) / "plain"
-            with self.open() as file, copy.open("wb") as out:
-                while data := file.read(1 << 20):
-                    out.write(data)
+        with temporary_folder() as folder:
+            copy = folder / "plain"
+            with self.open() as file:
+                copy_bounded(file, copy, self.where)
             yield copy
 
 
@@ -286,26 +285,6 @@ class _Recoded(io.RawIOBase):
         size = min(len(buffer), len(self._left))
         buffer[:size], self._left = self._left[:size], self._left[size:]
         return size
-
-
-@functools.cache
-def _spool_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="karat-")  # removed when Python ends
-
-
-def _spool(path: Path) -> Path:
-    """Copy what comes out of a pipe into a temporary file."""
-    folder = Path(_spool_folder().name)
-    copy = folder / f"{len(list(folder.iterdir()))}-{path.name}"
-    if hasattr(signal, "siginterrupt"):  # polars has reads start again, so Ctrl-C would wait
-        signal.siginterrupt(signal.SIGINT, True)
-    with path.open("rb") as pipe, copy.open("wb") as out:
-        shutil.copyfileobj(pipe, out)
-    if copy.stat().st_size == 0:
-        raise InputError(
-            "the pipe was empty", where=str(path), fix="check the command before the pipe"
-        )
-    return copy
 
 
 def _sibling(path: Path) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.forks import refuse_after_fork
+
 if TYPE_CHECKING:
     from karat.display import Format
 
@@ -15,6 +17,7 @@ def render(shown: object, how: Format) -> str:
     from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
 
+    refuse_after_fork()
     name = "table" if how == "text" else how
     if isinstance(shown, Result):
         return html.result_html(shown) if how == "html" else result.render(shown, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from karat.forks import refuse_after_fork
 from karat.reports.page import page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import ReportContent, prepare
@@ -44,6 +45,7 @@ def report(
     >>> html.splitlines()[0]
     '<!doctype html>'
     """
+    refuse_after_fork()
     prepared = prepare_report(
         systems,
         baseline=baseline,

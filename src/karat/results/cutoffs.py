@@ -11,6 +11,7 @@ import polars as pl
 
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError
+from karat.forks import refuse_after_fork
 from karat.results.reuse import require_result
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def curve(
     >>> curve(result, ["recall", "P"], [1, 3]).select("measure", "k", "value").rows()[:2]
     [('recall', 1, 0.5), ('recall', 3, 1.0)]
     """
+    refuse_after_fork()
     result = require_result(result)
     rows = []
     for base in resolve_measures(measures, result.dialect):
@@ -68,6 +70,7 @@ def smallest_k(
     >>> smallest_k(result, "recall", 0.5), smallest_k(result, "recall", 0.9)
     (2, 4)
     """
+    refuse_after_fork()
     result = require_result(result)
     uncut = [replace(each, k=None) for each in result.measures]
     base = [

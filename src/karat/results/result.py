@@ -15,6 +15,7 @@ from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError, choose, choose_column, nearest
+from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
@@ -136,6 +137,7 @@ class Result:
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value per query for each run and measure, NaN where undefined."""
+        refuse_after_fork()
         found: dict[tuple[str, Measure], Floats] = {}
         for run in self.runs:
             for name in dict.fromkeys(measure.relation for measure in self.measures):
@@ -175,6 +177,7 @@ class Result:
 
     @cached_property
     def _summary(self) -> pl.DataFrame:
+        refuse_after_fork()
         rows = [row for run in self.runs for row in summaries.rows(self, run)]
         return pl.DataFrame(rows, schema=SUMMARY | METHOD | self._bound_columns)
 
@@ -185,6 +188,7 @@ class Result:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """One row for each run, measure and query; an undefined value is null, with its reason."""
+        refuse_after_fork()
         frames = []
         for (run, measure), values in self.arrays.items():
             bounds = self.bound_arrays.get((run, measure))
@@ -241,6 +245,7 @@ class Result:
 
     def by(self, column: str) -> pl.DataFrame:
         """Aggregate by the values of a column: one row per run, slice and measure."""
+        refuse_after_fork()
         choose_column(self.queries, column)
         about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows: list[dict[str, Any]] = []
@@ -264,6 +269,7 @@ class Result:
 
     def only(self, run: str) -> Result:
         """Return the result of one of several runs."""
+        refuse_after_fork()
         choose("run", run, self.runs)
         verdicts = self.kept.verdicts
         return replace(
@@ -288,6 +294,7 @@ class Result:
         >>> evaluate(records, measures=["RR"]).where("topic", "tea")["RR"]
         1.0
         """
+        refuse_after_fork()
         choose_column(self.queries, column)
         label = pl.col(column).cast(pl.String).fill_null("(none)")
         inside = self.queries.filter(label == value)

@@ -23,6 +23,7 @@ from karat.core.relation import Relation
 from karat.dialects import resolve_measures
 from karat.errors import InputError, SaveError
 from karat.findings import Finding
+from karat.forks import refuse_after_fork
 from karat.judges.aspects import restore_own
 from karat.read.source import Source
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
@@ -41,6 +42,7 @@ TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are op
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     """Write a result as a folder, whole or not at all; it replaces nothing but a result."""
+    refuse_after_fork()
     tables = {
         "per_query": result.per_query,
         "queries": result.queries,
@@ -98,6 +100,7 @@ def _manifest(result: Result) -> dict[str, Any]:
 
 def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
+    refuse_after_fork()
     with opened(Path(folder)) as (manifest, files):
         tables = {
             name: pl.read_parquet(files[f"{name}.parquet"])

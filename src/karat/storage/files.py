@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import secrets
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from karat.errors import SaveError
 from karat.storage.folders import real_path
+from karat.storage.temporary import removed_at_the_end
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -26,21 +26,19 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         if _is_stream(path):
             Path(path).write_bytes(content)
             return
-        draft.write_bytes(content)
-        if target.exists():
-            if not os.access(target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            shutil.copymode(target, draft)
-        draft.replace(target)
+        with removed_at_the_end(draft):
+            draft.write_bytes(content)
+            if target.exists():
+                if not os.access(target, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                shutil.copymode(target, draft)
+            draft.replace(target)
     except OSError as error:
         raise SaveError(
             f"the file could not be written: {error.strerror}",
             where=os.fspath(path),
             fix="nothing was written; free some space or name another file",
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _is_stream(path: str | os.PathLike[str]) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import SaveError
+from karat.storage.locks import locked, new_locked_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,6 @@ def real_path(folder: str | os.PathLike[str]) -> Path:
 NEW, OLD = ".new", ".old"  # endings of hidden folders: with a new result, with one gone aside
 OTHERS = frozenset({errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST})  # came in between
 TRIES = 100  # how often others may come in between
-DAY = 86_400  # seconds after which a writer counts as dead where folders cannot be locked
 
 
 @contextlib.contextmanager
@@ -153,16 +153,11 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
 @contextlib.contextmanager
 def _draft(target: Path) -> Iterator[Path]:
     """Make a hidden folder, locked; what is under its name in the end is deleted."""
-    with contextlib.ExitStack() as held:
-        while True:
-            draft = _name(target, NEW)
-            draft.mkdir()
-            with contextlib.suppress(FileNotFoundError):
-                held.enter_context(_locked(draft, wait=True))
-            if draft.exists():  # else another writer found it before it was locked
-                break
-        held.callback(discard, draft)
-        yield draft
+    with new_locked_folder(lambda: _name(target, NEW)) as draft:
+        try:
+            yield draft
+        finally:
+            discard(draft)
 
 
 def _put(draft: Path, target: Path) -> None:
@@ -245,32 +240,9 @@ def _refuse_what_came(aside: Path, target: Path) -> None:
 def _clear_away(target: Path) -> None:
     """Delete what writers of this folder left that are no longer alive."""
     for left in _hidden(target, NEW, OLD):
-        with contextlib.suppress(OSError), _locked(left, wait=False) as free:
+        with contextlib.suppress(OSError), locked(left, wait=False) as free:
             if free and (left.suffix == NEW or target.exists()):
                 discard(left)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Lock a folder as long as this process lives; tell whether it is free without its lock."""
-    old = time.time() - folder.stat().st_mtime > DAY
-    if sys.platform == "win32":
-        yield old
-        return
-    import fcntl  # noqa: PLC0415
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = True
-        except BlockingIOError:
-            free = False
-        except OSError:  # disks of other machines may have no locks
-            free = old
-        yield free
-    finally:
-        os.close(handle)
 
 
 def _name(target: Path, ending: str) -> Path:

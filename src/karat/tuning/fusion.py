@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.errors import InputError, OptionError, choose
+from karat.forks import refuse_after_fork
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def convex_combination(
     >>> convex_combination([semantic, lexical], [0.6, 0.4]).rows["doc"].to_list()
     ['a', 'c', 'b', 'd']
     """
+    refuse_after_fork()
     pool = Pool.of(runs)
     scaled = scaled_scores(pool, normaliser, lowest, fill)
     return pool.best_first(weighted_sum(scaled, weights), k)
@@ -140,6 +142,7 @@ def reciprocal_rank_fusion(
     >>> fused.rows["doc"].to_list()
     ['a', 'c', 'b']
     """
+    refuse_after_fork()
     choose("kind of rank", by, RANKS)
     pool = Pool.of(runs)
     ranks = pool.rank if by == "rank" else pool.score_ranks()

@@ -13,6 +13,7 @@ from karat.dialects import expand_measures
 from karat.dialects.autorag import select_best
 from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
+from karat.forks import refuse_after_fork
 from karat.read import load_gold
 from karat.tuning.fusion import reciprocal_rank_fusion, scaled_scores, weighted_sum
 from karat.tuning.pool import Pool
@@ -76,6 +77,7 @@ def tune_weight(
     >>> tuned.best, tuned.table["RR"].round(4).to_list()
     (0.5, [0.5, 1.0, 1.0])
     """
+    refuse_after_fork()
     known = load_gold(gold)
     pool = Pool.of(runs, known)
     if len(pool.runs) != 2:
@@ -110,6 +112,7 @@ def tune_rrf_k(
     >>> tune_rrf_k(runs, {"q": ["c"]}, "RR", rrf_ks=[0, 60]).best
     60.0
     """
+    refuse_after_fork()
     known = load_gold(gold)
     pool = Pool.of(runs, known)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.errors import InputError, SaveError, choose
+from karat.forks import refuse_after_fork
 from karat.judges.aspects import ASPECTS, VerdictShape, find_aspect
 from karat.judges.cards.labels import Labels, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
@@ -151,6 +152,7 @@ def judge_card(
     >>> card["accuracy"].value, card["kappa"].value
     (1.0, 1.0)
     """
+    refuse_after_fork()
     choose(
         "aspect with labels", aspect, [name for name, it in ASPECTS.items() if not it.judge_lists]
     )

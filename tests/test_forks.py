@@ -1,0 +1,227 @@
+"""Processes that are forked: an error instead of a wait for ever, where polars lost its threads."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import karat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+HEAD = """
+import multiprocessing, sys
+import karat, polars as pl
+
+RUN, GOLD = {"q": ["a", "b"]}, {"q": ["b"]}
+
+def evaluated(answers):
+    try:
+        answers.put(karat.evaluate(RUN, GOLD, ["RR"])["RR"])
+    except karat.KaratError as error:
+        answers.put(f"{type(error).__name__}: {error}")
+
+def in_a_process(how):
+    context = multiprocessing.get_context(how)
+    answers = context.SimpleQueue()
+    process = context.Process(target=evaluated, args=(answers,))
+    process.start()
+    answer = answers.get()
+    process.join()
+    return answer
+
+if __name__ == "__main__":
+"""
+
+
+def run(code: str, folder: Path) -> str:
+    """Run a script; one that waits for ever fails."""
+    script = folder / "script.py"
+    script.write_text(HEAD + "".join(f"    {line}\n" for line in code.splitlines()))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+USES = {
+    "an evaluation": "karat.evaluate(RUN, GOLD, ['RR'])",
+    "a gold": "karat.load_gold(GOLD)",
+    "polars alone": "pl.DataFrame({'a': [2, 1]}).sort('a')",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_forked_after_use(use: str, tmp_path: Path) -> None:
+    out = run(f"{USES[use]}\nprint(in_a_process('fork'))", tmp_path)
+    assert out.startswith("ForkError: this process was forked after karat or polars was used")
+    assert "fix: start processes by spawn or forkserver" in out
+
+
+def test_other_ways_to_start_after_use(tmp_path: Path) -> None:
+    code = f"{USES['an evaluation']}\nprint(in_a_process('spawn'), in_a_process('forkserver'))"
+    assert run(code, tmp_path).split() == ["0.5", "0.5"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "karat.evaluate, karat.compare, karat.report, karat.load",  # imported, not called
+        "karat.parse_measure('nDCG@10'), karat.known_measures(), karat.find_matcher('rouge')",
+        "pl.DataFrame({'a': [1]})",  # needs no threads
+    ],
+)
+def test_forked_before_use(before: str, tmp_path: Path) -> None:
+    code = f"{before}\nprint(in_a_process('fork'))\nprint({USES['an evaluation']}['RR'])"
+    assert run(code, tmp_path).split() == ["0.5", "0.5"]
+
+
+def test_forked_again(tmp_path: Path) -> None:
+    """The child of a child has no threads either; nor has one whose parent began after a fork."""
+    code = (
+        "import os, sys\n"
+        "if os.fork() == 0:\n"
+        f"    {USES['an evaluation']}\n"
+        "    print(in_a_process('fork')[:9], flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        f"{USES['an evaluation']}\n"
+        "if os.fork() == 0:\n"
+        "    print(in_a_process('fork')[:9], flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()"
+    )
+    assert run(code, tmp_path).split() == ["ForkError"] * 2
+
+
+LATE = """
+import multiprocessing, sys
+import polars as pl
+
+def evaluated():
+    import karat
+    try:
+        print(karat.evaluate({{"q": ["a", "b"]}}, {{"q": ["b"]}}, ["RR"])["RR"], flush=True)
+    except karat.KaratError as error:
+        print(type(error).__name__, flush=True)
+
+if __name__ == "__main__":
+    {}
+    for how in ("fork", "spawn"):
+        process = multiprocessing.get_context(how).Process(target=evaluated)
+        process.start()
+        process.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [("pl.DataFrame({'a': [2, 1]}).sort('a')", ["ForkError", "0.5"]), ("pass", ["0.5", "0.5"])],
+)
+def test_karat_is_imported_after_the_fork(use: str, found: list[str], tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(LATE.format(use))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == found
+
+
+# with what each public function that works on data is called
+CALLS = {
+    "agree": "RUN, RUN",
+    "anchor": "GOLD, {'b': 'text'}",
+    "check": "RUN, GOLD",
+    "compare": "result, result",
+    "curve": "result",
+    "drift": "GOLD, {'b': 'text'}",
+    "evaluate": "RUN, GOLD",
+    "explain": "result",
+    "gate": "result, 'RR>=0.1'",
+    "judge": "[{'question': '?', 'contexts': ['a']}]",
+    "judge_card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",
+    "load": "folder",
+    "load_corpus": "{'b': 'text'}",
+    "load_gold": "GOLD",
+    "load_run": "RUN",
+    "power": "result, result",
+    "report": "result",
+    "smallest_k": "result, 'recall', 0.9",
+}
+# these only name and register
+NAMES = {
+    "find_matcher",
+    "known_dialects",
+    "known_measures",
+    "parse_measure",
+    "register_aspect",
+    "register_measure",
+    "register_shape",
+}
+RESULT = [
+    "result.summary",
+    "result.per_query",
+    "result.values",
+    "result.by('query')",
+    "result.where('query', 'q')",
+    "result.only('run')",
+    "result.save(folder)",
+    "result._repr_html_()",
+    "repr(result)",
+]
+
+
+def test_every_public_function_says_so(tmp_path: Path) -> None:
+    calls = [f"karat.{name}({arguments})" for name, arguments in CALLS.items()] + RESULT
+    functions = {name for name in karat.__all__ if inspect.isfunction(getattr(karat, name))}
+    assert functions == CALLS.keys() | NAMES
+    code = (
+        "import json, os\n"
+        "result = karat.evaluate(RUN, GOLD, ['RR'])\n"
+        f"folder = karat.evaluate(RUN, GOLD).save({str(tmp_path / 'saved')!r})\n"
+        "found = {}\n"
+        "if os.fork() == 0:\n"
+        f"    for call in {calls!r}:\n"
+        "        try:\n"
+        "            found[call] = str(eval(call))\n"
+        "        except BaseException as error:\n"
+        "            found[call] = type(error).__name__\n"
+        "    print(json.dumps(found), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()"
+    )
+    found: dict[str, Any] = json.loads(run(code, tmp_path))
+    assert found == dict.fromkeys(calls, "ForkError")
+
+
+def test_where_threads_have_no_names_the_use_of_karat_counts(tmp_path: Path) -> None:
+    """Other systems than Linux do not list them."""
+    code = (
+        "from karat import forks\n"
+        "forks.PROCESSES = '/nowhere'\n"
+        "print(in_a_process('fork'))\n"
+        f"{USES['an evaluation']}\n"
+        "print(in_a_process('fork'))"
+    )
+    first, second, *_ = run(code, tmp_path).splitlines()
+    assert first == "0.5"
+    assert second.startswith("ForkError")
