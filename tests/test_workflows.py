@@ -16,7 +16,7 @@ each_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path
 def test_targets_and_files_exist(path: Path) -> None:
     text = path.read_text("utf-8")
     called = re.findall(r"run: make (\w+)", text)
-    assert called
+    assert called or path.name == "wheels.yml"  # which builds and needs nothing else
     assert set(called) <= TARGETS
     for file in re.findall(r"(?:tests|\.github)/[\w./-]+\.(?:py|sh)", text):
         assert (ROOT / file).is_file(), file

@@ -74,7 +74,8 @@ def test_an_unexpected_failure(
     first, place, versions, command, fix = done.err.splitlines()
     assert first.startswith(f"karat: unexpected failure: {RAISED[failure]}")
     assert ", line " in place
-    assert f"karat {karat.__version__}, Python {sys.version.split()[0]}, polars " in versions
+    assert f"karat {karat.__version__} (" in versions
+    assert f", Python {sys.version.split()[0]}, polars " in versions
     assert command == f"  command: karat score {files[0]} -g {files[1]} -m broken"
     assert fix.startswith("  fix: score fewer runs" if "memory" in first else "  fix: report it at")
 

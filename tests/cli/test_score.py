@@ -17,6 +17,7 @@ import pytest
 
 import karat
 from karat.cli import COMMANDS
+from karat.native import kernel
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure
@@ -429,7 +430,8 @@ class TestProcess:
             subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stdout=-3)
 
     def test_version(self, process: Process) -> None:
-        assert process("--version").out == f"karat, version {karat.__version__}\n"
+        built = "native kernel" if kernel() else "without the native kernel"
+        assert process("--version").out == f"karat, version {karat.__version__} ({built})\n"
 
 
 def _on_terminal(command: list[str], environment: dict[str, str]) -> str:

@@ -16,6 +16,7 @@ import click
 
 from karat import __version__
 from karat.errors import KaratError, nearest
+from karat.native import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings=SETTINGS)
-@click.version_option(__version__, prog_name="karat")
+@click.version_option(f"{__version__} ({described()})", prog_name="karat")
 def cli() -> None:
     """Measure how good the retrieval of a RAG system is.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat import __version__
+from karat.native import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,4 +93,5 @@ def _versions() -> str:
     polars = sys.modules.get("polars")
     libraries = f"polars {polars.__version__}, " if polars is not None else ""
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return f"karat {__version__}, Python {platform.python_version()}, {libraries}{system}"
+    ours = f"karat {__version__} ({described()})"
+    return f"{ours}, Python {platform.python_version()}, {libraries}{system}"

@@ -15,8 +15,6 @@ from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from polars import thread_pool_size
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
@@ -69,6 +67,11 @@ class Piece:
     offset: int
 
 
+def described() -> str:
+    """Say whether compiled code is used, as versions are shown."""
+    return "without the native kernel" if kernel() is None else "native kernel"
+
+
 def each_piece(
     open_file: AbstractContextManager[Readable], work: Callable[[memoryview], T]
 ) -> Iterator[tuple[Piece, T]]:
@@ -79,7 +82,7 @@ def each_piece(
     native = kernel()
     assert native is not None  # noqa: S101 - callers have asked
     with open_file as file:
-        pieces = _whole_queries(file, native.last_query, thread_pool_size() + 2)
+        pieces = _whole_queries(file, native.last_query, _threads() + 2)
         yield from in_threads(work, pieces)
 
 
@@ -87,7 +90,7 @@ def in_threads(
     work: Callable[[memoryview], T], pieces: Iterable[Piece]
 ) -> Iterator[tuple[Piece, T]]:
     """Work on pieces in threads, as many as polars has; results come in the order of the pieces."""
-    threads = thread_pool_size()
+    threads = _threads()
     coming: deque[tuple[Piece, Future[T]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -101,6 +104,12 @@ def in_threads(
                 yield done, outcome.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _threads() -> int:
+    from polars import thread_pool_size  # noqa: PLC0415 - `karat --version` does without it
+
+    return thread_pool_size()
 
 
 def _whole_queries(
