@@ -101,7 +101,8 @@ class BoundContainment(BoundPairs):
         ) -> Floats:
             del min_score
             left, right = (
-                self._words(texts, which) for texts, which in zip((units, items), pairs, strict=True)
+                self._words(texts, which)
+                for texts, which in zip((units, items), pairs, strict=True)
             )
             pairs_of = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
             return np.array([score(left[unit], right[item]) for unit, item in pairs_of])
