@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -320,3 +321,20 @@ def test_corrections_refuse_what_is_no_p() -> None:
         adjust([1.2])
     with pytest.raises(OptionError, match="unknown correction 'bonferoni'"):
         adjust([0.1], "bonferoni")
+
+
+def test_random_sign_sums_do_not_depend_on_the_order_of_adding() -> None:
+    # a product of matrices adds in an order that depends on its shape, and on threads
+    rng = np.random.default_rng(3)
+    table = (rng.random((CHUNK + 77, 9)) - 0.5) * 10.0 ** rng.integers(-6, 6, 9)
+    together = np.concatenate(list(sign_sums(table, BLOCK, seed=1)))
+    alone = [
+        np.concatenate(list(sign_sums(np.ascontiguousarray(table[:, [column]]), BLOCK, seed=1)))
+        for column in range(table.shape[1])
+    ]
+    assert np.array_equal(together, np.hstack(alone))
+    signs = np.concatenate(list(sign_sums(np.eye(len(table)), BLOCK, seed=1)))
+    exact = np.array([[math.fsum(column * row) for column in table.T] for row in signs])
+    assert np.abs(together - exact).max(axis=0) / np.abs(table).sum(axis=0) == pytest.approx(
+        0, abs=1e-13
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heapreplace
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,8 +19,12 @@ from karat.measures.measure import (
 )
 
 if TYPE_CHECKING:
-    from karat.core.data import Ints
+    from collections.abc import Sequence
+
+    from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
+
+UNSHARED = -1  # stands for any item that one document alone covers
 
 
 @register_measure
@@ -65,7 +71,7 @@ class AlphaNDCG(Measure):
         return Divisor("ideal gain", relation.total(ideal.query, gained), ideal)
 
     def _ideal(self, relation: Relation) -> Ideal:
-        """Build the ideal list of all queries at once, one rank a step."""
+        """Build the ideal list of each query, without the ranks that gain nothing."""
         relevant = relation.item_grade[relation.member_item] >= self.rel
         item = relation.member_item[relevant]
         query = relation.item_query[item]
@@ -75,22 +81,84 @@ class AlphaNDCG(Measure):
         _, doc = np.unique(query * (names.max(initial=0) + 1) + names, return_inverse=True)
         doc_query = np.zeros(doc.max(initial=-1) + 1, dtype=np.int64)
         doc_query[doc] = query
-        worth = np.ones(len(relation.item_grade))  # what covering each item is worth now
-        free = np.ones(len(doc_query), dtype=bool)
-        found = [(doc_query[:0], doc_query[:0], worth[:0])]  # query, rank and gain
-        whole = self.k is None or relation.chunk_end is not None
-        for rank in range(1, (len(doc_query) if whole else self.k or 0) + 1):
-            gain = np.where(free, np.bincount(doc, weights=worth[item]), -1.0)
-            best = np.lexsort((-gain, doc_query))  # by query, the most gainful document first
-            chosen = best[np.unique(doc_query[best], return_index=True)[1]]
-            chosen = chosen[free[chosen]]
-            if not len(chosen):
-                break
-            found.append((doc_query[chosen], np.full(len(chosen), rank), gain[chosen]))
-            free[chosen] = False
-            covered = np.isin(doc, chosen)
-            worth[item[covered]] *= 1 - self.alpha
-        return Ideal(*map(np.concatenate, zip(*found, strict=True)))
+        # what an item is worth falls only where a second document covers it
+        shared = (np.bincount(item)[item] > 1) & (self.alpha > 0)
+        falls = relation.count(query[shared]) > 0
+        most = None if self.k is None or relation.chunk_end is not None else self.k
+        fixed = np.flatnonzero(~falls[doc_query])
+        count = np.bincount(doc, minlength=len(doc_query))[fixed].astype(np.float64)
+        order = np.lexsort((-count, doc_query[fixed]))  # by query, the most gainful first
+        lists = [(doc_query[fixed][order], count[order])]
+        covers = _covers(doc, np.where(shared, item, UNSHARED))
+        bounds = np.searchsorted(doc_query, np.arange(relation.n + 1)).tolist()
+        for number in np.flatnonzero(falls).tolist():
+            gains = greedy_gains(covers[bounds[number] : bounds[number + 1]], self.alpha, most)
+            lists.append((np.full(len(gains), number), np.array(gains)))
+        listed, gain = map(np.concatenate, zip(*lists, strict=True))
+        return _ranked(relation, listed, gain, most)
+
+
+def _ranked(relation: Relation, query: Ints, gain: Floats, most: int | None) -> Ideal:
+    """Number the ranks of lists, of which each comes in one piece, and cut them."""
+    order = np.argsort(query, kind="stable")
+    query, gain = query[order], gain[order]
+    size = relation.count(query)
+    rank = np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
+    kept = rank <= (len(query) if most is None else most)
+    return Ideal(query[kept], rank[kept], gain[kept])
+
+
+def _covers(doc: Ints, item: Ints) -> list[tuple[int, ...]]:
+    """Return the items of each document."""
+    order = np.argsort(doc, kind="stable")
+    items = item[order].tolist()
+    ends = np.cumsum(np.bincount(doc)).tolist() if len(doc) else []
+    return [tuple(items[first:last]) for first, last in pairwise([0, *ends])]
+
+
+def greedy_gains(
+    covers: Sequence[tuple[int, ...]], alpha: float, most: int | None = None
+) -> list[float]:
+    """Return what each rank gains if the document that gains most comes next, the first of equals.
+
+    `covers` has the items of each document; those that no other document covers are `UNSHARED`.
+    A gain never rises, so that what a document gained when it was last looked at is the most that
+    it can gain now: only the document on top is looked at again. Documents with the same items
+    stand in one line, as they gain the same. Time grows with the documents, and with how often
+    items shared by different lines are covered until they are worth nothing; where thousands of
+    documents share their items in thousands of combinations, with the square of their number.
+
+    >>> greedy_gains([(1, 2), (1,), (2, UNSHARED)], 0.5)
+    [2.0, 1.5, 0.5]
+    """
+    first: dict[tuple[int, ...], int] = {}  # of each line
+    following = [0] * len(covers)  # in the line of each document; its own number: it is the last
+    for document in range(len(covers) - 1, -1, -1):
+        following[document] = first.get(covers[document], document)
+        first[covers[document]] = document
+    worth = dict.fromkeys(chain.from_iterable(first), 1.0)
+    heap = [(-float(len(items)), document) for items, document in first.items()]
+    heapify(heap)
+    gains: list[float] = []
+    while heap and (most is None or len(gains) < most):
+        before, document = heap[0]
+        gain = 0.0  # added up in order: `sum` is more exact in newer versions of Python
+        for item in covers[document]:
+            gain += worth[item]
+        if gain != -before:
+            heapreplace(heap, (-gain, document))
+            continue
+        if not gain:
+            break
+        gains.append(gain)
+        for item in {*covers[document]}:
+            if item != UNSHARED:
+                worth[item] *= 1 - alpha
+        if following[document] == document:
+            heappop(heap)
+        else:
+            heapreplace(heap, (-gain, following[document]))
+    return gains
 
 
 def times_before(values: Ints) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.measure import Measure, Terms, known_as, register_measure
+from karat.measures.running import running_products
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
@@ -57,15 +58,12 @@ class ExpectedReciprocalRank(Measure):
         hits = hits.take(np.flatnonzero(best))
         grade = np.minimum(relation.item_grade[hits.item], self.max)
         stop = np.exp2(grade - self.max) - np.exp2(-self.max)
-        return Terms(hits.query, hits.rank, stop * _reached(hits.query, stop) / hits.rank)
+        reached = _reached(relation, hits.query, stop)
+        return Terms(hits.query, hits.rank, stop * reached / hits.rank)
 
 
-def _reached(query: Ints, stop: Floats) -> Floats:
+def _reached(relation: Relation, query: Ints, stop: Floats) -> Floats:
     """Return the probability that a reader comes as far as each unit: Π(1 − R of those above)."""
-    reached = np.ones(len(query))
-    later = np.flatnonzero(query[1:] == query[:-1]) + 1 if len(query) else query
-    while len(later):  # the second unit of every query, then the third, …
-        first = later[np.diff(query[later], prepend=-1) > 0]
-        reached[first] = reached[first - 1] * (1 - stop[first - 1])
-        later = np.setdiff1d(later, first, assume_unique=True)
-    return reached
+    goes_on = np.ones(len(query))
+    goes_on[1:] = np.where(query[1:] == query[:-1], 1 - stop[:-1], 1.0)
+    return running_products(goes_on, relation.count(query))

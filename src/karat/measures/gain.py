@@ -1,4 +1,4 @@
-"""Gains: what a grade is worth in DCG and nDCG, and what was gained down to a rank."""
+"""Gains: what a grade is worth in DCG and nDCG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from karat.errors import MeasureError
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Ints
+    from karat.core.data import Floats
 
 
 def check_gain(gain: str) -> None:
@@ -60,22 +60,3 @@ def _table(gain: str) -> Floats:
             fix="use linear, exp, or a table that starts at 0 and never falls, such as 0:1:3:7",
         )
     return table
-
-
-def running_sums(value: Floats, count: Ints) -> Floats:
-    """Add up values from the left, within each group; the groups hold `count` values each.
-
-    One step adds the next value of every group that has one, so that the sum of a query does not
-    depend on the queries before it.
-
-    >>> running_sums(np.array([1.0, 2.0, 5.0, 1.0, 1.0]), np.array([2, 0, 3])).tolist()
-    [1.0, 3.0, 5.0, 6.0, 7.0]
-    """
-    sums = value.astype(np.float64)
-    longest_first = np.argsort(-count, kind="stable")
-    start = (np.cumsum(count) - count)[longest_first]
-    having = np.searchsorted(-count[longest_first], -np.arange(count.max(initial=0)), side="left")
-    for step, groups in enumerate(having[1:].tolist(), start=1):
-        at = start[:groups] + step
-        sums[at] += sums[at - 1]
-    return sums

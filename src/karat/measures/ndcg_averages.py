@@ -8,8 +8,9 @@ import numpy as np
 
 from karat.core.relation import ANY_GAIN
 from karat.measures.dcg import DCG
-from karat.measures.gain import gains, running_sums
+from karat.measures.gain import gains
 from karat.measures.measure import AT_MOST_ONE, Divisor, Terms, known_as, register_measure
+from karat.measures.running import running_sums
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from karat.spans.locate import locate
+from karat.spans.overlap import overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,13 +124,9 @@ def cover(spans: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame:
 
 def _held(spans: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame:
     """Return for each span that meets a chunk which those are, and how much of it they hold."""
-    others = chunks.select("chunk", on=pl.col("doc"), low=pl.col("start"), high=pl.col("end"))
-    pairs = spans.filter(pl.col("start") < pl.col("end")).join_where(
-        others.filter(pl.col("low") < pl.col("high")),
-        pl.col("doc") == pl.col("on"),
-        pl.col("low") < pl.col("end"),
-        pl.col("start") < pl.col("high"),
-    )
+    span, chunk = overlapping(spans, chunks, ["doc"])
+    others = chunks[chunk].select("chunk", low=pl.col("start"), high=pl.col("end"))
+    pairs = pl.concat([spans[span], others], how="horizontal")
     whole = (pl.col("low") <= pl.col("start")) & (pl.col("end") <= pl.col("high"))
     begin, stop = pl.max_horizontal("start", "low"), pl.min_horizontal("end", "high")
     before = pl.col("stop").cum_max().shift(1).over("span").fill_null(0)  # held by earlier chunks

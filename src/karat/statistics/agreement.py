@@ -111,10 +111,12 @@ def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
     """
     shares = counts / counts.sum()
     first, second = shares.sum(axis=1), shares.sum(axis=0)
-    met, expected = float((severity * shares).sum()), float(first @ severity @ second)
+    # sums instead of products of matrices, whose last digit depends on the number of threads
+    of_first, of_second = (severity * second).sum(axis=1), (severity.T * first).sum(axis=1)
+    met, expected = float((severity * shares).sum()), float((first * of_first).sum())
     if expected <= 0:
         return float("nan"), np.zeros_like(counts)
-    moved = (severity @ second)[:, np.newaxis] + first @ severity - 2 * expected
+    moved = of_first[:, np.newaxis] + of_second - 2 * expected
     return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
 
 
@@ -225,7 +227,7 @@ def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -
     # below its end, the short ranking is taken to agree as it did so far
     agreement[seen:] += overlap[seen - 1] * (depth[seen:] - seen) / (seen * depth[seen:])
     tail = (overlap[-1] - overlap[seen - 1]) / len(long) + overlap[seen - 1] / seen
-    return Quantity(float((1 - p) / p * (agreement @ p**depth) + tail * p ** len(long)))
+    return Quantity(float((1 - p) / p * (agreement * p**depth).sum() + tail * p ** len(long)))
 
 
 def _of_orders(

@@ -232,7 +232,7 @@ def _power_of_hits(queries: int, difference: float, changed: float, alpha: float
     rare -= binomial.cdf(rare, changes, 0.5) > alpha / 2
     won = (1 + difference / changed) / 2
     rejected = binomial.cdf(rare, changes, won) + binomial.cdf(rare, changes, 1 - won)
-    return float(binomial.pmf(changes, queries, changed) @ rejected)
+    return float((binomial.pmf(changes, queries, changed) * rejected).sum())
 
 
 def _power_by_integral(limit: float, shift: float, freedom: int) -> float:

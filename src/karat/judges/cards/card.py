@@ -315,7 +315,8 @@ def _kappa(  # noqa: PLR0917
         return CardFigure(name, None, None, None, n, "all verdicts and labels are the same one")
     if len(units) < 2:
         return CardFigure(name, value, None, None, n, "one question says nothing about the spread")
-    by_question = units.sums @ influence.ravel() * (len(units) / n)
+    # a sum by row: the last digit of a product of matrices depends on the number of threads
+    by_question = (units.sums * influence.ravel()).sum(axis=1) * (len(units) / n)
     low, high = kappa_limits(value, by_question, level, estimate(units).size)
     return CardFigure(name, value, low, high, n)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from karat.relate.match.matcher import Edges, MatchContext, Units
     from karat.texts.sentences import Splitter
 
+TRIED = 8  # places where an overlap may end that are tried one by one
+
 
 @register_matcher
 class Exact(Matcher):
@@ -99,13 +101,19 @@ class BoundContainment(BoundPairs):
         ) -> Floats:
             del min_score
             left, right = (
-                words(pl.Series(list(texts), dtype=pl.String), self._policy).to_list()
-                for texts in (units, items)
+                self._words(texts, which)
+                for texts, which in zip((units, items), pairs, strict=True)
             )
             pairs_of = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
             return np.array([score(left[unit], right[item]) for unit, item in pairs_of])
 
         return compare
+
+    def _words(self, texts: Sequence[str], which: Ints) -> dict[int, list[str]]:
+        """Return the words of these texts, by their numbers."""
+        some = np.unique(which).tolist()
+        found = words(pl.Series([texts[number] for number in some], dtype=pl.String), self._policy)
+        return dict(zip(some, found.to_list(), strict=True))
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of chunks that hold a gold text, or complete one."""
@@ -162,13 +170,41 @@ def _contained(unit: list[str], item: list[str]) -> float:
 
 def _head(unit: list[str], item: list[str]) -> float:
     """Return the longest part of the item that begins it and ends the unit."""
-    if not unit or not item:
-        return 0.0
     most = min(len(unit), len(item) - 1)
-    ends = (at + 1 for at in range(most - 1, -1, -1) if item[at] == unit[-1])
-    return next((size / len(item) for size in ends if unit[-size:] == item[:size]), 0.0)
+    return _overlap(unit[len(unit) - most :], item[:most]) / len(item) if most > 0 else 0.0
 
 
 def _tail(unit: list[str], item: list[str]) -> float:
     """Return the longest part of the item that ends it and begins the unit."""
-    return _head(unit[::-1], item[::-1])
+    most = min(len(unit), len(item) - 1)
+    if most <= 0:
+        return 0.0
+    return _overlap(unit[:most][::-1], item[len(item) - most :][::-1]) / len(item)
+
+
+def _overlap(left: list[str], right: list[str]) -> int:
+    """Return how many words the longest end of one list has that is a beginning of the other.
+
+    Both have the same number of words. Few words of one are the last of the other, as a rule, and
+    each is tried; where there are many, as in a text that repeats itself, the lists are compared in
+    one pass (Knuth, Morris and Pratt 1977), so that time grows with their length alone.
+
+    >>> _overlap(["x", "a", "b"], ["a", "b", "y"]), _overlap(["a"] * 90, ["a"] * 80 + ["b"] * 10)
+    (2, 80)
+    """
+    if right.count(left[-1]) <= TRIED:
+        ends = (at + 1 for at in range(len(right) - 1, -1, -1) if right[at] == left[-1])
+        return next((size for size in ends if left[-size:] == right[:size]), 0)
+    shorter = [0] * len(right)  # how much still fits where one more word does not
+    size = 0
+    for at in range(1, len(right)):
+        while size and right[at] != right[size]:
+            size = shorter[size - 1]
+        size += right[at] == right[size]
+        shorter[at] = size
+    size = 0
+    for word in left:
+        while size and word != right[size]:
+            size = shorter[size - 1]
+        size += word == right[size]
+    return size

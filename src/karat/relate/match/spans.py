@@ -6,6 +6,7 @@ A place is given by the record itself, by the corpus, or found by looking for th
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
@@ -24,6 +25,7 @@ from karat.relate.match.matcher import (
     register_matcher,
 )
 from karat.relate.match.texts import TEXT_LIKE, first_alternatives, gold_of_texts, parts
+from karat.spans.overlap import overlapping
 from karat.spans.place import place
 
 if TYPE_CHECKING:
@@ -116,15 +118,17 @@ class BoundSpans(BoundByRule):
             start=pl.col("key").str.extract(r"\[(\d+):\d+\]$").cast(pl.Int64),
             end=pl.col("key").str.extract(r":(\d+)\]$").cast(pl.Int64),
         ).drop_nulls("place")
+        members = self._members.rename({"from": "start", "to": "end"})
+        member, unit = overlapping(members, spans, ["query", "place"])
+        pairs = pl.concat(
+            [self._members[member].select("member", "from", "to"), spans[unit].drop("query")],
+            how="horizontal",
+        )
         size = pl.col("to") - pl.col("from")
         low = pl.max_horizontal("start", "from") - pl.col("from")
         high = pl.min_horizontal("end", "to") - pl.col("from")
-        return (
-            spans.join(self._members, on=["query", "place"])
-            .filter(pl.min_horizontal("end", "to") > pl.max_horizontal("start", "from"))
-            .select("member", "unit", share=(high - low) / size, low=low / size, high=high / size)
-            .sort("member", "unit")
-        )
+        share = {"share": (high - low) / size, "low": low / size, "high": high / size}
+        return pairs.select("member", "unit", **share).sort("member", "unit")
 
 
 def _covering(pieces: list[tuple[int, float, float, float]], threshold: float) -> list[int]:
@@ -135,15 +139,17 @@ def _covering(pieces: list[tuple[int, float, float, float]], threshold: float) -
     >>> _covering([(0, 0.3, 0.0, 0.3), (1, 0.4, 0.2, 0.6), (2, 0.8, 0.2, 1.0)], 0.5)
     [1, 2]
     """
-    covering: list[int] = []
-    held: list[tuple[float, float]] = []
-    for unit, share, low, high in pieces:
-        before = _union(held)
-        held.append((low, high))
-        completes = before < threshold - 1e-9 <= _union(held)
-        if share >= threshold - 1e-9 or completes:
-            covering.append(unit)
-    return covering
+    stretches = [(low, high) for _, _, low, high in pieces]
+    enough = threshold - 1e-9
+    # with more pieces more is held: the first number of them that is enough is found by halving
+    completing = bisect_left(
+        range(len(pieces)), True, key=lambda last: _union(stretches[: last + 1]) >= enough
+    )
+    return [
+        unit
+        for number, (unit, share, _, _) in enumerate(pieces)
+        if share >= enough or number == completing
+    ]
 
 
 def _union(stretches: list[tuple[float, float]]) -> float:
