@@ -34,7 +34,7 @@ class Hits:
 
 
 T = TypeVar("T")
-BLOCK = 2_000_000  # items of a relation that are measured at once
+BLOCK = 500_000  # items of a relation that are measured at once
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
