@@ -85,6 +85,11 @@ class GrowingColumn:
         self._values[self._size : size] = values
         self._size = size
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """What it holds so far."""
+        return self._values[: self._size]
+
     def take(self) -> Any:  # noqa: ANN401 - an array of the kind it was made for
         """Return the array, without room to grow; the column is empty again."""
         values, self._values = self._values, self._values[:0].copy()

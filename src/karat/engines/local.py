@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from karat.core.data import Gold, Ints, Numbers
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
+    from karat.relate.pipeline import DrawnBatch
 
 PARTS = 32  # how finely a scattered run is spread
 PLACE = "__place"  # the column with the place of a query in the gold
@@ -51,16 +52,18 @@ class LocalEngine:
     ) -> Drawn:
         """Draw the relation of a run; see `karat.engines.Engine`."""
 
-        def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
-            parts = []
+        def parts(batches: Iterable[pl.DataFrame]) -> Iterator[DrawnBatch]:
             done = np.zeros(bound.gold.queries.height, dtype=bool)
             for rows in batches:
                 part = draw_batch(Run(run.name, rows, run.order), bound, policy, keep)
-                parts.append(part)
+                yield part
                 if progress is not None:
                     done[part.queries] = True
                     progress(Progress(int(done.sum()), len(done)))
-            return join(Run(run.name, pl.DataFrame(), findings=run.findings), parts, bound, policy)
+
+        def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
+            about = Run(run.name, pl.DataFrame(), findings=run.findings)
+            return join(about, parts(batches), bound, policy)
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
