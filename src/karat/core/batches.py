@@ -1,13 +1,16 @@
-"""Batches of rows, each a table with a column query, as they come from a reader."""
+"""Batches of rows, each a table with a column query, and columns that grow batch by batch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from numpy.typing import DTypeLike, NDArray
 
 TAIL = 256  # rows that are looked at first for the beginning of the last query
 
@@ -49,3 +52,47 @@ def last_stretch(values: pl.Series) -> int:
         if len(tail) == len(values):
             return len(tail)
         size *= 8
+
+
+class GrowingColumn:
+    """An array that grows at its end: its pieces are not held beside it, as concatenating would.
+
+    Whole numbers that do not fit its type make it one of int64.
+
+    >>> column = GrowingColumn(np.int32)
+    >>> for values in ([1, 2], [3], [1 << 40]):
+    ...     column.append(np.array(values))
+    >>> len(column), column.take()
+    (4, array([            1,             2,             3, 1099511627776]))
+    """
+
+    def __init__(self, kind: DTypeLike) -> None:
+        self._values: NDArray[Any] = np.empty(0, dtype=kind)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
+        if self._values.dtype.kind == "i" and values.dtype.kind == "i" and len(values):
+            narrow = np.iinfo(self._values.dtype)
+            if not narrow.min <= values.min() <= values.max() <= narrow.max:
+                self._values = self._values.astype(np.int64)
+        size = self._size + len(values)
+        if size > len(self._values):  # a large array grows where it is
+            self._values.resize(max(size, len(self._values) * 9 // 8), refcheck=False)
+        self._values[self._size : size] = values
+        self._size = size
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """What it holds so far."""
+        return self._values[: self._size]
+
+    def take(self) -> Any:  # noqa: ANN401 - an array of the kind it was made for
+        """Return the array, without room to grow; the column is empty again."""
+        values, self._values = self._values, self._values[:0].copy()
+        values.resize(self._size, refcheck=False)
+        self._size = 0
+        return values

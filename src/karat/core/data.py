@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from karat.core.batches import GrowingColumn
 from karat.core.keys import CACHED, all_different, narrowed, query_index
 from karat.errors import InputError
 from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
@@ -245,39 +246,33 @@ class Gold:
         )
 
     @classmethod
-    def join(cls, parts: list[Gold]) -> Gold:
-        """Put golds of documents together that share no query; `parts` is emptied on the way."""
-        if len(parts) == 1:
-            return parts.pop()
-        grades = [len(part.item_grade) for part in parts]
-        first = np.concatenate(([0], np.cumsum(grades)))
-        offset = [
-            part.item_offset[:-1] + start for part, start in zip(parts, first[:-1], strict=True)
-        ]
-        item = [
-            narrowed(part.member_item + start)
-            for part, start in zip(parts, first[:-1], strict=True)
-        ]
-        times = None
-        if any(part.item_times is not None for part in parts):
-            once = (np.ones(count, dtype=np.int64) for count in grades)
-            times = np.concatenate(
-                [
-                    one if part.item_times is None else part.item_times
-                    for part, one in zip(parts, once, strict=True)
-                ]
-            )
-        joined = cls(
-            queries=pl.concat([part.queries for part in parts]),
-            item_offset=np.concatenate((*offset, first[-1:])),
-            item_grade=np.concatenate([part.item_grade for part in parts]),
-            member_item=np.concatenate(item),
-            member_doc=pl.concat([part.member_doc for part in parts]),
-            findings=merge_findings(found for part in parts for found in part.findings),
-            item_times=times,
+    def join(cls, parts: Iterable[Gold]) -> Gold:
+        """Put golds of documents together that share no query, taking one part after the other."""
+        queries, docs, offsets, findings = [], [], [], []
+        times: list[Ints | None] = []
+        counts: list[int] = []
+        grades, items = GrowingColumn(np.float64), GrowingColumn(np.int32)
+        for part in parts:
+            queries.append(part.queries)
+            docs.append(part.member_doc)
+            offsets.append(part.item_offset[:-1] + len(grades))
+            items.append(part.member_item + len(grades))
+            grades.append(part.item_grade)
+            findings += part.findings
+            times.append(part.item_times)
+            counts.append(len(part.item_grade))
+        once = zip(times, counts, strict=True)
+        return cls(
+            queries=pl.concat(queries),
+            item_offset=np.concatenate((*offsets, [len(grades)])),
+            item_grade=grades.take(),
+            member_item=items.take(),
+            member_doc=pl.concat(docs),
+            findings=merge_findings(findings),
+            item_times=None
+            if all(each is None for each in times)
+            else np.concatenate([np.ones(n, np.int64) if t is None else t for t, n in once]),
         )
-        parts.clear()
-        return joined
 
 
 def best_first(query: Ints, grade: Floats) -> Ints:

@@ -34,7 +34,7 @@ class Hits:
 
 
 T = TypeVar("T")
-BLOCK = 2_000_000  # items of a relation that are measured at once
+BLOCK = 500_000  # items of a relation that are measured at once
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
@@ -294,9 +294,8 @@ class Relation:
         """Return the relation of consecutive queries, numbered from 0."""
         ends = np.array([first, last])
         items = slice(*self.item_offset[ends].tolist())
-        edges = slice(*np.searchsorted(self.edge_query, ends).tolist())
-        units = slice(*np.searchsorted(self.unit_query, ends).tolist())
-        members = slice(*np.searchsorted(self.member_item, self.item_offset[ends]).tolist())
+        edges, units = _stretch(self.edge_query, ends), _stretch(self.unit_query, ends)
+        members = _stretch(self.member_item, self.item_offset[ends])
         queries = slice(first, last)
         fine: dict[str, Any] = {}
         if self.chunk_offset is not None and self.chunk_end is not None:
@@ -333,3 +332,10 @@ class Relation:
         sizes = np.diff(self.chunk_offset)
         offset = np.concatenate(([0], np.cumsum(sizes[keep])))
         return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
+
+
+def _stretch(column: Numbers, ends: Ints) -> slice:
+    """Return where the numbers from the first up to the second of two stand in a sorted column."""
+    # numbers of two kinds would be copied for the search
+    first, last = np.searchsorted(column, ends.astype(column.dtype)).tolist()
+    return slice(first, last)

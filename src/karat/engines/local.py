@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from karat.core.data import Gold, Ints, Numbers
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
+    from karat.relate.pipeline import DrawnBatch
 
 PLACE = "__place"  # the column with the place of a query in the gold
 
@@ -53,15 +54,17 @@ class LocalEngine:
                 draw_batch(Run(run.name, rows, run.order), bound, policy, keep) for rows in batches
             )
 
-        def joined(drawn: Iterable[DrawnBatch]) -> Drawn:
-            parts = []
+        def watched(drawn: Iterable[DrawnBatch]) -> Iterator[DrawnBatch]:
             done = np.zeros(bound.gold.queries.height, dtype=bool)
             for part in drawn:
-                parts.append(part)
+                yield part
                 if progress is not None:
                     done[part.queries] = True
                     progress(Progress(int(done.sum()), len(done)))
-            return join(Run(run.name, pl.DataFrame(), findings=run.findings), parts, bound, policy)
+
+        def joined(drawn: Iterable[DrawnBatch]) -> Drawn:
+            about = Run(run.name, pl.DataFrame(), findings=run.findings)
+            return join(about, watched(drawn), bound, policy)
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])

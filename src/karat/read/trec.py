@@ -47,6 +47,10 @@ CRLF = ord("\r") | ord("\n") << 8  # as two neighbouring bytes
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
+class _IterationVariesError(Exception):
+    """The second column of judgements is not the same everywhere."""
+
+
 @register_format
 class TrecRun(Format):
     """A run: `query Q0 doc rank score tag`."""
@@ -163,14 +167,19 @@ def _built_in_parts(source: Source) -> Gold | None:
 
     None: it takes a look at all rows, because the second column varies or a query comes back.
     """
-    parts: list[Gold] = []
-    iteration = None
-    for rows in whole_queries(_parse_blocks(source, QRELS)):
-        iteration = rows["iteration"][0] if iteration is None else iteration
-        if (rows["iteration"] != iteration).any():
-            return None
-        parts.append(Gold.build(rows.drop("iteration")))
-    gold = Gold.join(parts)
+
+    def parts() -> Iterator[Gold]:
+        first = None
+        for rows in whole_queries(_parse_blocks(source, QRELS)):
+            first = rows["iteration"][0] if first is None else first
+            if (rows["iteration"] != first).any():
+                raise _IterationVariesError
+            yield Gold.build(rows.drop("iteration"))
+
+    try:
+        gold = Gold.join(parts())
+    except _IterationVariesError:
+        return None
     return gold if gold.queries["query"].n_unique() == gold.queries.height else None
 
 

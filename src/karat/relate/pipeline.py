@@ -20,10 +20,12 @@ from karat.align.preflight import (
     no_shared_query,
     nothing_retrieved,
 )
+from karat.core.batches import GrowingColumn
 from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
 from karat.core.relation import Relation
 from karat.findings import Finding, merge_findings
+from karat.relate.match.matcher import NO_EDGES
 from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
 
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
 KEPT = 1_000_000  # rows of lists that are kept at most
 TEXT = 20_000  # characters of a text that are kept
-UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")  # of edges
+EDGE_COLUMNS = ("query", "rank", "item")
+UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,15 +114,21 @@ def ties_that_matter(ties: Ties | None, edges: Edges) -> Ties | None:
     return ties.filter(np.isin(np.arange(len(ties.query)), tie))
 
 
-def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
-    """Make the relation of all batches of a run; `run` needs no rows."""
+def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
+    """Make the relation of all batches of a run; `run` needs no rows.
+
+    The batches may come one by one, as they are drawn: of the edges there is never a second copy.
+    """
     gold = bound.gold
     count = gold.queries.height
     asked, blank, seen = np.zeros((3, count), dtype=bool)
-    for part in parts:
-        asked[part.asked] = True
-        blank[part.blank] = True
-        seen[part.queries] = True
+    parts: list[DrawnBatch] = []
+    columns = _EdgeColumns()
+    for each in drawn:
+        asked[each.asked] = True
+        blank[each.blank] = True
+        seen[each.queries] = True
+        parts.append(each if bound.finds_items else columns.move(each))
     found = (each for part in parts for each in part.findings)
     findings = [*run.findings, *in_order(found)]  # however the run was cut
     documents = sum(part.documents for part in parts)
@@ -132,7 +141,7 @@ def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy)
     findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
         parts = [*parts, _nothing(run, ~seen, bound, policy)]
-    relation = _relation(parts, blank, bound, policy)
+    relation = _relation(parts, columns, blank, bound, policy)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     if nothing_met and sample is not None and not bound.blank_is_unit:
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
@@ -155,8 +164,57 @@ def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> D
     return draw_batch(Run(run.name, rows, "listed"), bound, policy)
 
 
+class _EdgeColumns:
+    """The edges and notable units of batches, in columns that grow."""
+
+    def __init__(self) -> None:
+        self._columns = {name: GrowingColumn(np.int32) for name in (*EDGE_COLUMNS, *UNIT_COLUMNS)}
+        self._columns["unit_judged"] = GrowingColumn(np.bool_)
+        self._columns["unit_repeat"] = GrowingColumn(np.int8)
+        self._alike = True  # units are those of the edges, so far
+
+    def move(self, part: DrawnBatch) -> DrawnBatch:
+        """Take over the edges of a batch; return it without them."""
+        edges = part.edges
+        self.append(edges)
+        return replace(part, edges=replace(NO_EDGES, sizes=edges.sizes))
+
+    def append(self, edges: Edges) -> None:
+        """Add the edges of a batch."""
+        alike = edges.unit_query is edges.query and edges.unit_rank is edges.rank
+        if self._alike and not alike:  # from now on the units have columns of their own
+            self._alike = False
+            for name in ("query", "rank"):
+                self._columns[f"unit_{name}"].append(self._columns[name].values)
+        for name, column in self._columns.items():
+            if not self._alike or name not in ("unit_query", "unit_rank"):
+                column.append(getattr(edges, name))
+
+    def take(self) -> dict[str, Any]:
+        """Return the columns of a relation: edges by query, rank and item, units by query, rank."""
+        found = {name: column.take() for name, column in self._columns.items()}
+        if self._alike:  # every edge has a unit of its own
+            names = (*EDGE_COLUMNS, "unit_judged", "unit_repeat")
+            found |= dict(
+                zip(names, sort_rows(tuple(found[name] for name in names), 3), strict=True)
+            )
+            found |= {"unit_query": found["query"], "unit_rank": found["rank"]}
+        else:
+            for names, keys in ((EDGE_COLUMNS, 3), (UNIT_COLUMNS, 2)):
+                rows = sort_rows(tuple(found[name] for name in names), keys)
+                found |= dict(zip(names, rows, strict=True))
+        return {
+            f"edge_{name}" if name in EDGE_COLUMNS else name: column
+            for name, column in found.items()
+        }
+
+
 def _relation(
-    parts: list[DrawnBatch], blank: Bools, bound: BoundMatcher, policy: Policy
+    parts: list[DrawnBatch],
+    columns: _EdgeColumns,
+    blank: Bools,
+    bound: BoundMatcher,
+    policy: Policy,
 ) -> Relation:
     """Make the relation of what was drawn; where anything failed, also the lenient one."""
     failures: dict[int, str] = {}
@@ -171,20 +229,14 @@ def _relation(
         fine = _fine_units(retrieved, parts, edges)
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
         none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
-        edge_query, edge_rank, edge_item, *units = _columns(edges)
-        unit_query, unit_rank, unit_judged, unit_repeat = units
+        for part in edges if bound.finds_items else ():
+            columns.append(part)
         return Relation(
             queries=gold.queries["query"],
             depth=retrieved if fine is None else fine[0],
             item_offset=gold.item_offset,
             item_grade=gold.item_grade,
-            edge_query=edge_query,
-            edge_rank=edge_rank,
-            edge_item=edge_item,
-            unit_query=unit_query,
-            unit_rank=unit_rank,
-            unit_judged=unit_judged.astype(bool, copy=False),
-            unit_repeat=unit_repeat,
+            **columns.take(),
             member_item=gold.member_item,
             member_doc=gold.member_doc,
             undefined_reason=none.scatter(list(reasons), list(reasons.values())),
@@ -200,24 +252,6 @@ def _relation(
     if not failures:
         return strict
     return replace(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
-
-
-def _columns(parts: Sequence[Edges]) -> tuple[Any, ...]:
-    """Return the columns of edges and units of all parts, sorted by query, rank and item."""
-    if parts and all(
-        part.unit_query is part.query and part.unit_rank is part.rank for part in parts
-    ):  # every edge has a unit of its own
-        names = ("query", "rank", "item", "unit_judged", "unit_repeat")
-        query, rank, item, judged, repeat = _sorted(parts, names, 3)
-        return query, rank, item, query, rank, judged, repeat
-    return (*_sorted(parts, ("query", "rank", "item"), 3), *_sorted(parts, UNIT_COLUMNS, 2))
-
-
-def _sorted(parts: Sequence[Edges], names: Sequence[str], keys: int) -> tuple[Any, ...]:
-    """Return columns of all parts, sorted by the first few of them."""
-    return sort_rows(
-        tuple(_column([getattr(part, name) for part in parts]) for name in names), keys
-    )
 
 
 def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:

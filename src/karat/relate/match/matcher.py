@@ -56,6 +56,10 @@ class Edges:
     lenient: Edges | None = None  # the same, if every failure counted as a yes
 
 
+_NONE = np.zeros(0, dtype=np.int32)
+NO_EDGES = Edges(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
     """The units of a batch, by query and rank: chunks, or parts of chunks."""
@@ -106,7 +110,8 @@ class EqualKeys:
         self._item = gold.member_item
         self._judged = gold.item_grade >= 0
         self._doc = keys
-        self._offset = np.searchsorted(gold.member_item, gold.item_offset)  # members by query
+        kind = gold.member_item.dtype  # numbers of two kinds would be copied for the search
+        self._offset = np.searchsorted(gold.member_item, gold.item_offset.astype(kind))
 
     def edges(self, units: Units) -> Edges:
         """Return the edges of units, which come sorted by query and rank."""
