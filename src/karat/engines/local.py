@@ -100,7 +100,7 @@ def _spread(batches: Iterator[pl.DataFrame], folder: Path) -> Iterator[pl.DataFr
                 piece.drop("part").write_ipc(folder / f"{key:03}-{number:06}.arrow")
     except OSError as error:
         raise SaveError(
-            f"no room to sort the run by query: {error.strerror}",
+            f"no room to sort the run by query: {error.strerror or error}",
             where=str(folder),
             fix="sort the run by query, or set TMPDIR to a larger disk",
         ) from None

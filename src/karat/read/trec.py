@@ -10,6 +10,8 @@ parsed line by line.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -83,7 +85,7 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        rows = pl.concat(_parse_blocks(source, QRELS))
+        rows = _judgements(source)
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
         if rows.select("query", "doc").n_unique() < rows.height:
@@ -113,7 +115,7 @@ class SubtopicQrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements with the second column as the group."""
-        return _by_subtopic(pl.concat(_parse_blocks(source, QRELS)))
+        return _by_subtopic(_judgements(source))
 
 
 def _has_columns(look: Look) -> bool:
@@ -134,7 +136,34 @@ def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFra
         yield rows
     if not height:
         source.reading.check_rest(0)
-        raise InputError("the file contains no lines", where=source.where)
+        fix = "check what wrote the file"
+        raise InputError("the file contains no lines", where=source.where, fix=fix)
+
+
+def _judgements(source: Source) -> pl.DataFrame:
+    """Read all judgements; a grade that is not finite is met as a line that cannot be read."""
+    rows = pl.concat(_parse_blocks(source, QRELS))
+    finite = rows["grade"].is_finite()
+    if finite.all():
+        return rows
+    for block in source.blocks():
+        for number, raw in enumerate(block.data.split(b"\n")):
+            found = None
+            with contextlib.suppress(InputError):  # which was met when it was parsed
+                found = read_line(raw, QRELS, block, number)
+            if found is not None and not math.isfinite(float(found.cells[-1])):
+                source.reading.meet(_not_finite(found.cells, block.where(number)))
+    return rows.filter(finite)
+
+
+def _not_finite(cells: list[str], where: str) -> InputError:
+    query, _, doc, grade = cells
+    return InputError(
+        f"the grade {grade[:EXCERPT]!r} of document {doc!r} for query {query!r} is not a finite "
+        "number",
+        where=where,
+        fix="give every judged document a number: 0 for not relevant, 1 or more for relevant",
+    )
 
 
 def _by_subtopic(rows: pl.DataFrame) -> Gold:
