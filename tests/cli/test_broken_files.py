@@ -101,6 +101,10 @@ RUNS: dict[str, tuple[str | bytes, str]] = {
         parquet(sample.run_table())[:60] + b"\xff" * 40 + parquet(sample.run_table())[100:],
         "RUN: the table cannot be read: ",
     ),
+    "a parquet of bytes": (
+        parquet({"query": ["q1"], "doc": ["d1"], "score": [b"x"]}),
+        "RUN: the column 'score' holds Binary, which is no score",
+    ),
     "a parquet of categories": (
         parquet({"query": ["q1"], "doc": ["d1"], "score": pl.Series(["x"], dtype=pl.Categorical)}),
         "RUN, row 1: the score 'x' is not a number (column 'score')",
@@ -425,6 +429,16 @@ def test_tables_of_results(case: str, saved: Path) -> None:
         karat.load(saved)
     assert what in error.value.what
     assert error.value.fix
+
+
+def test_agreement_names_the_file(cli: Karat, save: Save) -> None:
+    good = save("good.jsonl", '{"query": "q1", "retrieved": ["a", "b"]}\n')
+    blank = save("blank.jsonl", '{"query": "q1", "retrieved": ["a", " "]}\n')
+    other = save("other.jsonl", '{"query": "q2", "retrieved": ["a", "b"]}\n')
+    rankings = ("--kind", "rankings")
+    assert f"karat: {blank}: ' ' is not an id" in clear(cli("agree", good, blank, *rankings))
+    message = clear(cli("agree", good, other, *rankings))
+    assert message.startswith(f"karat: {good} and {other}: the two runs share no query")
 
 
 def test_half_a_pair_in_what_is_anchored(cli: Karat, save: Save) -> None:

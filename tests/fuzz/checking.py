@@ -17,13 +17,13 @@ WHOLE = re.compile(
     r"|gzip data is broken|no column|no (id|text); found|share no query|is not UTF-8|mark of UTF"
     r"|no relevant item|document has a text|has a label in both|nested too deeply"
     r"|no file of verdicts|labelled twice|there is no text|carry no id|the chunk .* has no text"
-    r"|unknown column"
+    r"|unknown column|is in the gold: it has"
     r"|layout"
 )
 PLACE = re.compile(r", (line|row|record) [1-9]\d*|quer(y|ies) ['\"]|the id ['\"]")
 # an option names something that the file no longer has
 OPTION = re.compile(r"karat: unknown (column of the queries|system)")
-NO_PLACE = re.compile(r"\b(line|row|record) 0\b|: None\b")
+NO_PLACE = re.compile(r"\b(line|row|record) 0\b|: None$")
 
 
 def flaws(case: Case, done: Outcome) -> list[str]:

@@ -132,9 +132,12 @@ def agree(
         change = normaliser(ids)
         if chosen == "rankings":
             runs = [read_run(each).collect() for each in sides]
-            found = _on_rankings(
-                *(_ranked(each, depth, change) for each in runs), persistence=persistence
-            )
+            ranked = []
+            for run, side in zip(runs, sides, strict=True):
+                where = os.fspath(side) if isinstance(side, str | os.PathLike) else run.name
+                with naming_files({run.name: where}):
+                    ranked.append(_ranked(run, depth, change))
+            found = _on_rankings(*ranked, persistence=persistence)
             return _with_findings(found, *(each.findings for each in runs))
         if column is not None:
             return _on_labels(*(_labels(each, column) for each in sides), level=level)

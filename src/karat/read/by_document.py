@@ -204,11 +204,14 @@ def _typed(
         picked, place = place.without_blank(picked)
     for name, kind in picked.schema.items():
         number = kind.is_float() or kind == pl.Boolean
-        if kind.is_nested() or kind == pl.Object or (number and name in TEXTS):
+        no_value = kind.is_nested() or kind in (pl.Object, pl.Binary)
+        if no_value or (number and name in TEXTS) or (kind.is_temporal() and name not in TEXTS):
             raise InputError(
                 f"the column {names[name]!r} holds {kind}, which is no {name}",
                 where=place.where,
-                fix="ids are texts or whole numbers; a row names one document",
+                fix="ids are texts or whole numbers; a row names one document"
+                if name in TEXTS
+                else f"give every row a number as its {name}",
             )
     rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
     if named_by(table.columns, reading) == "question":

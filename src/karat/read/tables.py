@@ -185,6 +185,9 @@ class Delimited(Table):
 
     def broken(self, error: BaseException, source: Source) -> InputError:
         """Report the line that cannot be read, and why, if that can be told."""
+        if isinstance(error, pl.exceptions.NoDataError):
+            what, fix = "the file contains only blank lines", "check what wrote the file"
+            return InputError(what, where=source.where, fix=fix)
         found = source.not_utf8() or why_broken(source, self.separator_of(source))
         return found or super().broken(error, source)
 
