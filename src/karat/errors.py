@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import polars as pl
 
@@ -101,6 +101,26 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
 
 
 @contextmanager
+def naming_files(files: Mapping[str, str]) -> Iterator[None]:
+    """Have errors name the files that something was read from.
+
+    Deeper code knows an input by its role, such as `gold` or `run bm25`; `files` says which file
+    that is. Under the empty name stands what an error without a place is about. What is about two
+    inputs names both, as in `run bm25 and gold`.
+
+    >>> with naming_files({"gold": "qrels.txt"}):
+    ...     raise InputError("no item is relevant", where="gold")
+    Traceback (most recent call last):
+    karat.errors.InputError: qrels.txt: no item is relevant
+    """
+    try:
+        yield
+    except KaratError as error:
+        error.where = " and ".join(files.get(part, part) for part in error.where.split(" and "))
+        raise
+
+
+@contextmanager
 def needs_package(what: str, install: str, *, instead: str = "") -> Iterator[None]:
     """Turn a failed import into the error that says what to install, or what to do instead.
 
@@ -145,7 +165,8 @@ def unknown(what: str, value: str, names: Iterable[str], *, none: str = "") -> O
     known = list(names)
     head, *heads = (re.split(r"[:(]", name)[0] for name in (value, *known))
     listed = f"(known: {', '.join(known)})" if known else none or f"there is no {what} to choose"
-    return OptionError(f"unknown {what} {value!r}", fix=f"{nearest(head, heads)} {listed}".strip())
+    fix = f"{nearest(head, heads)} {listed}".strip()
+    return OptionError(f"unknown {what} {value[:60]!r}", fix=fix)
 
 
 def choose_column(queries: pl.DataFrame, name: str) -> str:

@@ -182,7 +182,7 @@ def test_plain_files_are_drawn_by_the_kernel(
         tmp_path / "run.trec", tmp_path / "gold.qrels", "trec_eval", monkeypatch, size=1000
     )
     monkeypatch.setattr(trec, "parse_lines", None)
-    monkeypatch.setattr(trec, "_parse_blocks", None)
+    monkeypatch.setattr(trec, "parse_blocks", None)
     monkeypatch.setattr(
         trec.TrecLines,
         "parse",

@@ -219,7 +219,7 @@ def test_what_cannot_be_read(data: Any, what: str, fix: str) -> None:
         ("c.jsonl", b'{"id": "a", "text": "x"}\n{"id": "b", "text": [1]}', "line 2", "is a list"),
         ("c.json", b'{"a": ', "c.json", "not valid JSON"),
         ("c.csv", b"key,text\na,x\n", "c.csv", "no id; found 'key', 'text'"),
-        ("c.csv", b"id,text,start\na,x,y\n", "c.csv, row 1", "the offsets of 'a'"),
+        ("c.csv", b"id,text,start\na,x,y\n", "c.csv, line 2", "the offsets of 'a'"),
         ("c.tsv", b"a\tone\n\ttwo\n", "c.tsv, line 2", "'' is not an id"),
         ("c.csv", b"\n \n", "c.csv", "only blank lines"),
         ("c.csv", b"", "c.csv", "the file is empty"),

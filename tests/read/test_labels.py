@@ -77,7 +77,7 @@ def test_words_that_are_clear_are_grades(yes: str, no: str, save: Save) -> None:
 @pytest.mark.parametrize("word", ["maybe", "partially relevant", "highly", "good", "N/A", "1,5"])
 def test_words_that_are_not_clear_are_refused(word: str, save: Save) -> None:
     gold = save("labels.csv", labelled(("question", "chunk", "label"), no=word, separator=";"))
-    with pytest.raises(InputError, match=rf"row 2: the grade '{word}' is not a number") as stop:
+    with pytest.raises(InputError, match=rf"line 3: the grade '{word}' is not a number") as stop:
         load_gold(gold)
     assert "yes and no" in stop.value.fix
     with pytest.raises(InputError, match=f"the grade '{word}'"):

@@ -198,7 +198,7 @@ WRONG_GOLD: dict[str, tuple[Any, str]] = {
     "nested too deeply": ([[["d1"]]], "is not an id"),
     "a grade that is none": ([{"docs": ["d1"], "grade": "high"}], "the grade 'high'"),
     "a grade that is null": ({"d1": None}, "the grade 'None'"),
-    "a grade beyond floats": ({"d1": 10**400}, "is not a number"),
+    "a grade beyond floats": ({"d1": 10**400}, "is not a finite number"),
     "a grade that is not finite": ({"d1": float("inf")}, "is not a finite number"),
     "a grade that is NaN": ([{"docs": ["d1"], "grade": float("nan")}], "is not a finite number"),
     "an empty id": ([""], "'' is not an id"),

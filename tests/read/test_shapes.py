@@ -486,14 +486,14 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Karat, save: Save) -> None:
     gold = save("gold.tsv", f"qid\tquestion\tdocument_ids\n1\t?\t['a']\n2\t?\t{cell}\n")
     with pytest.raises(InputError, match="the text in 'document_ids' is not a list") as error:
         load_gold(gold)
-    assert error.value.where == f"{gold}, row 2"
+    assert error.value.where == f"{gold}, line 3"
     run = save("run.json", '{"1": ["a"], "2": ["a"]}')
     assert cli("score", run, "--gold", gold).code == 2
     done = cli("score", run, "--gold", gold, "--skip-bad", "-m", "RR", "--format", "json")
     assert done.code == 0
     found = {entry["kind"]: entry for entry in json.loads(done.out)["findings"]}
     assert found["skipped-record"]["count"] == 1
-    assert "row 2" in found["skipped-record"]["examples"][0]
+    assert "line 3" in found["skipped-record"]["examples"][0]
 
 
 PLUGIN = """

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 RUNS: dict[str, tuple[str, str, str]] = {
     "trec": (sample.trec_run(), "q1 Q0 x\n", "line 10"),
     "trec, no number": (sample.trec_run(), "q1 Q0 x 1 high t\n", "line 10"),
-    "csv": (delimited(run_table()), "q1,x,high\n", "row 10"),
-    "csv without an id": (delimited(run_table()), "q1,,1\n", "row 10"),
-    "tsv": (delimited(run_table(), "\t"), "q1\tx\thigh\n", "row 10"),
+    "csv": (delimited(run_table()), "q1,x,high\n", "line 11"),
+    "csv without an id": (delimited(run_table()), "q1,,1\n", "line 11"),
+    "tsv": (delimited(run_table(), "\t"), "q1\tx\thigh\n", "line 11"),
     "jsonl, broken": (
         jsonl({"query": q, "retrieved": docs} for q, docs in sample.ranked().items()),
         '{"query": "q11", "retrieved": ["x"\n',

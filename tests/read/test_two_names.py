@@ -56,7 +56,7 @@ def test_a_corpus_in_which_an_id_stands_twice(save: Save) -> None:
 def test_a_list_in_a_cell_in_which_a_name_stands_twice(save: Save) -> None:
     cell = '[{""doc"": ""a"", ""doc"": ""b""}]'
     path = save("run.csv", f'query,retrieved\nq1,"{cell}"\n')
-    with pytest.raises(InputError, match=r"row 1.*'doc' occurs more than once"):
+    with pytest.raises(InputError, match=r"line 2.*'doc' occurs more than once"):
         load_run(path).collect()
 
 

@@ -195,7 +195,7 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
     guess = hint(ours, theirs, QUERIES)
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
-        where=f"run {run}",
+        where=f"run {run} and gold",
         fix="check that both files are about the same queries, and that they are not swapped"
         if guess is None
         else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.errors import naming_files
 from karat.reports.escape import printable
 from karat.reports.tables import to_json
 
@@ -169,13 +170,14 @@ class Requirements:
             return None
         from karat.comparison.gates import gate  # noqa: PLC0415
 
-        return gate(
-            result,
-            self.texts,
-            baseline=self.before,
-            no_baseline="pass" if self.update else "error",
-            **self.decisions,
-        )
+        with naming_files({"baseline": self.folder or ""}):
+            return gate(
+                result,
+                self.texts,
+                baseline=self.before,
+                no_baseline="pass" if self.update else "error",
+                **self.decisions,
+            )
 
     def finish(
         self,

@@ -15,7 +15,7 @@ from karat.align.align import align
 from karat.core.data import Gold
 from karat.core.normalisers import normaliser
 from karat.core.policy import Policy
-from karat.errors import AlignError, KaratError, OptionError, choose
+from karat.errors import AlignError, KaratError, OptionError, choose, naming_files
 from karat.findings import Finding, finding_about
 from karat.forks import refuse_after_fork
 from karat.read import load_gold, load_run
@@ -127,20 +127,25 @@ def agree(
     read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
     read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
-    if chosen == "systems":
-        return _on_systems(*map(require_result, sides), measures=measures)
-    change = normaliser(ids)
-    if chosen == "rankings":
-        runs = [read_run(each).collect() for each in sides]
-        found = _on_rankings(
-            *(_ranked(each, depth, change) for each in runs), persistence=persistence
-        )
-        return _with_findings(found, *(each.findings for each in runs))
-    if column is not None:
-        return _on_labels(*(_labels(each, column) for each in sides), level=level)
-    golds = [read_gold(each) for each in sides]
-    found = _on_labels(*(_grades(each, change) for each in golds), level=level)
-    return _with_findings(found, *(each.findings for each in golds))
+    paths = [str(each) for each in sides if isinstance(each, str | os.PathLike)]
+    with naming_files({"": " and ".join(paths)}):
+        if chosen == "systems":
+            return _on_systems(*map(require_result, sides), measures=measures)
+        change = normaliser(ids)
+        if chosen == "rankings":
+            runs = [read_run(each).collect() for each in sides]
+            ranked = []
+            for run, side in zip(runs, sides, strict=True):
+                where = os.fspath(side) if isinstance(side, str | os.PathLike) else run.name
+                with naming_files({run.name: where}):
+                    ranked.append(_ranked(run, depth, change))
+            found = _on_rankings(*ranked, persistence=persistence)
+            return _with_findings(found, *(each.findings for each in runs))
+        if column is not None:
+            return _on_labels(*(_labels(each, column) for each in sides), level=level)
+        golds = [read_gold(each) for each in sides]
+        found = _on_labels(*(_grades(each, change) for each in golds), level=level)
+        return _with_findings(found, *(each.findings for each in golds))
 
 
 def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
@@ -288,6 +293,12 @@ def _grades(gold: Gold, change: Change) -> Labels:
 
 def _labels(data: object, column: str) -> Labels:
     table = load_queries(data)
+    where = os.fspath(data) if isinstance(data, str | os.PathLike) else ""
+    with naming_files({"": where}):
+        return _labels_of(table, column)
+
+
+def _labels_of(table: pl.DataFrame, column: str) -> Labels:
     choose("column", column, [name for name in table.columns if name not in ("query", "doc")])
     keys = [name for name in ("query", "doc") if name in table.columns]
     repeated = table.filter(table.select(keys).is_duplicated())

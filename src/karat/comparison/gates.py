@@ -315,6 +315,7 @@ def _its_run(baseline: Result, run: str) -> str:
         return baseline.runs[0]
     raise OptionError(
         f"the baseline has several runs, and none is called {run}: {', '.join(baseline.runs)}",
+        where="baseline",
         fix="give the run the name of one of them, or save a baseline with one run",
     )
 

@@ -277,8 +277,10 @@ class Gold:
 
 def best_first(query: Ints, grade: Floats) -> Ints:
     """Return the order by query, then by grade, the highest first."""
+    if not len(grade) or np.abs(grade).max() > 1000:
+        return np.lexsort((-grade, query))
     whole = grade.astype(np.int64)
-    if not len(grade) or np.abs(grade).max() > 1000 or (whole != grade).any():
+    if (whole != grade).any():
         return np.lexsort((-grade, query))
     return np.argsort(query * 2001 - whole, kind="stable")  # one key sorts faster than two
 

@@ -38,7 +38,7 @@ class Spread:
             self._places[part].append((self._file.tell(), self._file.write(data)))
         except OSError as error:
             raise SaveError(
-                f"no room to sort the run by query: {error.strerror}",
+                f"no room to sort the run by query: {error.strerror or error}",
                 where=tempfile.gettempdir(),
                 fix="sort the run by query, or set TMPDIR to a larger disk",
             ) from None

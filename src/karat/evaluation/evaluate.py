@@ -11,9 +11,9 @@ from karat.align.preflight import only_ids
 from karat.core.timing import in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import choose_column
+from karat.errors import choose_column, naming_files
 from karat.evaluation.assessment import assess, find_matchers, with_missing
-from karat.evaluation.inputs import load_inputs, with_columns
+from karat.evaluation.inputs import files_of, load_inputs, with_columns
 from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
@@ -149,11 +149,12 @@ def evaluate(
             texts=texts,
             unlabelled=len(judging) == len(matchers),
         )
+        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+        reading.enter_context(naming_files(files_of(streams, inputs)))
         streams = [_timed(stream, latency_unit) for stream in streams]
         described = with_columns(known, queries)
         timed = in_units(described.queries, latency_unit, "columns about the queries")
         table = None if corpus is None else load_corpus(corpus)
-        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         result = assess(
             streams,
             replace(described, queries=timed),

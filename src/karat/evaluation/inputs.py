@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -14,7 +14,7 @@ import polars as pl
 from karat.core.data import FACTS, Gold, Run, RunStream
 from karat.core.timing import TIMED
 from karat.engines.prefetch import begin
-from karat.errors import AlignError, InputError
+from karat.errors import AlignError, InputError, naming_files
 from karat.findings import merge_findings
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.queries import join_queries, load_queries
@@ -47,8 +47,9 @@ def load_inputs(
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
     named = _named(run)
     if gold is None:
-        streams, loaded = _load_both(named, run_format, how, unlabelled=unlabelled)
-        return streams, loaded, [Input.of("samples", data) for _, data in named]
+        given = [Input.of("samples", data) for _, data in named]
+        streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
+        return streams, loaded, given
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
@@ -89,6 +90,7 @@ def _load_both(
     named: list[tuple[str, Any]],
     run_format: str | None,
     how: dict[str, Any],
+    given: list[Input],
     *,
     unlabelled: bool,
 ) -> tuple[list[RunStream], Gold]:
@@ -109,7 +111,23 @@ def _load_both(
         return streams, golds[0]
     streams = _unique_names(streams)
     names = (stream.name for stream in streams)
-    return streams, share_gold(dict(zip(names, golds, strict=True)))
+    with naming_files(files_of(streams, given)):
+        return streams, share_gold(dict(zip(names, golds, strict=True)))
+
+
+def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
+    """Return the files by what errors call the inputs: gold, samples, corpus, run NAME."""
+    files: dict[str, str] = {}
+    paths = [each.path for each in inputs if each.role in ("run", "samples")]
+    if len(paths) == 1 and paths[0] is not None and inputs[0].role == "samples":
+        files |= dict.fromkeys(("samples", "gold"), paths[0])
+    files |= {each.role: each.path for each in inputs if each.path and each.role != "run"}
+    files.setdefault("samples", files.get("gold", "samples"))
+    for stream, path in zip(streams, paths, strict=True):
+        if path is not None:
+            files[f"run {stream.name}"] = path
+            files.setdefault(stream.name, path)
+    return files
 
 
 def _unlabelled(run: Run) -> Gold:
@@ -142,7 +160,7 @@ def with_columns(gold: Gold, queries: object) -> Gold:
     if not (index >= 0).any():
         raise InputError(
             f"no query of this table is in the gold: it has {table['query'][0]!r}",
-            where="queries",
+            where=os.fspath(queries) if isinstance(queries, str | os.PathLike) else "queries",
             fix="use the query ids of the gold",
         )
     joined = gold.queries.join(

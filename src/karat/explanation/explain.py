@@ -17,9 +17,9 @@ from karat import display
 from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
-from karat.errors import InputError, OptionError, choose, nearest
+from karat.errors import InputError, OptionError, choose, naming_files, nearest
 from karat.evaluation.assessment import assess, find_matchers, with_missing
-from karat.evaluation.inputs import load_inputs
+from karat.evaluation.inputs import files_of, load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
 from karat.explanation.units import ExplainedVerdict, KeptRun, bound_units
@@ -32,6 +32,7 @@ from karat.measures import DEFAULTS
 from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import BoundByRule, MatchContext
 from karat.results.reuse import as_result, refuse_inputs, rescore, same_dialect
+from karat.results.store import Input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,7 +142,7 @@ def explain(
     every = [matcher for reading in readings for matcher in reading.matchers.values()]
     judged = [matcher.judged for matcher in every]
     with ExitStack() as prefetching:
-        streams, known, _ = load_inputs(
+        streams, known, inputs = load_inputs(
             run,
             gold,
             options.get("run_format"),
@@ -167,7 +168,9 @@ def explain(
         by,
         readings,
     )
-    return explainer.explain(explainer.worst(worst) if query is None else [query])
+    inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+    with naming_files(files_of(streams, inputs)):
+        return explainer.explain(explainer.worst(worst) if query is None else [query])
 
 
 def _is_set(option: object) -> bool:

@@ -125,7 +125,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"the verdicts cannot be read: {reason}", where=str(path)) from None
+        what = f"the verdicts cannot be read: {reason}"
+        raise InputError(what, where=str(path), fix=FIX) from None
     lines = [
         (number, _object(line, f"{path}, line {number}"))
         for number, line in enumerate(text.split("\n"), start=1)

@@ -7,6 +7,7 @@ changed. What is found in several places or in none is listed, never guessed.
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -23,7 +24,6 @@ from karat.spans.place import cover, place
 from karat.storage.files import write_text
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator
 
     from karat.core.data import Gold
@@ -254,7 +254,7 @@ def drift(
     source = list(gold.records()) if isinstance(gold, Anchored) else gold
     given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)
     labels = labels_of(given)
-    _check_quotes(labels)
+    _check_quotes(labels, str(source) if isinstance(source, str | os.PathLike) else "gold")
     documents = load_corpus(corpus)
     found = place(labels, documents, min_score=min_score)
     if before is not None:
@@ -268,12 +268,12 @@ def drift(
     return Anchored(now, given.queries, (*given.findings, *findings))
 
 
-def _check_quotes(labels: pl.DataFrame) -> None:
+def _check_quotes(labels: pl.DataFrame, where: str) -> None:
     bare = labels.filter(pl.col("text").is_null())
     if bare.height:
         raise InputError(
             f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
-            where="gold",
+            where=where,
             fix="run karat anchor with the documents that the labels were made for; "
             "what it writes has quotes",
         )

@@ -103,9 +103,8 @@ def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -
 def _unknown(name: str) -> Found:
     known = [*REGISTRY, *(alias for cls in REGISTRY.values() for alias in cls.aliases)]
     suggestion = nearest(name, (word for word in known if "{" not in word))
-    raise MeasureError(
-        f"unknown measure {name!r}", fix=f"{suggestion} `karat measures` lists them all".strip()
-    )
+    fix = f"{suggestion} `karat measures` lists them all".strip()
+    raise MeasureError(f"unknown measure {name[:60]!r}", fix=fix)
 
 
 def _lookup(name: str | None) -> Found | None:

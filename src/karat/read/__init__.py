@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from karat.core.data import Gold, Run, RunStream
 from karat.core.plugins import entry_points
-from karat.errors import InputError, choose
+from karat.errors import InputError, choose, naming_files
 from karat.forks import refuse_after_fork
 from karat.read import python
 from karat.read.beir import BeirFolder
@@ -88,7 +88,8 @@ def load_gold(
         if beir is not None:
             return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
         source = Source.of(data, reading)
-        gold = _format(source, "gold", format).gold(source)
+        with naming_files({"gold": source.where}):
+            gold = _format(source, "gold", format).gold(source)
     else:
         _load()
         gold = python.gold(data, reading=reading)
@@ -109,7 +110,8 @@ def load_samples(
     reading = ReadContext(skip=skip_bad, texts=texts)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)
-        samples = _format(source, "samples", format).samples(source, name or source.name)
+        with naming_files({"gold": source.where}):
+            samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
         _load()
         samples = python.samples(data, name or "run", reading=reading)

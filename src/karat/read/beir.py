@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,8 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.findings import finding_about
-from karat.read.source import unreadable
+from karat.read.json import all_entries
+from karat.read.source import Source
 
 if TYPE_CHECKING:
     from karat.core.data import Gold
@@ -34,9 +37,9 @@ class BeirFolder:
         try:
             if not place.is_dir():
                 return None
+            splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
         except (OSError, ValueError):  # reported when it is opened
             return None
-        splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
         if not splits:
             return None
         chosen = next((split for split in splits if split.stem == "test"), splits[0])
@@ -59,16 +62,30 @@ class BeirFolder:
         return replace(gold, findings=(*gold.findings, *unused))
 
 
+def _questions(source: Source) -> pl.DataFrame:
+    """Read the questions; if polars cannot, one by one, to name the line."""
+    schema = {"_id": pl.String, "text": pl.String}
+    with contextlib.suppress(pl.exceptions.PolarsError), source.plain_file() as path:
+        return pl.read_ndjson(path, schema=schema)
+    rows = []
+    for entry in all_entries(source):
+        record = entry.value
+        if not isinstance(record, Mapping) or not isinstance(record.get("_id"), str):
+            raise InputError(
+                "this is no question with an id",
+                where=entry.where(),
+                fix='write lines such as {"_id": "q1", "text": "…"}',
+            )
+        rows.append((record["_id"], str(record.get("text") or "")))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def with_questions(gold: Gold, qrels: Path) -> Gold:
     """Add the texts of the questions where the judgements lie in a BEIR folder."""
     path = qrels.parent.parent / QUERIES
     if qrels.parent.name != QRELS or not path.is_file() or "question" in gold.queries.columns:
         return gold
-    try:
-        table = pl.read_ndjson(path, schema={"_id": pl.String, "text": pl.String})
-    except pl.exceptions.PolarsError as error:
-        fix = 'write lines such as {"_id": "q1", "text": "…"}'
-        raise unreadable("questions", error, str(path), fix) from None
+    table = _questions(Source.of(path))
     questions = table.rename({"_id": "query", "text": "question"}).unique("query", keep="last")
     joined = gold.queries.join(questions, on="query", how="left", maintain_order="left")
     return replace(gold, queries=joined)

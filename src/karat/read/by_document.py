@@ -19,9 +19,10 @@ from karat.read.reading import STRICT, ReadContext, text_as_id, two_names
 from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from karat.core.data import NamedBy, Order
+    from karat.read.delimited import TablePlace
 
 
 # what people call the columns, the one that counts before others
@@ -123,15 +124,15 @@ def is_text(column: str) -> bool:
 
 
 def run_rows(
-    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
+    table: pl.DataFrame, place: TablePlace, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> tuple[pl.DataFrame, Order]:
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
     In `cells` of a text table, blanks around an id are no part of it.
     """
-    names = find_columns(table.columns, ("score", "rank"), where, reading)
-    rows = _typed(table, names, where, reading, cells=cells)
+    names = find_columns(table.columns, ("score", "rank"), place.where, reading)
+    rows = _typed(table, names, place, reading, cells=cells)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
         return rows.select(*kept, "score"), "scored"
@@ -142,11 +143,11 @@ def run_rows(
 
 
 def gold_of(
-    table: pl.DataFrame, where: str, reading: ReadContext = STRICT, *, cells: bool = False
+    table: pl.DataFrame, place: TablePlace, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
-    names = find_columns(table.columns, ("grade", "group"), where, reading)
-    rows = _typed(table, names, where, reading, cells=cells)
+    names = find_columns(table.columns, ("grade", "group"), place.where, reading)
+    rows = _typed(table, names, place, reading, cells=cells)
     note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
@@ -189,25 +190,33 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) 
 
 
 def _typed(
-    table: pl.DataFrame, names: dict[str, str], where: str, reading: ReadContext, *, cells: bool
+    table: pl.DataFrame,
+    names: dict[str, str],
+    place: TablePlace,
+    reading: ReadContext,
+    *,
+    cells: bool,
 ) -> pl.DataFrame:
     """Return the columns under karat's names, ids as text and the rest as numbers."""
     table = _unpadded(table, names, reading) if cells else table
     picked = table.select(pl.col(column).alias(name) for name, column in names.items())
     if picked["query"].null_count():  # a blank line of a text file is a row of nothing
-        picked = picked.filter(~pl.all_horizontal(pl.all().is_null()))
+        picked, place = place.without_blank(picked)
     for name, kind in picked.schema.items():
         number = kind.is_float() or kind == pl.Boolean
-        if kind.is_nested() or kind == pl.Object or (number and name in TEXTS):
+        no_value = kind.is_nested() or kind in (pl.Object, pl.Binary)
+        if no_value or (number and name in TEXTS) or (kind.is_temporal() and name not in TEXTS):
             raise InputError(
                 f"the column {names[name]!r} holds {kind}, which is no {name}",
-                where=where,
-                fix="ids are texts or whole numbers; a row names one document",
+                where=place.where,
+                fix="ids are texts or whole numbers; a row names one document"
+                if name in TEXTS
+                else f"give every row a number as its {name}",
             )
     rows = picked.with_columns(_cast(column) for column in picked.iter_columns())
     if named_by(table.columns, reading) == "question":
         rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
-    rows = _checked(rows, picked, names, where, reading)
+    rows = _checked(rows, picked, names, lambda at: place.row(at + 1), reading)
     _note_texts(rows, names, reading)
     return rows
 
@@ -215,6 +224,8 @@ def _typed(
 def _cast(column: pl.Series) -> pl.Series:
     """Return a column with the type of its name; what does not fit is null."""
     kind = pl.String if column.name in TEXTS else pl.Int64 if column.name in FACTS else pl.Float64
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
     if column.dtype != pl.String or kind == pl.String:
         return column.cast(kind, strict=False)
     if column.name == "grade":
@@ -226,7 +237,7 @@ def _checked(
     rows: pl.DataFrame,
     picked: pl.DataFrame,
     names: dict[str, str],
-    where: str,
+    where: Callable[[int], str],
     reading: ReadContext,
 ) -> pl.DataFrame:
     """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
@@ -236,10 +247,12 @@ def _checked(
         bad = column.is_null() if column.null_count() and decides else None
         if column.name in IDS and blank_ids(column).any():
             bad = blank_ids(column) | column.is_null()
+        if column.name == "grade" and not column.is_finite().all():
+            bad = ~column.is_finite().fill_null(value=False)
         if bad is None or column.name in MAY_LACK:
             continue
         for at in (bad & good).arg_true():
-            reading.meet(_wrong(column.name, names[column.name], picked, at, where))
+            reading.meet(_wrong(column.name, names[column.name], picked, at, where(at)))
         good &= ~bad
     return rows if good.all() else rows.filter(good)
 
@@ -249,11 +262,19 @@ def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) ->
     what = (
         f"the {name} is missing"
         if value is None or not str(value).strip()
-        else f"the {name} {str(value)[:40]!r} is not a {'text' if name in TEXTS else 'number'}"
+        else f"the {name} {str(value)[:40]!r} is not a {_called(name, value)}"
     )
     fix = f"give every row a {name}"
     if name == "grade":
         fix = f"give grades as {UNDERSTOOD}"
     elif COMMA.fullmatch(str(value)):
         fix = f"write decimals with a point: {str(value).replace(',', '.')}"
-    return InputError(f"{what} (column {column!r})", where=f"{where}, row {at + 1}", fix=fix)
+    return InputError(f"{what} (column {column!r})", where=where, fix=fix)
+
+
+def _called(name: str, value: object) -> str:
+    """Say what a value is not."""
+    if name in TEXTS:
+        return "text"
+    number = pl.Series([str(value).strip()]).cast(pl.Float64, strict=False)[0]
+    return "number" if number is None else "finite number"

@@ -36,6 +36,7 @@ from karat.read.shapes import ROLES, shape_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.read.delimited import TablePlace
     from karat.read.reading import ReadContext
     from karat.read.shapes import Shape
 
@@ -54,27 +55,27 @@ def is_by_query(columns: list[str], role: str) -> bool:
 
 
 def read_frame(
-    frame: pl.DataFrame, role: str, where: str, reading: ReadContext, *, cells: bool = False
+    frame: pl.DataFrame, role: str, place: TablePlace, reading: ReadContext, *, cells: bool = False
 ) -> Collected:
     """Read the rows in bulk where they are alike, otherwise one by one.
 
     With `cells` every value is a text, as in a CSV file.
     """
-    shape = find_shape(islice(_rows(frame, where), 1), role)
+    shape = find_shape(islice(_rows(frame, place), 1), role)
     state = State(shape, role, reading)
     part = None if cells else columnar_part(frame, state)
     if part is None:
-        part = read_part(_rows(frame, where, cells=cells), state)
-    first = list(islice(_rows(frame, where, cells=cells), FIRST))
-    texts = texts_as_ids(state, _rows(frame, where) if shape.texts else ())
+        part = read_part(_rows(frame, place, cells=cells), state)
+    first = list(islice(_rows(frame, place, cells=cells), FIRST))
+    texts = texts_as_ids(state, _rows(frame, place) if shape.texts else ())
     return Collected([part], state, first, texts)
 
 
-def _rows(frame: pl.DataFrame, where: str, *, cells: bool = False) -> Iterator[Entry]:
+def _rows(frame: pl.DataFrame, place: TablePlace, *, cells: bool = False) -> Iterator[Entry]:
     """Go through the rows as records; a row of nothing is none."""
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         if any(value is not None for value in row.values()):
-            yield Entry(row, number, functools.partial("{}, row {}".format, where, number), cells)
+            yield Entry(row, number, functools.partial(place.row, number), cells)
 
 
 class _DoubtError(Exception):

@@ -21,11 +21,12 @@ from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.forks import refuse_after_fork
 from karat.read.by_query import COERCED
+from karat.read.delimited import TablePlace
 from karat.read.json import HALF_PAIR
 from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
 from karat.read.record import Entry, entries
-from karat.read.source import BYTE_ORDER_MARK, Source, not_utf8
+from karat.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from karat.read.tables import frame, read_table
 from karat.read.values import identifier, no_column, refuse_repeated
 
@@ -61,7 +62,10 @@ def load_corpus(source: object) -> pl.DataFrame:
     """
     refuse_after_fork()
     if isinstance(source, str | os.PathLike):
-        return _each_once(_read_path(Path(source)), os.fspath(source))
+        try:
+            return _each_once(_read_path(Path(source)), os.fspath(source))
+        except OSError as error:
+            raise not_readable(error, os.fspath(source)) from None
     return _each_once(_read_python(source, "corpus"), "corpus")
 
 
@@ -74,10 +78,14 @@ def _read_path(path: Path) -> pl.DataFrame:
     if source.suffix in FILES:
         return _read_files({Path(source.where).name: source})
     if source.head().startswith(b"PAR1"):
-        return _from_frame(read_table(source), source.where)
+        return _from_frame(*read_table(source))
     data = _decoded(source.read(), source.where).strip().encode()
     if not data:
-        raise InputError("the file contains only blank lines", where=source.where)
+        raise InputError(
+            "the file contains only blank lines",
+            where=source.where,
+            fix="check what wrote the file",
+        )
     if data[:1] in (b"{", b"["):
         return _read_json(data, source)
     return _read_delimited(data, source)
@@ -116,9 +124,9 @@ def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
         rows = [line.decode().rstrip("\r").split("\t", 1) for line in data.split(b"\n")]
         records = [dict(zip(("doc", "text"), row, strict=False)) for row in rows]
         return _from_records(entries(records, source.where, "line"))
-    table = read_table(source)
+    table, place = read_table(source)
     blank = pl.col(_names(tuple(table.columns)).get("text", [])).fill_null("")
-    return _from_frame(table.with_columns(blank), source.where)
+    return _from_frame(table.with_columns(blank), place)
 
 
 def _read_json(data: bytes, source: Source) -> pl.DataFrame:
@@ -155,7 +163,7 @@ def _read_python(data: object, where: str) -> pl.DataFrame:
         return _from_records(entries(records, where, ""))
     table = frame(data)
     if table is not None:
-        return _from_frame(table, where)
+        return _from_frame(table, TablePlace(where))
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_records(entries(data, where))
     raise InputError(
@@ -177,15 +185,16 @@ def _names(columns: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _from_frame(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _from_frame(table: pl.DataFrame, place: TablePlace) -> pl.DataFrame:
     names = _names(tuple(table.columns))
     if "doc" not in names:
-        raise _missing("doc", "id", tuple(table.columns), where=where)
+        raise _missing("doc", "id", tuple(table.columns), where=place.where)
     found = None if names.keys() & set(NESTED) else _in_bulk(table)
     if found is not None:
         return found
-    rows = table.select(names.values()).iter_rows(named=True)
-    return _from_records(entries(rows, where, "row"), tuple(table.columns))
+    rows = enumerate(table.select(names.values()).iter_rows(named=True), start=1)
+    listed = (Entry(row, number, functools.partial(place.row, number)) for number, row in rows)
+    return _from_records(listed, tuple(table.columns))
 
 
 def _in_bulk(table: pl.DataFrame) -> pl.DataFrame | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from karat.core.data import Gold, RunStream
     from karat.read.source import Source
 
@@ -28,6 +32,9 @@ FOREIGN = {
 }
 
 
+NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the name and the first bytes of a file show."""
@@ -48,8 +55,19 @@ class Look:
     @property
     def lines(self) -> list[bytes]:
         """The first lines that are neither blank nor a comment."""
-        lines = (line.strip() for line in self.head.split(b"\n")[:200])
-        return [line for line in lines if line and not line.startswith(b"#")]
+        return list(islice(_filled(self.head), 200))
+
+    @property
+    def opens_json(self) -> bool:
+        """Whether it begins as JSON does, with a bracket that is no part of an id.
+
+        >>> Look("", b'{"q1": []}').opens_json, Look("", b"{q1} Q0 d1 1 0.5 tag").opens_json
+        (True, False)
+        >>> Look("", b"[[1], 2]").opens_json, Look("", b"[1] Q0 d1 1 0.5 tag").opens_json
+        (True, False)
+        """
+        start = self.head.lstrip()
+        return start[:1] in (b"{", b"[") and not _is_columns(start.partition(b"\n")[0])
 
     @property
     def foreign(self) -> str:
@@ -60,6 +78,22 @@ class Look:
     def binary(self) -> bool:
         """Whether this is not text."""
         return b"\0" in self.head
+
+
+def _is_columns(line: bytes) -> bool:
+    """Tell whether a line that begins with a bracket has the columns of TREC, rather than JSON."""
+    first, *words = line.split()[:6]
+    if len(words) < 3 or any(mark in first for mark in (b'"', b":", b",")):
+        return False
+    numbers = words[2:3] if len(words) == 3 else words[2:4]  # a grade, or a rank and a score
+    return all(NUMBER.fullmatch(word) for word in numbers)
+
+
+def _filled(head: bytes) -> Iterator[bytes]:
+    for line in head.split(b"\n"):
+        words = line.strip()
+        if words and not words.startswith(b"#"):
+            yield words
 
 
 class Format:

@@ -37,7 +37,7 @@ from karat.read.records import (
 )
 from karat.read.shapes import SHAPES, shape_of
 from karat.read.source import not_utf8
-from karat.read.values import loads
+from karat.read.values import loads, whole_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.read.source import Block, Source
 
+NEWLINE = b"\n"
 HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
     rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
 )
@@ -61,7 +62,7 @@ class Json(Format):
     def sniff(self, look: Look, role: str) -> bool:
         """Tell by the opening bracket."""
         del role
-        return look.head.lstrip()[:1] in (b"{", b"[")
+        return look.opens_json
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
@@ -86,16 +87,31 @@ def _read_some(source: Source) -> Any:  # noqa: ANN401
 
 def read(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON."""
+    data = source.read()
     try:
-        return loads(source.read())
+        value = loads(data)
     except UnicodeDecodeError as error:
         raise (source.not_utf8() or not_utf8(error, source.where)) from None
+    except json.JSONDecodeError as error:
+        where = f"{source.where}, line {error.lineno}"
+        raise _invalid(error, where, "correct it, or write the file again") from None
     except (ValueError, RecursionError) as error:
         raise _invalid(error, source.where, "write it again") from None
+    half = HALF_PAIR.search(data) if b"\\u" in data else None
+    if half is not None:
+        whole_letters(
+            json.dumps(value, ensure_ascii=False),
+            f"{source.where}, line {data.count(NEWLINE, 0, half.start()) + 1}",
+        )
+    return value
 
 
 def _invalid(error: ValueError | RecursionError, where: str, fix: str) -> InputError:
-    what = "nested too deeply" if isinstance(error, RecursionError) else error
+    what = str(error)
+    if isinstance(error, RecursionError):
+        what = "nested too deeply"
+    elif isinstance(error, json.JSONDecodeError):
+        what = f"{error.msg} (column {error.colno})"
     return InputError(f"not valid JSON: {what}", where=where, fix=fix)
 
 
@@ -110,6 +126,8 @@ class JsonLines(Format):
     def sniff(self, look: Look, role: str) -> bool:
         """The first line is an object of a known shape, or one of several objects."""
         del role
+        if not look.opens_json and look.suffix not in (".jsonl", ".ndjson"):
+            return False
         first, _, rest = look.head.lstrip().partition(b"\n")
         several = rest.lstrip().startswith(b"{")
         begins = first.startswith(b"{") or (several and not first.startswith(b"["))
@@ -243,7 +261,7 @@ def _record(raw: bytes) -> object:
     try:
         record = loads(raw)
         if b"\\u" in raw:
-            json.dumps(record, ensure_ascii=False).encode()  # refuses half a surrogate pair
+            whole_letters(json.dumps(record, ensure_ascii=False))
     except UnicodeDecodeError as error:
         raise not_utf8(error, "") from None
     except (ValueError, RecursionError) as error:

@@ -15,6 +15,7 @@ from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import finding_about
 from karat.read.by_query import read_frame
+from karat.read.delimited import TablePlace
 from karat.read.reading import STRICT, ReadContext
 from karat.read.record import entries
 from karat.read.records import read_records
@@ -66,7 +67,7 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
         return Run(name, read.rows, order="listed", findings=_id_mix(data)).stream()
     table = frame(data)
     if table is not None:
-        return frame_run(table, name, where, reading)
+        return frame_run(table, name, TablePlace(where), reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return read_records(entries(data, where), "run", reading).run(name)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
@@ -84,7 +85,7 @@ def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Go
         return read_records(entries(given, where, ""), "gold", reading).gold()
     table = frame(data)
     if table is not None:
-        return frame_gold(table, where, reading)
+        return frame_gold(table, TablePlace(where), reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return read_records(entries(data, where), "gold", reading).gold()
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
@@ -96,7 +97,7 @@ def samples(
     """Return run and gold of records that hold both, in a list or a table."""
     table = frame(data)
     if table is not None:
-        return read_frame(table, "samples", where, reading).samples(name)
+        return read_frame(table, "samples", TablePlace(where), reading).samples(name)
     if not isinstance(data, Iterable) or isinstance(data, Mapping | str | bytes):
         raise InputError(
             f"without a gold, one list of records is needed, not {type(data).__name__}",
@@ -176,7 +177,7 @@ def _ids(values: Iterable[Any], where: str) -> pl.Series:
     listed = list(values)
     try:
         ids = pl.Series(listed, dtype=pl.String)
-    except (TypeError, pl.exceptions.PolarsError):
+    except (TypeError, UnicodeEncodeError, pl.exceptions.PolarsError):
         ids = None
     if ids is None or ids.null_count() or blank_ids(ids).any():
         ids = pl.Series(list(map(identifier, listed, repeat(where))), dtype=pl.String)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.findings import FindingKind, finding_about
-from karat.read.record import one_line
-from karat.read.source import Source, unreadable
+from karat.findings import FindingKind, finding_about, shorten
+from karat.read.delimited import TablePlace, record_lines
+from karat.read.format import Look
+from karat.read.json import all_entries
+from karat.read.record import flat, one_line
+from karat.read.records import describing, plain_columns
+from karat.read.source import Source
 from karat.read.tables import frame, read_table
 from karat.read.values import identifier
 
@@ -131,37 +137,62 @@ def _are_numbers(names: pl.Series) -> bool:
 def _uneven(run: str, found: str, gold: int) -> InputError:
     return InputError(
         f"its records carry no id, and they are {found} where the gold has {gold} queries",
-        where=f"run {run}",
+        where=f"run {run} and gold",
         fix="give every record the id of its query, or as many records as the gold has, in order",
     )
 
 
 def load_queries(data: object) -> pl.DataFrame:
     """Return a table with a column `query` of texts, from a path, a table, records or a dict."""
-    where = "queries"
+    place = TablePlace("queries")
     if isinstance(data, str | os.PathLike):
-        where = os.fspath(data)
-        table = _read(Source.of(data))
+        table, place = _read(Source.of(data))
     elif isinstance(data, Mapping):
         table = pl.DataFrame([{"query": query, **about} for query, about in data.items()])
     else:
         found = frame(data)
         table = pl.DataFrame(cast("Any", data)) if found is None else found
+    if not table.height:
+        fix = "write one row for each query"
+        raise InputError("the table has no rows", where=place.where, fix=fix)
     if "query" not in table.columns:
         raise InputError(
-            f"no column 'query', only {', '.join(table.columns[:12])}",
-            where=where,
+            f"no column 'query', only {shorten(', '.join(table.columns[:12]), 200)}",
+            where=place.where,
             fix="name the column of the query ids 'query'",
         )
-    names = [identifier(value, where) for value in table["query"]]
-    return table.with_columns(query=pl.Series(names, dtype=pl.String))
+    return plain_columns(table.with_columns(query=pl.Series(_names(table, place), dtype=pl.String)))
 
 
-def _read(source: Source) -> pl.DataFrame:
-    if not source.head().lstrip().startswith(b"{"):
-        return read_table(source)
-    try:
-        with source.plain_file() as path:
-            return pl.read_ndjson(path, infer_schema_length=None)
-    except pl.exceptions.PolarsError as error:
-        raise unreadable("table", error, source.where, "write one JSON object per line") from None
+def _names(table: pl.DataFrame, place: TablePlace) -> list[str]:
+    names = []
+    for number, value in enumerate(table["query"], start=1):
+        try:
+            names.append(identifier(value))
+        except InputError as error:
+            what = f"{error.what} (column 'query')"
+            raise InputError(what, where=place.row(number), fix=error.fix) from None
+    return names
+
+
+def _read(source: Source) -> tuple[pl.DataFrame, TablePlace]:
+    """Read a table, and what messages call its rows; blank lines of a text table are no rows."""
+    if not Look.at(source).opens_json:
+        table, place = read_table(source)
+        return place.without_blank(table)
+    with contextlib.suppress(pl.exceptions.PolarsError), source.plain_file() as path:
+        table = pl.read_ndjson(path, infer_schema_length=None)
+        if table.height and table.width:
+            return table, TablePlace(source.where, record_lines(source))
+    records = []
+    for entry in all_entries(source):
+        if not isinstance(entry.value, Mapping):
+            raise InputError(
+                f"a {type(entry.value).__name__} is not an object",
+                where=entry.where(),
+                fix='write one JSON object per line, such as {"query": "q1", "topic": "billing"}',
+            )
+        records.append({str(name): flat(value) for name, value in entry.value.items()})
+    names = dict.fromkeys(chain.from_iterable(records))
+    columns = {name: describing(name, [each.get(name) for each in records]) for name in names}
+    return pl.DataFrame(columns), TablePlace(source.where, record_lines(source))

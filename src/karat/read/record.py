@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from karat.errors import InputError, nearest
+from karat.findings import shorten
 from karat.read.shapes import ROLES
-from karat.read.values import grade, identifier, refuse_repeated, repeated
+from karat.read.values import digits, grade, identifier, refuse_repeated, repeated, whole_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadCont
     named_by = name_of(fields, reading.names)
     query = {
         "id": lambda: identifier(fields["query"], ""),
-        "question": lambda: one_line(fields["question"]),
+        "question": lambda: one_line(whole_letters(fields["question"])),
         "position": lambda: str(entry.number),
     }[named_by]()
     refuse_repeated(record, f"in the record of query {query!r} the field", shape.main())
@@ -102,7 +103,9 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadCont
     if "gold" in sides:
         items = list(_items(fields["gold"], query, texts=texts))
         rivals += _rivals(fields["gold"], ("docs", "doc"))
-    about = {str(key): _flat(value) for key, value in fields.items() if key not in SIDES}
+    about = {
+        whole_letters(str(key)): flat(value) for key, value in fields.items() if key not in SIDES
+    }
     return Parsed(query, units, items, about, named_by, repeated(record), tuple(rivals))
 
 
@@ -192,7 +195,7 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry
 def _text(entry: Mapping[Any, Any], query: str) -> str | None:
     text = entry.get("text", entry.get("quote"))
     if text is None or isinstance(text, str):
-        return text
+        return text and whole_letters(text)
     raise InputError(
         f"a text of query {query!r} is a {type(text).__name__}", fix="give texts as strings"
     )
@@ -220,15 +223,22 @@ def _several(value: object) -> list[object]:
 
 def _doc(value: object, query: str) -> str:
     """Return the id of a document; what a blank one means is decided later."""
-    return value if isinstance(value, str) else _converted(identifier, value, query)
+    if not isinstance(value, str):
+        return _converted(identifier, value, query)
+    return value if value.isascii() else _converted(_letters, value, query)
+
+
+def _letters(value: object) -> str:
+    return whole_letters(str(value))
 
 
 def _score(value: object, query: str) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
+        shown = digits(value) if isinstance(value, int) else str(value)
         raise InputError(
-            f"the score {str(value)[:40]!r} of query {query!r} is not a number",
+            f"the score {shown[:40]!r} of query {query!r} is not a number",
             fix="give scores as numbers, or leave them out: the list is in rank order",
         ) from None
 
@@ -259,13 +269,16 @@ def twice(query: str, where: str) -> InputError:
 
 
 def _keys(record: Mapping[Any, Any]) -> str:
-    return ", ".join(map(str, record)) or "nothing"
+    return shorten(", ".join(map(str, record)), 200) or "nothing"
 
 
-def _flat(value: Any) -> Any:  # noqa: ANN401
+def flat(value: Any) -> Any:  # noqa: ANN401
     """Return a list or an object as JSON; anything else stays."""
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
     if isinstance(value, Mapping | list | tuple):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return value
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return whole_letters(value)
+    too_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return digits(value) if too_long else value

@@ -12,6 +12,7 @@ Records are read in parts, so that a file may be larger than memory; `Collected`
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -215,11 +216,41 @@ def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
     names = list(dict.fromkeys(chain.from_iterable(about))) or ["query"]
     return pl.DataFrame(
         {
-            name: pl.Series(name, [entry.get(name) for entry in about], strict=False)
+            name: pl.Series(name, [entry.get(name) for entry in about], pl.String)
+            if name == "query"
+            else describing(name, [entry.get(name) for entry in about])
             for name in names
-        },
-        schema_overrides={"query": pl.String},
+        }
     )
+
+
+def describing(name: str, values: list[Any]) -> pl.Series:
+    """Return a column about queries; values that do not go together become texts."""
+    try:
+        return _plain(pl.Series(name, values, strict=False))
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        texts = [None if value is None else str(value) for value in values]
+        return pl.Series(name, texts, dtype=pl.String)
+
+
+def plain_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table about queries whose values can all be shown, and sliced by."""
+    return table.with_columns(_plain(column) for column in table.iter_columns())
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """Return a column of lists, objects, bytes or durations as texts; others stay."""
+    kind = column.dtype
+    if not (kind.is_nested() or kind in (pl.Binary, pl.Object) or kind == pl.Duration):
+        return column
+    texts = [None if value is None else _written(value) for value in column.to_list()]
+    return pl.Series(column.name, texts, dtype=pl.String)
+
+
+def _written(value: Any) -> str:  # noqa: ANN401
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
 
 
 def timed(about: pl.DataFrame) -> pl.DataFrame:

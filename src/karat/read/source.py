@@ -8,12 +8,14 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.errors import InputError, KaratError, nearest
+from karat.findings import shorten
 from karat.read.reading import STRICT, ReadContext
 from karat.storage.spool import copy_bounded, spool
 from karat.storage.temporary import temporary_folder
@@ -32,6 +34,9 @@ WIDE = {  # the longer marks first, since one begins as another
     codecs.BOM_UTF16_BE: "utf-16",
 }
 GZIP = b"\x1f\x8b"
+REASON = 200  # letters of a reason that a message shows
+RECORD = 1 << 20  # bytes of the longest first record that is looked at
+SAYS = re.compile(rb"^[ \t\r]*[^\s#][^\n]*\n", re.MULTILINE)  # a whole line, and no comment
 HEAD = 64 << 10  # bytes by which the format is recognised
 # A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
@@ -66,6 +71,7 @@ class Source:
         where = str(path)
         try:
             if path.is_dir():
+                os.scandir(path).close()  # may it be looked into?
                 raise InputError("this is a directory", where=where, fix="name a file inside it")
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError("the file is empty", where=where, fix="write it again")
@@ -78,9 +84,10 @@ class Source:
         except FileNotFoundError:
             raise InputError("no such file", where=where, fix=_sibling(path)) from None
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=where[:200]) from None
+            raise not_readable(error, where) from None
         except ValueError:
-            raise InputError("a path holds no NUL character", where=repr(where)) from None
+            fix = "check the path"
+            raise InputError("a path holds no NUL character", where=repr(where), fix=fix) from None
         return cls(path, where, reading)
 
     @property
@@ -92,7 +99,8 @@ class Source:
     def name(self) -> str:
         """The file's name without folder and endings: what a run is called by default."""
         name = Path(self.where).name
-        return name.removesuffix(".gz").rsplit(".", 1)[0] or name
+        name = name.removesuffix(".gz").rsplit(".", 1)[0] or name
+        return name.encode("utf-8", "backslashreplace").decode()  # a path may be no Unicode
 
     @property
     def suffix(self) -> str:
@@ -100,9 +108,21 @@ class Source:
         return Path(self.path.name.removesuffix(".gz")).suffix.lower()
 
     def head(self) -> bytes:
-        """Return the first bytes, unzipped."""
+        """Return the first bytes, unzipped: enough to see a whole line that says something.
+
+        A list of JSON may be one line, which need not be seen whole.
+        """
         with self.open() as file:
-            return file.read(HEAD)
+            head = file.read(HEAD)
+            most = RECORD if head.lstrip()[:1] in (b"{", b"[") else LINE
+            seen = 0  # lines before this say nothing
+            while len(head) < most and not SAYS.search(head, seen):
+                seen = head.rfind(b"\n") + 1
+                more = file.read(len(head))
+                if not more:
+                    break
+                head += more
+            return head
 
     def sha256(self) -> str:
         """Return the hash of the file as it is on disk."""
@@ -113,7 +133,11 @@ class Source:
     def open(self) -> Iterator[_Readable]:
         """Open the file, unzipped and as UTF-8; trouble becomes an InputError."""
         try:
-            with self.path.open("rb") as raw:
+            raw = self.path.open("rb")
+        except OSError as error:  # it was there a moment ago
+            raise not_readable(error, self.where) from None
+        try:
+            with raw:
                 zipped = _begins(raw, GZIP)
                 file: _Readable = _Unzipped(raw, self.where) if zipped else raw
                 wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
@@ -180,10 +204,23 @@ class Source:
             yield copy
 
 
-def unreadable(what: str, error: Exception, where: str, fix: str) -> InputError:
+def not_readable(error: OSError, where: str) -> InputError:
+    """Return the error for a file or folder that the system does not let us read."""
+    return InputError(
+        f"cannot be read: {error.strerror or first_line(error)}",
+        where=where[:200],
+        fix="check that the file is there and that you may read it",
+    )
+
+
+def unreadable(what: str, error: BaseException, where: str, fix: str) -> InputError:
     """Return the error for something that polars cannot read, with the first line of its reason."""
-    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return InputError(f"the {what} cannot be read: {reason}", where=where, fix=fix)
+    return InputError(f"the {what} cannot be read: {first_line(error)}", where=where, fix=fix)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, short enough for a message."""
+    return shorten(next(iter(str(error).strip().splitlines()), type(error).__name__), REASON)
 
 
 def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:

@@ -21,6 +21,7 @@ from karat.read.by_document import (
     run_rows,
 )
 from karat.read.by_query import is_by_query, read_frame
+from karat.read.delimited import TablePlace, row_lines, why_broken
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.shapes import shape_of
 from karat.read.source import HEAD, unreadable
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from karat.read.source import Source
 
 ROWS = 1 << 20  # rows of a table handled at once
+# what polars raises about a file; of a broken Parquet page it panics
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 HEAD_ROWS = 100  # rows by which it is decided what the table is
 
 
@@ -67,11 +70,11 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     return column.astype(object).where(column.notna(), None).tolist()
 
 
-def frame_run(frame: pl.DataFrame, name: str, where: str, reading: ReadContext) -> RunStream:
+def frame_run(frame: pl.DataFrame, name: str, place: TablePlace, reading: ReadContext) -> RunStream:
     """Return the run of a frame of either kind."""
     if is_by_query(frame.columns, "run"):
-        return read_frame(frame, "run", where, reading).run(name)
-    rows, order = run_rows(frame, where, reading)
+        return read_frame(frame, "run", place, reading).run(name)
+    rows, order = run_rows(frame, place, reading)
     note_columns(frame.columns, "run", reading)
     return replace(
         Run(name, rows, order).stream(),
@@ -81,12 +84,12 @@ def frame_run(frame: pl.DataFrame, name: str, where: str, reading: ReadContext) 
 
 
 def frame_gold(
-    frame: pl.DataFrame, where: str, reading: ReadContext, *, cells: bool = False
+    frame: pl.DataFrame, place: TablePlace, reading: ReadContext, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a frame of either kind."""
     if is_by_query(frame.columns, "gold"):
-        return read_frame(frame, "gold", where, reading, cells=cells).gold()
-    return gold_of(frame, where, reading, cells=cells)
+        return read_frame(frame, "gold", place, reading, cells=cells).gold()
+    return gold_of(frame, place, reading, cells=cells)
 
 
 class Table(Format):
@@ -104,24 +107,27 @@ class Table(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run batch by batch."""
-        where = source.where
+        place = self.place(source)
         head = self.whole(source, HEAD_ROWS)
         if is_by_query(head.columns, "run"):
             table = self.whole(source)
-            return read_frame(table, "run", where, source.reading, cells=self.cells).run(name)
-        order = run_rows(head.head(0), where)[1]
+            return read_frame(table, "run", place, source.reading, cells=self.cells).run(name)
+        order = run_rows(head.head(0), place)[1]
         names = named_by(head.columns, source.reading)
 
         def batches() -> Iterator[pl.DataFrame]:
             source.reading.begin()
             note_columns(head.columns, "run", source.reading)
+            before = 0
             with source.plain_file() as path:
                 try:
                     for batch in self.scan(path).collect_batches(
                         chunk_size=ROWS, maintain_order=True
                     ):
-                        yield run_rows(batch, where, source.reading, cells=self.cells)[0]
-                except pl.exceptions.PolarsError as error:
+                        here = replace(place, before=before)
+                        yield run_rows(batch, here, source.reading, cells=self.cells)[0]
+                        before += batch.height
+                except BROKEN as error:
                     raise self.broken(error, source) from None
 
         carries = carried(head.columns)
@@ -130,14 +136,18 @@ class Table(Format):
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
         table = self.whole(source)
-        found = frame_gold(table, source.where, source.reading, cells=self.cells)
+        found = frame_gold(table, self.place(source), source.reading, cells=self.cells)
         return with_questions(found, source.path)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read rows that hold both run and gold."""
         table = self.whole(source)
-        found = read_frame(table, "samples", source.where, source.reading, cells=self.cells)
-        return found.samples(name)
+        place = self.place(source)
+        return read_frame(table, "samples", place, source.reading, cells=self.cells).samples(name)
+
+    def place(self, source: Source) -> TablePlace:
+        """Return what messages call the table and its rows."""
+        return TablePlace(source.where)
 
     def whole(self, source: Source, rows: int | None = None) -> pl.DataFrame:
         """Read the table whole, or only its first `rows` rows."""
@@ -146,13 +156,18 @@ class Table(Format):
             try:
                 scanned = self.scan(path)
                 table = (scanned if rows is None else scanned.head(rows)).collect()
-            except pl.exceptions.PolarsError as error:
+            except BROKEN as error:
                 raise self.broken(error, source) from None
         if not table.height:
-            raise InputError("the table has no rows", where=source.where)
+            raise self.empty(source)
         return table
 
-    def broken(self, error: Exception, source: Source) -> InputError:
+    def empty(self, source: Source) -> InputError:
+        """Return the error for a table without rows."""
+        fix = "check what wrote the file: it holds the names of columns and nothing below them"
+        return InputError("the table has no rows", where=source.where, fix=fix)
+
+    def broken(self, error: BaseException, source: Source) -> InputError:
         """Return the error for a table that polars cannot read."""
         return unreadable("table", error, source.where, "write it again")
 
@@ -168,9 +183,28 @@ class Delimited(Table):
         for _ in islice(source.blocks(), 2):
             pass
 
-    def broken(self, error: Exception, source: Source) -> InputError:
-        """Report where the text is not UTF-8, if that is the reason."""
-        return source.not_utf8() or super().broken(error, source)
+    def broken(self, error: BaseException, source: Source) -> InputError:
+        """Report the line that cannot be read, and why, if that can be told."""
+        if isinstance(error, pl.exceptions.NoDataError):
+            what, fix = "the file contains only blank lines", "check what wrote the file"
+            return InputError(what, where=source.where, fix=fix)
+        found = source.not_utf8() or why_broken(source, self.separator_of(source))
+        return found or super().broken(error, source)
+
+    def empty(self, source: Source) -> InputError:
+        """Report why a table has only a header, if that can be told."""
+        if b"\r" in source.head().rstrip() and b"\n" not in source.head().rstrip():
+            what, fix = "its lines end in carriage returns alone", "save it with other line ends"
+            return InputError(f"the table has no rows: {what}", where=source.where, fix=fix)
+        return why_broken(source, self.separator_of(source)) or super().empty(source)
+
+    def place(self, source: Source) -> TablePlace:
+        """Return what messages call the table and its lines."""
+        return TablePlace(source.where, row_lines(source, self.separator_of(source)))
+
+    def separator_of(self, source: Source) -> str:
+        """Return what separates the columns of a file."""
+        return self.separator(source.head().partition(b"\n")[0])
 
     def sniff(self, look: Look, role: str) -> bool:
         """Tell by a header whose columns have known names."""
@@ -231,9 +265,10 @@ class Parquet(Table):
         return pl.scan_parquet(path)
 
 
-def read_table(source: Source) -> pl.DataFrame:
+def read_table(source: Source) -> tuple[pl.DataFrame, TablePlace]:
     """Read a file of a table whole: Parquet, TSV or CSV, by its first bytes."""
     head = source.head()
-    if head.startswith(b"PAR1"):
-        return Parquet().whole(source)
-    return (Tsv() if b"\t" in head.partition(b"\n")[0] else Csv()).whole(source)
+    kind: Table = Parquet()
+    if not head.startswith(b"PAR1"):
+        kind = Tsv() if b"\t" in head.partition(b"\n")[0] else Csv()
+    return kind.whole(source), kind.place(source)

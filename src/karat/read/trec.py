@@ -1,4 +1,4 @@
-"""TREC files: runs `query Q0 doc rank score tag` and judgements `query iteration doc grade`.
+"""TREC runs: `query Q0 doc rank score tag`; and the lines of judgements, which `qrels` reads.
 
 Any whitespace separates the columns, lines that begin with # are comments, .gz is unpacked. The tag
 may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
-from karat.core.batches import whole_queries
-from karat.core.data import Gold, RunStream
+from karat.core.data import RunStream
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
-from karat.native.gold import read_gold
 from karat.read.format import Format, Look, register_format
 from karat.read.source import Block, not_utf8
 
@@ -47,10 +45,6 @@ CRLF = ord("\r") | ord("\n") << 8  # as two neighbouring bytes
 WHITESPACE = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
-class _IterationVariesError(Exception):
-    """The second column of judgements is not the same everywhere."""
-
-
 @register_format
 class TrecRun(Format):
     """A run: `query Q0 doc rank score tag`."""
@@ -62,7 +56,7 @@ class TrecRun(Format):
     def sniff(self, look: Look, role: str) -> bool:
         """Six columns; four look like judgements in the wrong place, which `run` explains."""
         del role
-        return _has_columns(look)
+        return has_columns(look)
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run in blocks."""
@@ -82,66 +76,14 @@ class TrecLines:
     def __call__(self) -> Iterator[pl.DataFrame]:
         """Parse all lines, block by block."""
         self.source.reading.begin()
-        yield from _parse_blocks(self.source, self.names)
+        yield from parse_blocks(self.source, self.names)
 
     def parse(self, data: memoryview, offset: int = 0) -> pl.DataFrame:
         """Parse some of the lines."""
         return parse_lines(Block(self.source, bytes(data), offset), self.names)
 
 
-@register_format
-class Qrels(Format):
-    """Judgements: `query iteration doc grade`, each document an item of its own."""
-
-    name: ClassVar[str] = "qrels"
-    roles: ClassVar = frozenset({"gold"})
-    order: ClassVar[int] = 91
-
-    def sniff(self, look: Look, role: str) -> bool:
-        """Four columns and no document judged twice; six look like a run in the wrong place."""
-        del role
-        return _has_columns(look)
-
-    def gold(self, source: Source) -> Gold:
-        """Read the judgements; of subtopics, if a document is judged for several of them."""
-        gold = read_gold(source.open()) or _built_in_parts(source)
-        if gold is not None:
-            return gold
-        source.reading.begin()
-        rows = pl.concat(_parse_blocks(source, QRELS))
-        if rows["iteration"].n_unique() == 1:
-            return Gold.build(rows.drop("iteration"))
-        if rows.select("query", "doc").n_unique() < rows.height:
-            if rows.select("query", "doc", "iteration").n_unique() == rows.height:
-                return _by_subtopic(rows)
-            return Gold.build(rows.drop("iteration"))
-        findings = finding_about(
-            "iteration-column",
-            rows["iteration"].unique(maintain_order=True),
-            "the second column of the judgements varies; it was read as the iteration, "
-            "which has no meaning",
-            "if it names subtopics, use --gold-format subtopic-qrels",
-        )
-        return Gold.build(rows.drop("iteration"), findings=findings)
-
-
-@register_format
-class SubtopicQrels(Format):
-    """Judgements of subtopics: `query subtopic doc grade`, each subtopic one group.
-
-    It is never detected by the first lines: `qrels` looks at the whole file and decides.
-    """
-
-    name: ClassVar[str] = "subtopic-qrels"
-    roles: ClassVar = frozenset({"gold"})
-    order: ClassVar[int] = 92
-
-    def gold(self, source: Source) -> Gold:
-        """Read the judgements with the second column as the group."""
-        return _by_subtopic(pl.concat(_parse_blocks(source, QRELS)))
-
-
-def _has_columns(look: Look) -> bool:
+def has_columns(look: Look) -> bool:
     """Tell whether the first line has the columns of a run or of judgements."""
     if look.binary or not look.lines:
         return False
@@ -150,7 +92,7 @@ def _has_columns(look: Look) -> bool:
     return any(named) or layout_of(look.lines[0]) is UNTAGGED
 
 
-def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+def parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     """Parse a file block by block; one without lines is an error."""
     height = 0
     for block in source.blocks():
@@ -159,41 +101,8 @@ def _parse_blocks(source: Source, names: tuple[str, ...]) -> Iterator[pl.DataFra
         yield rows
     if not height:
         source.reading.check_rest(0)
-        raise InputError("the file contains no lines", where=source.where)
-
-
-def _built_in_parts(source: Source) -> Gold | None:
-    """Build the gold of judgements part by part, so that memory holds little beside it.
-
-    None: it takes a look at all rows, because the second column varies or a query comes back.
-    """
-
-    def parts() -> Iterator[Gold]:
-        first = None
-        for rows in whole_queries(_parse_blocks(source, QRELS)):
-            first = rows["iteration"][0] if first is None else first
-            if (rows["iteration"] != first).any():
-                raise _IterationVariesError
-            yield Gold.build(rows.drop("iteration"))
-
-    try:
-        gold = Gold.join(parts())
-    except _IterationVariesError:
-        return None
-    return gold if gold.queries["query"].n_unique() == gold.queries.height else None
-
-
-def _by_subtopic(rows: pl.DataFrame) -> Gold:
-    """Make each subtopic an item; a document relevant to none is judged not relevant."""
-    relevant = rows.filter(pl.col("grade") > 0).rename({"iteration": "group"})
-    rejected = (
-        rows.filter(pl.col("grade") <= 0)
-        .join(relevant, on=["query", "doc"], how="anti")
-        .unique(["query", "doc"], maintain_order=True)
-        .select("query", pl.lit(None, pl.String).alias("group"), "doc", "grade")
-    )
-    queries = rows.select("query").unique(maintain_order=True)
-    return Gold.build(pl.concat([relevant, rejected]), queries=queries)
+        fix = "check what wrote the file"
+        raise InputError("the file contains no lines", where=source.where, fix=fix)
 
 
 def layout_of(line: bytes) -> tuple[str, ...]:

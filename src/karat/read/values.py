@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import math
 import re
 import tokenize
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.errors import InputError, nearest
+from karat.findings import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -21,6 +23,7 @@ YES = ("yes", "y", "true", "t", "relevant")
 NO = ("no", "n", "false", "f", "not relevant", "non relevant", "nonrelevant", "irrelevant")
 WORDS = dict.fromkeys(YES, 1.0) | dict.fromkeys(NO, 0.0)
 UNDERSTOOD = "numbers, or yes and no, true and false, relevant and not relevant"
+GRADE_FIX = f"give grades as {UNDERSTOOD}; 0 is not relevant, 1 or more is"
 NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 LIST_FIX = """write a list such as ["d1", "d2"] or ['d1', 'd2'], or nothing"""
 
@@ -30,10 +33,11 @@ def no_column(
 ) -> InputError:
     """Return the error for a column that is missing, with the names that are understood."""
     given, understood = list(columns), list(spellings)
+    shown = ", ".join(repr(shorten(str(each))) for each in given[:12])
     close = next(filter(None, (nearest(str(each), understood) for each in given)), "")
     also = ", ".join(word for word in understood if word != name)
     return InputError(
-        f"no {what}; found {', '.join(map(repr, given[:12])) or 'nothing'}",
+        f"no {shorten(what)}; found {shown or 'nothing'}",
         where=where,
         fix=f"name it {name!r} (also understood: {also})" + (f"; {close}" if close else ""),
     )
@@ -42,14 +46,41 @@ def no_column(
 def identifier(value: object, where: str = "") -> str:
     """Return an id as text; whole numbers are accepted, anything else is not an id."""
     if isinstance(value, str) and value.strip():
-        return value
+        return whole_letters(value, where)
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+        return digits(value)
     if hasattr(value, "item"):  # a NumPy scalar
         return identifier(value.item(), where)
     raise InputError(
         f"{str(value)[:40]!r} is not an id", where=where, fix="ids are texts or whole numbers"
     )
+
+
+def whole_letters(text: str, where: str = "") -> str:
+    """Return a text, unless it holds half a surrogate pair, which no file and no column can hold.
+
+    >>> whole_letters("caf\u00e9")
+    'café'
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            around = text[max(0, error.start - 20) : error.start + 20]
+            raise InputError(
+                f"{around!r} holds half a surrogate pair, which is no letter",
+                where=where,
+                fix="write the text again: something cut a letter into halves",
+            ) from None
+    return text
+
+
+def digits(value: int) -> str:
+    """Return a whole number as text, whatever its length."""
+    try:
+        return str(value)
+    except ValueError:  # Python refuses thousands of digits, which take long
+        return f"0x{value:x}"
 
 
 def grade(value: object) -> float:
@@ -58,18 +89,22 @@ def grade(value: object) -> float:
     >>> grade(2), grade(True), grade("Not_Relevant")
     (2.0, 1.0, 0.0)
     """
-    try:
-        if isinstance(value, int | float):
-            return float(value)
-    except OverflowError:
-        value = str(value)
+    if isinstance(value, int | float):
+        return _finite(value)
     word = str(value).strip().casefold().replace("_", " ").replace("-", " ")
     if isinstance(value, str) and word in WORDS:
         return WORDS[word]
-    raise InputError(
-        f"the grade {str(value)[:40]!r} is not a number",
-        fix=f"give grades as {UNDERSTOOD}; 0 is not relevant, 1 or more is",
-    )
+    raise InputError(f"the grade {str(value)[:40]!r} is not a number", fix=GRADE_FIX)
+
+
+def _finite(value: float) -> float:
+    try:
+        if math.isfinite(value):
+            return float(value)
+    except OverflowError:
+        pass
+    shown = digits(value) if isinstance(value, int) else str(value)
+    raise InputError(f"the grade {shown[:40]!r} is not a finite number", fix=GRADE_FIX)
 
 
 def grades(column: pl.Series) -> pl.Series:
@@ -105,7 +140,7 @@ def loads(data: bytes | str) -> Any:  # noqa: ANN401
     ('a',)
     """
     if isinstance(data, bytes):
-        data = data.decode(json.detect_encoding(data), "surrogatepass")
+        data = data.decode(json.detect_encoding(data))
     return DECODER.decode(data.removeprefix("\ufeff"))
 
 
@@ -152,6 +187,8 @@ def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: 
         found = loads(text)
     except (ValueError, RecursionError):
         found = _python(text, field)
+    if "\\" in text:
+        whole_letters(json.dumps(found, ensure_ascii=False, default=str))
     return list(found) if isinstance(found, list | tuple) else [found]
 
 

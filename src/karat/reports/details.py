@@ -5,6 +5,7 @@ The page of a report shows them; what they say is what `karat explain` says.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
@@ -151,7 +152,8 @@ class QueryDetails:
         if first and first.grade is not None:
             chunk["grade"] = first.grade
         if row.get("score") is not None:
-            chunk["score"] = row["score"]
+            score = row["score"]  # JSON has no word for the strange ones
+            chunk["score"] = score if math.isfinite(score) else str(score)
         if verdicts:
             chunk["verdicts"] = verdicts
         return chunk

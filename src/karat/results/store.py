@@ -21,12 +21,14 @@ import karat
 from karat.core.policy import Policy
 from karat.core.relation import Relation
 from karat.dialects import resolve_measures
-from karat.errors import InputError, SaveError
+from karat.errors import InputError, SaveError, choose_column, naming_files
 from karat.findings import Finding
 from karat.forks import refuse_after_fork
 from karat.judges.aspects import restore_own
-from karat.read.source import Source
+from karat.read.records import plain_columns
+from karat.read.source import Source, first_line
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
+from karat.results.saved_files import check_manifest, check_relations, check_table, damaged
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 
 if TYPE_CHECKING:
@@ -101,12 +103,36 @@ def _manifest(result: Result) -> dict[str, Any]:
 def load(folder: str | os.PathLike[str]) -> Result:
     """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
     refuse_after_fork()
-    with opened(Path(folder)) as (manifest, files):
+    place = Path(folder)
+    with opened(place) as (manifest, files):
         tables = {
-            name: pl.read_parquet(files[f"{name}.parquet"])
+            name: _table(name, files[f"{name}.parquet"], place)
             for name in TABLES
             if name != "per_query" and f"{name}.parquet" in files  # values are computed again
         }
+    check_relations(tables, manifest["runs"], place / "relation.parquet")
+    with naming_files({"": str(place / MANIFEST)}):
+        result = _result(manifest, tables)
+        for run in result.runs:
+            for measure in result.measures:
+                result.relation(run, measure)
+        if result.options.cluster is not None:
+            choose_column(result.queries, result.options.cluster)
+    return result
+
+
+def _table(name: str, file: BufferedReader, folder: Path) -> pl.DataFrame:
+    """Read a table of a result."""
+    path = folder / f"{name}.parquet"
+    try:
+        table = pl.read_parquet(file)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise damaged(path, first_line(error)) from None
+    check_table(name, table, path)
+    return table
+
+
+def _result(manifest: dict[str, Any], tables: dict[str, pl.DataFrame]) -> Result:
     restore_own(manifest["judge"].get("aspects", {}))
     rows = tables["relation"]
     lenient = _relations(rows.filter(pl.col("lenient") == 1))
@@ -116,7 +142,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
             for key, each in _relations(rows.filter(pl.col("lenient") == 0)).items()
         },
         measures=resolve_measures(manifest["measures"], manifest["dialect"]),
-        queries=tables["queries"],
+        queries=plain_columns(tables["queries"]),
         findings=tuple(
             Finding(**{**found, "examples": tuple(found["examples"])})
             for found in manifest["findings"]
@@ -138,7 +164,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
             cluster=manifest["interval"]["cluster"],
             bounds=manifest["bounds"],
         ),
-        about=_by_run(tables.get("about")),
+        about={run: plain_columns(each) for run, each in _by_run(tables.get("about")).items()},
         kept=Kept(_by_run(tables.get("listed")), tables.get("verdicts")),
     )
 
@@ -181,7 +207,7 @@ def opened(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, BufferedRea
         manifest, files = _open(folder, held)
         for name, file in files.items():
             if _hash(name, file) != manifest["files"][name]:
-                raise _damaged(folder / name)
+                raise damaged(folder / name)
             file.seek(0)
         yield manifest, files
 
@@ -214,19 +240,23 @@ def _open(
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(content)
-        layout = manifest.get("layout")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise _incomplete(folder, f"{MANIFEST}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise _incomplete(folder, f"{MANIFEST}: {what}") from None
+    if not isinstance(manifest, dict):
+        raise _incomplete(folder, f"{MANIFEST} holds no object")
+    layout, versions = manifest.get("layout"), manifest.get("versions")
     if layout != LAYOUT:
-        version = manifest.get("versions", {}).get("karat", "of another version")
+        version = versions.get("karat") if isinstance(versions, dict) else None
         raise InputError(
-            f"the result has layout {layout}, this karat reads {LAYOUT}",
+            f"the result has layout {str(layout)[:40]}, this karat reads {LAYOUT}",
             where=str(folder),
-            fix=f"use karat {version}, or save the result again",
+            fix=f"use karat {str(version or 'of another version')[:40]}, or save the result again",
         )
     if manifest.pop("sha256", None) != _own_hash(manifest):
-        raise _damaged(folder / MANIFEST)
-    return dict(manifest)
+        raise damaged(folder / MANIFEST)
+    check_manifest(manifest, folder / MANIFEST)
+    return manifest
 
 
 def _hash(name: str, file: BufferedReader) -> str:
@@ -237,14 +267,6 @@ def _hash(name: str, file: BufferedReader) -> str:
 
 def _own_hash(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError(
-        "the file is damaged: it is not what was saved",
-        where=str(path),
-        fix="save the result again, or take the folder from a copy",
-    )
 
 
 def _incomplete(folder: Path, reason: str) -> InputError:

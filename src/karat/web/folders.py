@@ -32,7 +32,7 @@ class SavedResult:
 
     def row(self) -> dict[str, Any]:
         """Return what the list of results shows of it."""
-        runs = [str(run) for run in self.manifest.get("runs", [])]
+        runs = [str(run) for run in _list(self.manifest.get("runs"))]
         more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
         made = self.created.replace("T", " ").removesuffix("+00:00")
         measure, by_run = self._headline()
@@ -43,21 +43,25 @@ class SavedResult:
             "systems": ", ".join(runs[:SHOWN]) + more,
             "measure": measure,
             "by_run": by_run[:SHOWN],
-            "findings": len(self.manifest.get("findings", [])),
+            "findings": len(_list(self.manifest.get("findings"))),
         }
 
     def _headline(self) -> tuple[str, list[tuple[str, Any]]]:
         """Return the first measure with its relation, and its value by run."""
         try:
-            rows: list[Any] = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            rows = _list(json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
+        except (OSError, ValueError, RecursionError):
             return "", []
         needed = {"run", "measure", "value"}
         rows = [row for row in rows if isinstance(row, dict) and needed <= row.keys()]
         if not rows:
             return "", []
         first = str(rows[0]["measure"])
-        by_run = [(str(row["run"]), row["value"]) for row in rows if row["measure"] == first]
+        by_run = [
+            (str(row["run"]), row["value"] if isinstance(row["value"], int | float) else None)
+            for row in rows
+            if row["measure"] == first
+        ]
         return f"{first}{self._matched_by()}", by_run
 
     def _matched_by(self) -> str:
@@ -96,7 +100,7 @@ class ResultFolders:
             file = path / MANIFEST
             manifest = json.loads(file.read_text(encoding="utf-8"))
             stamp = f"{file.stat().st_mtime_ns:x}"
-        except (OSError, ValueError):  # gone, or being written: the next look will show
+        except (OSError, ValueError, RecursionError):  # gone, or being written: look again
             return None
         if not isinstance(manifest, dict) or "layout" not in manifest:
             return None
@@ -109,6 +113,11 @@ class ResultFolders:
             if path != root and path.is_relative_to(root):
                 return str(path.relative_to(root))
         return path.name
+
+
+def _list(value: object) -> list[Any]:
+    """Return a list as it is, and nothing for what should be one: opening it tells more."""
+    return value if isinstance(value, list) else []
 
 
 def state_of(results: Sequence[SavedResult]) -> str:

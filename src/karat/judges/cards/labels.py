@@ -63,7 +63,8 @@ def load_labels(data: object, *, corpus: object = None, questions: object = None
     name = os.path.basename(data) if isinstance(data, str | os.PathLike) else "labels"  # noqa: PTH119
     if corpus is not None:
         return _from_gold(str(name), data, corpus, questions)
-    return _from_records(str(name), _records(data))
+    where = str(data) if isinstance(data, str | os.PathLike) else "labels"
+    return _from_records(str(name), _records(data), where)
 
 
 def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Labels:  # noqa: ANN401
@@ -75,7 +76,10 @@ def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Label
     for query, doc, grade in rows.iter_rows():
         if query not in asked or doc not in texts:
             what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
-            raise InputError(f"{what} has no text", where=name, fix="add it to the file of texts")
+            texts_of = corpus if query in asked or questions is None else questions
+            files = [each for each in (data, texts_of) if isinstance(each, str | os.PathLike)]
+            where, fix = " and ".join(map(str, files)) or name, "add it to the file of texts"
+            raise InputError(f"{what} has no text", where=where, fix=fix)
         labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
     described = gold.queries.drop("query", "question", "reference", strict=False)
     return Labels(
@@ -118,7 +122,7 @@ def _records(data: object) -> Iterator[Entry]:
 def _from_file(source: Source) -> Iterator[Entry]:
     if source.head().lstrip()[:1] == b"{":
         return all_entries(source)
-    table = read_table(source)
+    table, place = read_table(source)
     if not set(COLUMNS["label"].split()) & set(table.columns):
         raise InputError(
             f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
@@ -126,17 +130,22 @@ def _from_file(source: Source) -> Iterator[Entry]:
             fix="name the columns question, chunk and label; judgements by id (qrels) need the "
             "texts: --corpus and --questions",
         )
-    return entries(table.iter_rows(named=True), source.where, "row")
+    rows = enumerate(table.iter_rows(named=True), start=1)
+    return (Entry(row, number, partial(place.row, number)) for number, row in rows)
 
 
-def _from_records(name: str, listed: Iterable[Entry]) -> Labels:
+def _from_records(name: str, listed: Iterable[Entry], where: str) -> Labels:
     rows: list[tuple[str, str, int, str]] = []
     about: list[dict[str, str]] = []
     blank = 0
     for entry in listed:
         record = entry.value
         if not isinstance(record, Mapping):
-            raise InputError(f"a {type(record).__name__}, not an object", where=entry.where())
+            raise InputError(
+                f"a {type(record).__name__}, not an object",
+                where=entry.where(),
+                fix='write records such as {"question": "…", "chunk": "…", "label": 1}',
+            )
         names = _names(tuple(record), entry)
         question, chunk = (_text(record[names[it]], it, entry) for it in ("question", "chunk"))
         label = _label(record[names["label"]], entry.where)
@@ -147,7 +156,7 @@ def _from_records(name: str, listed: Iterable[Entry]) -> Labels:
         rows.append((question, chunk, label, str(query)))
         about.append(_slices(record, names))
     if not rows:
-        raise InputError("there is no label", where=name, fix="give at least one labelled pair")
+        raise InputError("there is no label", where=where, fix="give at least one labelled pair")
     columns = dict.fromkeys(column for each in about for column in each)
     slices = {column: tuple(each.get(column, "") for each in about) for column in columns}
     questions, chunks, labels, queries = zip(*rows, strict=True)
@@ -168,7 +177,11 @@ def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:
 def _text(value: object, name: str, entry: Entry) -> str:
     if isinstance(value, str) and value.strip():
         return value
-    raise InputError(f"the {name} is {str(value)[:40]!r}, not a text", where=entry.where())
+    raise InputError(
+        f"the {name} is {str(value)[:40]!r}, not a text",
+        where=entry.where(),
+        fix=f"give every pair a {name}, or leave the pair out",
+    )
 
 
 def _label(value: object, where: Callable[[], str]) -> int | None:

@@ -116,7 +116,7 @@ def require_texts(findings: list[Finding], documents: int, role: str) -> list[Fi
             example = next(found for found in findings if found.kind == kind).examples[0]
             raise InputError(
                 f"no document has a text{known}, only ids such as {example!r}",
-                where=role,
+                where=role if kind == NO_TEXT else f"{role} and corpus",
                 fix="name a corpus that holds these ids (--corpus, corpus=), "
                 "or give texts beside the ids",
             )

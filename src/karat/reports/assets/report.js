@@ -283,6 +283,8 @@
       items.length ? h("ul", { class: "gold" }, items) : h("p", { class: "empty" }, "Nothing relevant is known for this query."),
       hidden > 0 ? h("p", { class: "note" }, `and ${hidden} more`) : null];
   }
+  // JSON has no word for a score that is infinite or not a number: such a score comes as a text
+  const shortScore = (score) => typeof score === "number" ? Number(score.toPrecision(5)) : score;
   function ranked(chunk, texts) {
     const [label, kind] = MARKS[chunk.mark] || ["", ""];
     const covers = Object.entries(chunk.covers).map(([relation, items]) =>
@@ -293,7 +295,7 @@
     return h("li", { class: `chunk ${chunk.mark}` }, h("span", { class: "rank" }, String(chunk.rank)),
       h("div", { class: "head" }, chunk.doc ? h("span", { class: "doc" }, chunk.doc) : null, h("span", { class: `tag ${kind}` }, label), covers,
         chunk.grade !== undefined ? h("span", { class: "tag" }, `grade ${chunk.grade}`) : null,
-        chunk.score !== undefined ? h("span", { class: "tag" }, `score ${Number(chunk.score.toPrecision(5))}`) : null),
+        chunk.score !== undefined ? h("span", { class: "tag" }, `score ${shortScore(chunk.score)}`) : null),
       body.length ? h("div", { class: "body" }, body) : null);
   }
   function verdict(each) {
