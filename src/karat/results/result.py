@@ -14,7 +14,7 @@ import polars as pl
 from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import MeasureError, choose, choose_column, nearest
+from karat.errors import MeasureError, choose, choose_column, naming_files, nearest
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
@@ -136,12 +136,19 @@ class Result:
     @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value per query for each run and measure, NaN where undefined."""
-        return {
-            (run, measure): self.defined(relation, measure, measure.values(relation))
-            for run in self.runs
-            for measure in self.measures
-            for relation in [self.relation(run, measure)]
-        }
+        with naming_files({"gold": self._gold_file()}):
+            return {
+                (run, measure): self.defined(relation, measure, measure.values(relation))
+                for run in self.runs
+                for measure in self.measures
+                for relation in [self.relation(run, measure)]
+            }
+
+    def _gold_file(self) -> str:
+        """Return the file that the gold came from, as errors call it."""
+        roles = ("gold", "samples")
+        paths = (each.path for each in self.provenance.inputs if each.role in roles)
+        return next(filter(None, paths), "gold")
 
     @cached_property
     def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
