@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -288,12 +289,27 @@ def test_a_name_that_is_no_unicode(cli: Karat, tmp_path: Path) -> None:
     assert cli("report", tmp_path / "saved", "-o", tmp_path / "page.html").code == 0
 
 
-def test_a_file_that_goes_while_it_is_read(save: Save) -> None:
-    path = save("run", RUN)
+CHANGING: dict[str, str | bytes] = {
+    "trec": RUN,
+    "gzip": gzip.compress(RUN.encode()),
+    "csv": sample.delimited(sample.run_table()),
+    "jsonl": '{"query": "q1", "retrieved": ["d1"]}\n{"query": "q2", "retrieved": ["d1"]}\n',
+    "parquet": parquet(sample.run_table()),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+@pytest.mark.parametrize("size", [-1, 0, 30])
+def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) -> None:
+    path = save("run", CHANGING[kind])
     run = karat.load_run(path)
-    path.unlink()
-    with pytest.raises(InputError, match="cannot be read"):
+    if size < 0:
+        path.unlink()
+    else:
+        os.truncate(path, size)
+    with pytest.raises(InputError, match=str(path)) as error:
         run.collect()
+    assert error.value.fix
 
 
 @pytest.fixture
