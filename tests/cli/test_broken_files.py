@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -234,10 +235,23 @@ class TestDetection:
 
 
 def test_grades_that_are_huge(cli: Karat, save: Save) -> None:
-    gold = save("gold", "q1 0 d1 1e308\nq1 0 d2 1e308\nq1 0 d3 1\n")
-    done = cli("score", save("run", RUN), "--gold", gold, "-m", "nDCG@5", "-m", "AP")
-    assert done.code in (0, 2)
+    run, gold = save("run", RUN), save("gold", "q1 0 d1 1e308\nq1 0 d2 1e308\nq1 0 d3 1\n")
+    done = cli("score", run, "--gold", gold, "-m", "AP", "-m", "P@2")
+    assert done.code == 0
     assert "Warning" not in done.err
+    for measure in ("nDCG@5", "DCG", "RNDCG"):
+        message = clear(cli("score", run, "--gold", gold, "-m", measure))
+        assert message.startswith(f"karat: {gold}: the grade 1e+308 is too large to be added up")
+
+
+@pytest.mark.parametrize("time", [float("inf"), float("-inf"), float("nan"), 1e308])
+def test_times_that_are_none(time: float) -> None:
+    records = [
+        {"query": f"q{at}", "retrieved": ["d"], "gold": ["d"], "latency_ms": each}
+        for at, each in enumerate([time, time, 3.0])
+    ]
+    (timing,) = karat.evaluate(records, measures=["RR"]).timing.values()
+    assert (timing.n, timing.p50) == (1, 3.0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -275,12 +289,27 @@ def test_a_name_that_is_no_unicode(cli: Karat, tmp_path: Path) -> None:
     assert cli("report", tmp_path / "saved", "-o", tmp_path / "page.html").code == 0
 
 
-def test_a_file_that_goes_while_it_is_read(save: Save) -> None:
-    path = save("run", RUN)
+CHANGING: dict[str, str | bytes] = {
+    "trec": RUN,
+    "gzip": gzip.compress(RUN.encode()),
+    "csv": sample.delimited(sample.run_table()),
+    "jsonl": '{"query": "q1", "retrieved": ["d1"]}\n{"query": "q2", "retrieved": ["d1"]}\n',
+    "parquet": parquet(sample.run_table()),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+@pytest.mark.parametrize("size", [-1, 0, 30])
+def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) -> None:
+    path = save("run", CHANGING[kind])
     run = karat.load_run(path)
-    path.unlink()
-    with pytest.raises(InputError, match="cannot be read"):
+    if size < 0:
+        path.unlink()
+    else:
+        os.truncate(path, size)
+    with pytest.raises(InputError, match=str(path)) as error:
         run.collect()
+    assert error.value.fix
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ SPANS = dict.fromkeys(_POINTS, 0.0) | {  # 0: no unit, so that these are dates o
 }
 ERRORS = ("error", "errors", "exception")
 TIMED = (*DURATIONS, *BARE, *(name for pair in SPANS for name in pair), *ERRORS)  # all of these
+LONGEST = 1e30  # of any unit of time
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,10 @@ def _numeric(queries: pl.DataFrame) -> list[tuple[str, str]]:
 
 
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    """Return a column as numbers; what is none, or endless, is NaN."""
+    numbers = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    # no unit of time makes the largest of these endless
+    return np.where(np.abs(numbers) < LONGEST, numbers, np.nan)
 
 
 def _points(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

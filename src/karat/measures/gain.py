@@ -11,6 +11,8 @@ from karat.errors import MeasureError
 if TYPE_CHECKING:
     from karat.core.data import Floats
 
+LARGEST = 1e300  # a hundred million gains of this size can be added up
+
 
 def check_gain(gain: str) -> None:
     """Raise unless `gain` is linear, exp or a table such as 0:1:3."""
@@ -30,11 +32,18 @@ def gains(gain: str, grade: Floats) -> Floats:
     """
     grade = np.maximum(grade, 0)
     if gain == "linear":
+        if grade.max(initial=0) > LARGEST:
+            raise MeasureError(
+                f"the grade {grade.max():g} is too large to be added up",
+                where="gold",
+                fix="use a scale of smaller grades",
+            )
         return grade
     if gain == "exp":
         if grade.max(initial=0) > 1000:
             raise MeasureError(
                 f"2 to the power of grade {grade.max():g} is too large",
+                where="gold",
                 fix="use gain=linear, or a scale of smaller grades",
             )
         return np.exp2(grade) - 1

@@ -176,6 +176,9 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
         for part in _parts(source, State(state.shape, "run", state.reading)):
             about.append(part.about)
             yield part.run
+        if not about:  # it was cut since its first records were looked at
+            what, fix = "the file contains no records", "write it again"
+            raise InputError(what, where=source.where, fix=fix)
 
     return RunStream(
         name,

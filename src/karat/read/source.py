@@ -133,11 +133,7 @@ class Source:
     def open(self) -> Iterator[_Readable]:
         """Open the file, unzipped and as UTF-8; trouble becomes an InputError."""
         try:
-            raw = self.path.open("rb")
-        except OSError as error:  # it was there a moment ago
-            raise not_readable(error, self.where) from None
-        try:
-            with raw:
+            with self._raw() as raw:
                 zipped = _begins(raw, GZIP)
                 file: _Readable = _Unzipped(raw, self.where) if zipped else raw
                 wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
@@ -148,6 +144,13 @@ class Source:
             raise InputError(
                 f"the gzip data is broken: {error}", where=self.where, fix="compress it again"
             ) from None
+
+    def _raw(self) -> io.BufferedReader:
+        """Open the file as it is; it was there a moment ago."""
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise not_readable(error, self.where) from None
 
     def read(self) -> bytes:
         """Return the whole content."""
@@ -192,7 +195,7 @@ class Source:
     @contextlib.contextmanager
     def plain_file(self) -> Iterator[Path]:
         """Give the path of the content as `open` reads it: the file itself, or a temporary copy."""
-        with self.path.open("rb") as raw:
+        with self._raw() as raw:
             plain = not any(_begins(raw, mark) for mark in (GZIP, *WIDE))
         if plain:
             yield self.path

@@ -14,7 +14,7 @@ import polars as pl
 from karat import display
 from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import MeasureError, choose, choose_column, nearest
+from karat.errors import MeasureError, choose, choose_column, naming_files, nearest
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -139,20 +139,32 @@ class Result:
         """One value per query for each run and measure, NaN where undefined."""
         refuse_after_fork()
         found: dict[tuple[str, Measure], Floats] = {}
-        for run in self.runs:
-            for name in dict.fromkeys(measure.relation for measure in self.measures):
-                mine = [measure for measure in self.measures if measure.relation == name]
-                relation = self.relation(run, mine[0])
-                values = zip(
-                    *([measure.values(block) for measure in mine] for block in relation.blocks()),
-                    strict=True,
-                )
-                for measure, parts in zip(mine, values, strict=True):
-                    whole = np.concatenate(parts)
-                    found[run, measure] = self.defined(relation, measure, whole)
+        with naming_files({"gold": self._gold_file()}):
+            for run in self.runs:
+                for name in dict.fromkeys(measure.relation for measure in self.measures):
+                    found |= self._values_over(run, name)
         return {
             (run, measure): found[run, measure] for run in self.runs for measure in self.measures
         }
+
+    def _values_over(self, run: str, name: str | None) -> dict[tuple[str, Measure], Floats]:
+        """Compute the measures over one relation block by block, which bounds the memory."""
+        mine = [measure for measure in self.measures if measure.relation == name]
+        relation = self.relation(run, mine[0])
+        values = zip(
+            *([measure.values(block) for measure in mine] for block in relation.blocks()),
+            strict=True,
+        )
+        return {
+            (run, measure): self.defined(relation, measure, np.concatenate(parts))
+            for measure, parts in zip(mine, values, strict=True)
+        }
+
+    def _gold_file(self) -> str:
+        """Return the file that the gold came from, as errors call it."""
+        roles = ("gold", "samples")
+        paths = (each.path for each in self.provenance.inputs if each.role in roles)
+        return next(filter(None, paths), "gold")
 
     @cached_property
     def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
