@@ -32,10 +32,10 @@ REMARK = """\
 From a TREC run and TREC judgements on disk to six numbers on standard output, each tool as a
 command of its own, start-up included: `karat score RUN --gold QRELS -m …`, which also gives
 intervals and findings; `trec_eval -m … QRELS RUN`; and scripts for `python -c` with the calls that
-the documentation of the other tools shows. The best of the rounds, in turns; *CPU* is user and system
-time of all threads, *wall* what a clock shows. *Ratio* is a tool's time divided by karat's. *Peak*
-is the most memory that the process held. Beyond {limit:,} queries only karat and trec_eval are
-measured, once, as the others would not fit into memory."""
+the documentation of the other tools shows. The best of the rounds, in turns; *CPU* is user and
+system time of all threads, *wall* what a clock shows. *Ratio* is a tool's time divided by karat's.
+*Peak* is the most memory that the process held. Beyond {limit:,} queries only karat and trec_eval
+are measured, once, as the others would not fit into memory."""
 LIMIT = 200_000  # queries
 GROWTH = """\
 How the time of whole commands grows: the slope of log CPU time over log queries, where 1 is linear;

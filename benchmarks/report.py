@@ -65,13 +65,14 @@ class Table:
         shown = ["  ".join(self._aligned(line, widths)).rstrip() for line in lines]
         return "\n".join([self.title, "", *shown, ""])
 
-    def markdown(self, stamp: str) -> str:
+    def markdown(self, stamp: str = "") -> str:
         """Return it for the page, with when and where it was measured."""
         numbers = len(self.header) - self.texts
         rule = ["---"] * self.texts + ["---:"] * numbers
         lines = [f"| {' | '.join(line)} |" for line in (self.header, rule, *self.rows)]
         remark = [self.remark, ""] if self.remark else []
-        return "\n".join([f"## {self.title}", "", stamp, "", *remark, *lines, ""])
+        measured = [stamp, ""] if stamp else []
+        return "\n".join([f"## {self.title}", "", *measured, *remark, *lines, ""])
 
     def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         return [
