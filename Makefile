@@ -30,6 +30,7 @@ help:
 	@echo "make lint    check style and types"
 	@echo "make format  apply the style"
 	@echo "make bench   measure speed and memory against the peers, write docs/benchmarks.md"
+	@echo "             (TREC_EVAL_SRC=FOLDER builds trec_eval, TREC_EVAL=PROGRAM takes it as it is)"
 	@echo "make lock    choose the dependencies' versions anew"
 	@echo "make clean   remove what the other targets made"
 

@@ -8,7 +8,7 @@ from statistics import linear_regression
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import STARTS, Job, Outcome, run_all, start_ups
-from benchmarks.report import Table
+from benchmarks.report import MB, NOTHING, Table, shown_seconds
 from benchmarks.tools import DICTS, FILES, KERNEL, MEASURES, TABLES, TOOLS
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from benchmarks.data import Files
 
     Outcomes = Mapping[Job, Outcome]
-
-MB = 1e6
-NOTHING = "–"
 
 FROM_FILES = """\
 From a TREC run and TREC judgements on disk to six aggregated numbers, each tool with the reader
@@ -65,6 +62,9 @@ class Facts:
     start_up: tuple[float, float] | None = None  # bare Python, karat --help
     busy: float | None = None  # share of the allowed concurrency that a judge's client used
     disagreements: list[str] = field(default_factory=list)
+    commands: dict[int, dict[str, float]] = field(default_factory=dict)  # CPU s by queries and tool
+    command_exponent: float | None = None  # of karat, between the two largest files
+    variants: dict[str, float] = field(default_factory=dict)  # CPU time ÷ that of the plain file
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,11 @@ class Comparison:
         if row not in found:
             return [TOOLS[row.tool].absent(), *[NOTHING] * (4 if self.memory else 2)]
         outcome, ours = found[row], found[self.rows[0]].seconds
-        cells = [_seconds(outcome.seconds), f"{outcome.seconds / ours:.1f}", str(outcome.tries)]
+        cells = [
+            shown_seconds(outcome.seconds),
+            f"{outcome.seconds / ours:.1f}",
+            str(outcome.tries),
+        ]
         return cells + ([_mb(outcome.peak), _mb(outcome.added)] if self.memory else [])
 
 
@@ -132,7 +136,7 @@ COMPARISONS = (
     Comparison(
         "1. From TREC files",
         FROM_FILES,
-        _rows(FILES, "karat", "karat, one thread", "trec_eval", *PEERS),
+        _rows(FILES, "karat", "karat, one core", "trec_eval", *PEERS),
         memory=True,
     ),
     Comparison("2. From dicts", FROM_DICTS, _rows(DICTS, "karat", *PEERS)),
@@ -146,10 +150,6 @@ COMPARISONS = (
         ],
     ),
 )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.4f}" if value < 0.1 else f"{value:.3f}" if value < 10 else f"{value:.1f}"
 
 
 def _mb(size: int) -> str:
@@ -172,10 +172,14 @@ def scaling(sizes: Sequence[Files], rounds: int, facts: Facts) -> Table:
     """Time karat over more and more queries."""
     outcomes = _karat(sizes, rounds)
     points = [(files.queries, outcome.seconds) for files, outcome in outcomes.items()]
-    whole, tail = _exponent(points), _exponent(points[len(points) // 2 :])
+    whole, tail = exponent(points), exponent(points[len(points) // 2 :])
     facts.exponent = tail
     rows = [
-        (f"{files}", _seconds(seconds := outcome.seconds), f"{seconds / files.queries * 1e6:.1f}")
+        (
+            f"{files}",
+            shown_seconds(seconds := outcome.seconds),
+            f"{seconds / files.queries * 1e6:.1f}",
+        )
         for files, outcome in outcomes.items()
     ]
     half = points[len(points) // 2][0]
@@ -189,7 +193,8 @@ def _karat(sizes: Sequence[Files], rounds: int) -> dict[Files, Outcome]:
     return {files: outcomes[job] for files, job in jobs.items()}
 
 
-def _exponent(points: Sequence[tuple[int, float]]) -> float:
+def exponent(points: Sequence[tuple[int, float]]) -> float:
+    """Return the slope of log seconds over log queries: 1 is linear."""
     queries, seconds = zip(*points, strict=True)
     return linear_regression([log(number) for number in queries], [log(s) for s in seconds]).slope
 

@@ -24,6 +24,10 @@ FASTER = (
     (MATCHING, "continuous-eval", 50),
     (COMPARE, "ranx", 20),
 )
+# as whole commands, by CPU time: queries, tool, how many times as fast
+COMMANDS = ((10_000, "trec_eval", 3), (100_000, "pytrec-eval-terrier", 10))
+STRAIGHT = 1.05  # the exponent up to which a whole command counts as linear
+OTHERWISE = 1.5  # how much dearer the same TREC run may be, written otherwise
 WHERE = {
     FILES: "from TREC files",
     KERNEL: "kernel",
@@ -48,6 +52,7 @@ Line = tuple[str, str, str]
 def targets(facts: Facts, quick: bool) -> Table:
     """Judge every target; a quick run is too small to judge any."""
     lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts), _busy(facts)]
+    lines += [*_commands(facts), _straight(facts), _otherwise(facts)]
     if quick:
         lines = [(target, measured, "not judged") for target, measured, _ in lines]
     remark = REMARK.format(linear=LINEAR, held=HELD)
@@ -74,6 +79,34 @@ def _faster(facts: Facts) -> Iterator[Line]:
                 same_work = ratio / facts.ratios[TABLES, "karat"]
                 measured += f" ({same_work:.1f} × with sorting and matching)"
             yield target, measured, _verdict(ratio >= factor)
+
+
+def _commands(facts: Facts) -> Iterator[Line]:
+    for queries, tool, factor in COMMANDS:
+        target = f"whole command, {queries:,} queries: at least {factor} × as fast as {tool}"
+        spent = facts.commands.get(queries, {})
+        if tool not in spent:
+            yield target, "not measured", "not judged"
+        else:
+            ratio = spent[tool] / spent["karat"]
+            yield target, f"{ratio:.1f} × (CPU)", _verdict(ratio >= factor)
+
+
+def _straight(facts: Facts) -> Line:
+    target = "whole command: time linear in queries"
+    if facts.command_exponent is None:
+        return target, "not measured", "not judged"
+    found = facts.command_exponent
+    return target, f"exponent {found:.2f}", _verdict(found <= STRAIGHT)
+
+
+def _otherwise(facts: Facts) -> Line:
+    target = f"a TREC run written otherwise: at most {OTHERWISE} × the plain file"
+    trec = {name: ratio for name, ratio in facts.variants.items() if not name.startswith("JSON")}
+    if not trec:
+        return target, "not measured", "not judged"
+    worst = max(trec, key=trec.__getitem__)
+    return target, f"{trec[worst]:.2f} × (CPU, {worst})", _verdict(trec[worst] <= OTHERWISE)
 
 
 def _linear(facts: Facts) -> Line:

@@ -8,8 +8,9 @@ the `work` of a `Task` or, turning what the work returned into numbers, after it
 from __future__ import annotations
 
 import importlib.util
-import shutil
+import json
 import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from benchmarks.data import read_dicts
+from benchmarks.reference_program import PROGRAM, program
 
 if TYPE_CHECKING:
     from benchmarks.data import Files
@@ -45,6 +47,8 @@ class Tool(ABC):
     spelling: ClassVar[tuple[str, ...]] = MEASURES  # the tool's names of the measures
     tolerance: ClassVar[float] = 1e-6  # how far its numbers may lie from karat's
     environment: ClassVar[Mapping[str, str]] = {}
+    cores: ClassVar[int] = 0  # on how many it may run; 0: all
+    script: ClassVar[str] = ""  # for python -c: run, judgements and names as arguments, prints JSON
 
     def absent(self) -> str:
         """Say why the tool cannot run here; nothing if it can."""
@@ -79,6 +83,15 @@ class Tool(ABC):
     def from_tables(self, files: Files) -> Task:
         """From the tool's own unsorted, unmatched structures to aggregated numbers."""
         raise NotImplementedError
+
+    def command(self, files: Files) -> list[str]:
+        """Return the command that prints the numbers, as a user would write it."""
+        paths = (str(files.run), str(files.gold))
+        return [sys.executable, "-c", self.script, *paths, *self.spelling]
+
+    def printed(self, text: str) -> Numbers:
+        """Read what the command printed."""
+        return self.named(json.loads(text))
 
     def named(self, values: Mapping[str, Any]) -> Numbers:
         """Return values under karat's names of the measures."""
@@ -131,11 +144,12 @@ class Karat(Tool):
         return Task(lambda: karat.evaluate(run, gold, MEASURES).values, self.named)
 
 
-class KaratOneThread(Karat):
-    """This library, kept to one core."""
+class KaratOneCore(Karat):
+    """This library, kept to one core: reading ahead is a thread of its own."""
 
-    name = "karat, one thread"
+    name = "karat, one core"
     environment: ClassVar = {"POLARS_MAX_THREADS": "1"}
+    cores = 1
 
 
 class PytrecEval(Tool):
@@ -144,6 +158,16 @@ class PytrecEval(Tool):
     name = package = "pytrec-eval-terrier"
     module = "pytrec_eval"
     spelling = ("ndcg_cut_10", "map", "recip_rank", "P_10", "recall_10", "recall_100")
+    script = """
+import json, sys
+from statistics import fmean
+import pytrec_eval
+run, gold, *names = sys.argv[1:]
+with open(gold) as judgements, open(run) as lines:
+    judged, retrieved = pytrec_eval.parse_qrel(judgements), pytrec_eval.parse_run(lines)
+rows = pytrec_eval.RelevanceEvaluator(judged, set(names)).evaluate(retrieved).values()
+print(json.dumps({name: fmean(row[name] for row in rows) for name in names}))
+"""
 
     def from_files(self, files: Files) -> Task:
         """Parse with its own parsers."""
@@ -182,6 +206,15 @@ class IrMeasures(Tool):
     name = package = "ir-measures"
     module = "ir_measures"
     spelling = ("nDCG@10", "AP", "RR", "P@10", "R@10", "R@100")
+    script = """
+import json, sys
+import ir_measures
+run, gold, *names = sys.argv[1:]
+measures = [ir_measures.parse_measure(name) for name in names]
+judged, retrieved = ir_measures.read_trec_qrels(gold), ir_measures.read_trec_run(run)
+found = ir_measures.calc_aggregate(measures, judged, retrieved)
+print(json.dumps({str(measure): value for measure, value in found.items()}))
+"""
 
     def from_files(self, files: Files) -> Task:
         """Hand over its lazy readers."""
@@ -212,6 +245,14 @@ class Ranx(Tool):
 
     name = package = module = "ranx"
     spelling = ("ndcg@10", "map", "mrr", "precision@10", "recall@10", "recall@100")
+    script = """
+import json, sys
+from ranx import Qrels, Run, evaluate
+run, gold, *names = sys.argv[1:]
+judged, retrieved = Qrels.from_file(gold, kind="trec"), Run.from_file(run, kind="trec")
+found = evaluate(judged, retrieved, names)
+print(json.dumps({name: float(value) for name, value in found.items()}))
+"""
 
     def from_files(self, files: Files) -> Task:
         """Parse with its own parsers."""
@@ -254,25 +295,32 @@ class TrecEval(Tool):
 
     def absent(self) -> str:
         """Look for the program."""
-        return "" if shutil.which("trec_eval") else "not on PATH"
+        return "" if program() else f"not on PATH, nor {PROGRAM} set"
 
     def version(self) -> str:
         """Ask the program."""
-        said = subprocess.run(
-            ["trec_eval", "--version"], capture_output=True, text=True, check=False
-        )
+        asked = [str(program()), "--version"]
+        said = subprocess.run(asked, capture_output=True, text=True, check=False)
         return (said.stdout or said.stderr).strip().removeprefix("trec_eval version ")
 
     def from_files(self, files: Files) -> Task:
         """Run the program."""
-        asked = ("ndcg_cut.10", "map", "recip_rank", "P.10", "recall.10,100")
-        options = [part for name in asked for part in ("-m", name)]
-        command = ["trec_eval", *options, str(files.gold), str(files.run)]
+        command = self.command(files)
 
         def work() -> str:
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-        return Task(work, lambda printed: self.named(_columns(printed.splitlines())))
+        return Task(work, self.printed)
+
+    def command(self, files: Files) -> list[str]:
+        """Return the program with the measures that are asked for."""
+        asked = ("ndcg_cut.10", "map", "recip_rank", "P.10", "recall.10,100")
+        options = [part for name in asked for part in ("-m", name)]
+        return [str(program()), *options, str(files.gold), str(files.run)]
+
+    def printed(self, text: str) -> Numbers:
+        """Read `measure all value`."""
+        return self.named(_columns(text.splitlines()))
 
 
 def _columns(lines: Iterable[str]) -> dict[str, str]:
@@ -283,5 +331,5 @@ def _columns(lines: Iterable[str]) -> dict[str, str]:
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
-    for tool in (Karat(), KaratOneThread(), TrecEval(), PytrecEval(), IrMeasures(), Ranx())
+    for tool in (Karat(), KaratOneCore(), TrecEval(), PytrecEval(), IrMeasures(), Ranx())
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import resource
 import sys
 import time
@@ -64,6 +65,8 @@ def main() -> None:
     """Measure the stages that the arguments name; print a report in JSON for each."""
     name, stages, folder, queries, depth, warm_queries = sys.argv[1:]
     tool = TOOLS[name]
+    if tool.cores:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: tool.cores])
     warm = Files(Path(folder), int(warm_queries))
     files = Files(Path(folder), int(queries), int(depth))
     for stage in stages.split(","):

@@ -26,13 +26,13 @@ def assert_near_linear(
 ) -> tuple[float, float]:
     """Assert that `large`, with `factor` times the input of `small`, takes not its square.
 
-    Linear work takes `factor` times as long, quadratic work its square: the limit lies at half of
-    that. What is over the limit is measured again, as another process may have been in the way.
+    Linear work takes `factor` times as long, quadratic work its square: the limit lies between the
+    two. What is over the limit is measured again, as another process may have been in the way.
     """
     first = second = float("inf")
     for _ in range(4):
         first = min(first, cpu_seconds(small))
         second = min(second, cpu_seconds(large))
-        if second <= factor**2 / 2 * first + SLACK:
+        if second <= factor**1.5 * first + SLACK:
             return first, second
     raise AssertionError(f"{factor} times the input took {first:.3f} s, then {second:.3f} s")

@@ -247,12 +247,43 @@ def _of_orders(
 
 def _tau_ap_b(truth: Floats, estimate: Floats) -> float:
     total, counted = 0.0, 0
-    for score in np.unique(estimate)[-2::-1]:  # all groups of tied items but the first
-        group, above = estimate == score, estimate > score
-        right = truth[above] > truth[group][:, np.newaxis]  # the one above deserves to be there
-        total += right.sum() / above.sum()
-        counted += int(group.sum())
+    order = np.argsort(-estimate, kind="stable")
+    level = np.searchsorted(np.unique(truth), truth)[order].tolist()
+    ranked = estimate[order]
+    ends = [*np.flatnonzero(ranked[1:] != ranked[:-1]).tolist(), len(ranked) - 1]
+    above = _Ranks(max(level) + 1)
+    start = 0
+    for end in ends:  # a group of tied items, from the best on
+        group = level[start : end + 1]
+        if start:  # the ones above that deserve to be there, of each of the group
+            total += sum(start - above.up_to(each) for each in group) / start
+            counted += len(group)
+        for each in group:
+            above.add(each)
+        start = end + 1
     return float(2 * total / counted - 1)
+
+
+class _Ranks:
+    """How many of the ranks seen are no higher than one (a tree of sums; Fenwick 1994)."""
+
+    def __init__(self, count: int) -> None:
+        self._sums = [0] * (count + 1)
+
+    def add(self, rank: int) -> None:
+        """See a rank."""
+        at = rank + 1
+        while at < len(self._sums):
+            self._sums[at] += 1
+            at += at & -at
+
+    def up_to(self, rank: int) -> int:
+        """Count the ranks seen that are at most this one."""
+        at, total = rank + 1, 0
+        while at:
+            total += self._sums[at]
+            at -= at & -at
+        return total
 
 
 def _overlaps(short: Sequence[Hashable], long: Sequence[Hashable]) -> Floats:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import Counter
+from collections.abc import Callable
+from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,12 +17,13 @@ from karat.texts.sentences import find_splitter
 from karat.texts.words import tidy, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from karat.core.data import Floats, Gold, Ints
     from karat.relate.match.matcher import Edges, MatchContext, Units
     from karat.texts.sentences import Splitter
 
+Words: TypeAlias = dict[int, list[str]]  # of texts, by their numbers
 TRIED = 8  # places where an overlap may end that are tried one by one
 
 
@@ -90,10 +93,10 @@ class BoundContainment(BoundPairs):
     """Draws an edge from a chunk to the gold texts inside it, or completed by it."""
 
     def __init__(self, gold: Gold, context: MatchContext, policy: str, *, across: bool) -> None:
-        super().__init__(gold, context, self._pairwise(_contained), 1.0, policy)
+        super().__init__(gold, context, self._pairwise(CONTAINED), 1.0, policy)
         self._across = across
 
-    def _pairwise(self, score: Callable[[list[str], list[str]], float]) -> Callable[..., Floats]:
+    def _pairwise(self, kind: _Comparison) -> Callable[..., Floats]:
         """Return a comparison of texts that scores the words of each pair."""
 
         def compare(
@@ -104,12 +107,18 @@ class BoundContainment(BoundPairs):
                 self._words(texts, which)
                 for texts, which in zip((units, items), pairs, strict=True)
             )
-            pairs_of = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
-            return np.array([score(left[unit], right[item]) for unit, item in pairs_of])
+            sought, held = kind.clues(left, right)
+            rows = list(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
+            scores = np.zeros(len(rows))
+            for number, (unit, item) in enumerate(rows):  # most pairs have nothing in common
+                seeks, holds = (unit, item) if kind.unit_seeks else (item, unit)
+                if sought[seeks] in held[holds]:
+                    scores[number] = kind.score(left[unit], right[item])
+            return scores
 
         return compare
 
-    def _words(self, texts: Sequence[str], which: Ints) -> dict[int, list[str]]:
+    def _words(self, texts: Sequence[str], which: Ints) -> Words:
         """Return the words of these texts, by their numbers."""
         some = np.unique(which).tolist()
         found = words(pl.Series([texts[number] for number in some], dtype=pl.String), self._policy)
@@ -126,9 +135,7 @@ class BoundContainment(BoundPairs):
     def _completed(self, units: Units) -> tuple[Ints, Ints]:
         """Return the units that complete a gold text together with a unit above them."""
         some = float(np.nextafter(0, 1))
-        heads, tails = (
-            self._scored(units, some, self._pairwise(score)) for score in (_head, _tail)
-        )
+        heads, tails = (self._scored(units, some, self._pairwise(kind)) for kind in (HEAD, TAIL))
         begun: dict[int, list[tuple[int, float, bool]]] = {}
         again = set() if units.repeat is None else set(np.flatnonzero(units.repeat).tolist())
         for is_head, (unit, member, share) in ((True, heads), (False, tails)):
@@ -208,3 +215,38 @@ def _overlap(left: list[str], right: list[str]) -> int:
             size = shorter[size - 1]
         size += word == right[size]
     return size
+
+
+class _Comparison(NamedTuple):
+    """How the words of a unit and of an item are scored, and when the score is surely 0.
+
+    `clues` says which word a text seeks, and which words the other holds: without it there among
+    them the score is 0. `unit_seeks` says whose word it is.
+    """
+
+    score: Callable[[list[str], list[str]], float]
+    unit_seeks: bool
+    clues: Callable[[Words, Words], tuple[dict[int, str | None], dict[int, set[str]]]]
+
+
+def _rarest(units: Words, items: Words) -> tuple[dict[int, str | None], dict[int, set[str]]]:
+    """Seek the word of each item that the fewest units hold."""
+    held = {number: set(found) for number, found in units.items()}
+    often = Counter(chain.from_iterable(held.values()))
+    rarest = {n: min(found, key=often.__getitem__, default=None) for n, found in items.items()}
+    return rarest, held
+
+
+def _at(end: int) -> Callable[[Words, Words], tuple[dict[int, str | None], dict[int, set[str]]]]:
+    """Seek the word at an end of each unit."""
+
+    def clues(units: Words, items: Words) -> tuple[dict[int, str | None], dict[int, set[str]]]:
+        sought = {number: found[end] if found else None for number, found in units.items()}
+        return sought, {number: set(found) for number, found in items.items()}
+
+    return clues
+
+
+CONTAINED = _Comparison(_contained, unit_seeks=False, clues=_rarest)
+HEAD = _Comparison(_head, unit_seeks=True, clues=_at(-1))
+TAIL = _Comparison(_tail, unit_seeks=True, clues=_at(0))
