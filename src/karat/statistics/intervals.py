@@ -254,7 +254,7 @@ def estimate(units: SampledUnits) -> Estimates:
 
 def _largest(rows: Floats) -> Floats:
     """Return the largest absolute value of each row, without a table of them."""
-    return np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))
+    return np.asarray(np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)))
 
 
 def limits_of_means(made: Estimates, low: Floats, high: Floats, level: float) -> Limits:
