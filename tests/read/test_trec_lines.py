@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +11,7 @@ import pytrec_eval
 
 import karat
 from karat.errors import InputError
-from karat.read import load_gold, load_run, source
+from karat.read import load_gold, load_run, source, trec
 from tests.sample import kinds
 
 if TYPE_CHECKING:
@@ -143,3 +145,11 @@ def test_a_column_too_many_does_not_make_up_for_one_too_few(save: Save) -> None:
     run = save("run", PLAIN + "q1 Q0 my file.pdf 3 1 t\nq1 Q0 d4 4 0.5\n")
     with pytest.raises(InputError, match="line 4: found 7 columns"):
         load_run(run).collect()
+
+
+def test_squeezing_blanks_keeps_words_and_lines() -> None:
+    rng = random.Random(5)
+    for _ in range(20_000):
+        data = bytes(rng.choices(b" \n\tab\r\v\f", [4, 3, 1, 3, 3, 1, 1, 1], k=rng.randint(0, 14)))
+        lines = (b" ".join(re.split(rb"[ \t\r\v\f]+", line)).strip() for line in data.split(b"\n"))
+        assert trec._squeeze(data) == b"".join(line + b"\n" for line in lines if line)

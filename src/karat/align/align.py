@@ -122,7 +122,7 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
         findings += unsorted_lists(_rising(query, score), gold)
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
-        rows, query = rows[order], query[order]
+        rows, query = rows.rechunk()[order], query[order]
         score = None if score is None else score[order]
     rank = positions(query)
     ties = None if score is None else _ties(query, rank, score)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from karat.core.batches import GrowingColumn
-from karat.core.keys import CACHED, all_different, narrowed, query_index
+from karat.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
 from karat.errors import InputError
 from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
 
@@ -128,17 +128,22 @@ class Gold:
         Queries in the order of the gold, as in records that hold both, are not looked up one by
         one.
         """
+        if not len(queries):
+            return np.zeros(0, dtype=np.int64)
+        head = queries.head(HEAD)
+        scattered = 2 * len(head.rle()) > len(head)  # the rows of a query do not stand together
+        many = 2 * len(queries) > self.queries.height > HEAD
+        if scattered and many and self._table is not None:
+            return self._table.find(queries)
         runs = queries.rle()
         names, known = runs.struct.field("value"), self.queries["query"]
-        if not len(names):
-            return np.zeros(0, dtype=np.int64)
         places = (at for at in self._asked if at < len(known) and known[at] == names[0])
         first = next(places, None) or known.index_of(names[0])
         if first is not None and names.equals(known.slice(first, len(names))):
             self._asked[:] = [first, first + len(names)]
             index = np.arange(first, first + len(names))
         else:
-            index = self._look_up(names)
+            index = query_index(names, self.query_numbers)
         return np.repeat(index, runs.struct.field("len").to_numpy())
 
     @cached_property
@@ -146,16 +151,9 @@ class Gold:
         """Where the queries began and ended that were asked for last: the next ones are near."""
         return []
 
-    def _look_up(self, names: pl.Series) -> Ints:
-        """Return the number of each query: by a table of all for many, else one by one."""
-        known = self.queries["query"]
-        if 2 * len(names) < len(known):
-            return query_index(names, self.query_numbers)
-        table = pl.DataFrame({"query": known}).with_row_index("number")
-        found = pl.DataFrame({"query": names}).join(
-            table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
-        )
-        return found["number"].cast(pl.Int64).fill_null(-1).to_numpy()
+    @cached_property
+    def _table(self) -> NameTable | None:
+        return NameTable.of(self.queries["query"])
 
     @property
     def member_query(self) -> Ints:
@@ -248,7 +246,8 @@ class Gold:
     @classmethod
     def join(cls, parts: Iterable[Gold]) -> Gold:
         """Put golds of documents together that share no query, taking one part after the other."""
-        queries, docs, offsets, findings = [], [], [], []
+        queries, docs, offsets = [], [], []
+        findings: list[Finding] = []
         times: list[Ints | None] = []
         counts: list[int] = []
         grades, items = GrowingColumn(np.float64), GrowingColumn(np.int32)

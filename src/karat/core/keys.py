@@ -10,6 +10,8 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from karat.core.data import Ints, Numbers
 
 CACHED = 1 << 18  # rows whose keys fit the processor's cache
@@ -29,6 +31,44 @@ def query_index(values: pl.Series, numbers: Mapping[str, int]) -> Ints:
     names = runs.struct.field("value").to_list()
     index = np.fromiter((numbers.get(name, -1) for name in names), np.int64, len(names))
     return np.repeat(index, runs.struct.field("len").to_numpy())
+
+
+class NameTable:
+    """Finds many names at once among others, by their hashes in ascending order.
+
+    >>> table = NameTable.of(pl.Series(["a", "b", "c"]))
+    >>> table.find(pl.Series(["c", "x", None, "a"])).tolist()
+    [2, -1, -1, 0]
+    """
+
+    def __init__(self, names: pl.Series, order: Ints, keys: NDArray[np.uint64]) -> None:
+        self._names = names
+        self._order = order
+        self._keys = np.append(keys, np.iinfo(np.uint64).max)  # an end that nothing passes
+        bits = len(names).bit_length() + 1
+        self._shift = np.uint64(64 - bits)
+        buckets = np.arange(1 << bits, dtype=np.uint64) << self._shift
+        self._first = np.searchsorted(keys, buckets)
+
+    @classmethod
+    def of(cls, names: pl.Series) -> NameTable | None:
+        """Return the table of names; None if two of them, or their hashes, are the same."""
+        keys = names.hash().to_numpy()
+        order = np.argsort(keys)
+        keys = keys[order]
+        return None if (keys[1:] == keys[:-1]).any() else cls(names, order, keys)
+
+    def find(self, names: pl.Series) -> Ints:
+        """Return where each name stands, or -1 where it does not."""
+        keys = names.hash().to_numpy()
+        at = self._first[(keys >> self._shift).astype(np.int64)]  # the first of its upper bits
+        below = np.flatnonzero(self._keys[at] < keys)
+        while len(below):
+            at[below] += 1
+            below = below[self._keys[at[below]] < keys[below]]
+        found = np.where(self._keys[at] == keys, np.append(self._order, -1)[at], -1)
+        same = self._names.gather(np.maximum(found, 0)) == names  # a key is a hash
+        return np.where(same.fill_null(value=False).to_numpy(), found, -1)
 
 
 def document_keys(query: Ints, doc: pl.Series) -> pl.Series:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,9 @@ from karat.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from karat.core.data import Gold, Ints, Numbers
+    from numpy.typing import NDArray
+
+    from karat.core.data import Gold, Ints
     from karat.core.policy import Policy
     from karat.relate.match.matcher import BoundMatcher
     from karat.relate.pipeline import DrawnBatch
@@ -111,7 +113,9 @@ def _spread(batches: Iterator[pl.DataFrame], gold: Gold, spread: Spread) -> Iter
         for part, piece in _by_part(rows, gold):
             spread.add(part, piece.serialize())
     for pieces in spread:
-        rows = pl.concat([pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces])
+        rows = pl.concat(
+            [pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces], rechunk=True
+        )
         yield rows.drop(PLACE)[_grouped(rows[PLACE].to_numpy())]
 
 
@@ -119,14 +123,15 @@ def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame
     """Cut rows into parts of the gold, and give them the place of their query in it."""
     place = gold.find(rows["query"])
     part = np.where(place < 0, PARTS, place * PARTS // max(gold.queries.height, 1))
-    spread = rows.with_columns(pl.Series(PLACE, place))[_grouped(part)]
+    # rows that stand in one piece of memory are put in order several times as fast
+    spread = rows.with_columns(pl.Series(PLACE, place)).rechunk()[_grouped(part)]
     cuts = np.cumsum(np.bincount(part, minlength=PARTS + 1))
     for number, (first, last) in enumerate(pairwise([0, *cuts.tolist()])):
         if first < last:
             yield number, spread[first:last]
 
 
-def _grouped(values: Numbers) -> Ints:
+def _grouped(values: NDArray[np.integer[Any]]) -> Ints:
     """Return the order of numbers, equal ones in theirs; fast where they are close together."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     narrow = np.uint16 if most - least <= np.iinfo(np.uint16).max else np.int64

@@ -23,7 +23,7 @@ from karat.storage.temporary import temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BLOCK = 8 << 20  # bytes parsed at once: small enough for caches, large enough for speed
+BLOCK = 4 << 20  # bytes parsed at once: small enough for caches, large enough for speed
 LINE = 64 << 20  # bytes of the longest line that is taken for one
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 # what Windows calls Unicode: recognised by its mark, and read as if it were UTF-8

@@ -356,8 +356,7 @@ def _squeeze(data: bytes) -> bytes:
     marks = marks[~np.append(extra, False)]
     begin = np.flatnonzero(marks == ord("\n")) + 1
     if (marks[begin[:-1]] > ord(" ")).all() and len(begin) > 1:
-        squeezed: bytes = marks[1:].tobytes()
-        return squeezed
+        return bytes(marks[1:].data)
     # some lines begin with a blank, or hold nothing else
     data = marks.tobytes().replace(b"\n ", b"\n")
     while b"\n\n" in data:

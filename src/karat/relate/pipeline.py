@@ -194,19 +194,21 @@ class _EdgeColumns:
         """Return the columns of a relation: edges by query, rank and item, units by query, rank."""
         found = {name: column.take() for name, column in self._columns.items()}
         if self._alike:  # every edge has a unit of its own
-            names = (*EDGE_COLUMNS, "unit_judged", "unit_repeat")
-            found |= dict(
-                zip(names, sort_rows(tuple(found[name] for name in names), 3), strict=True)
-            )
+            _sort_in(found, (*EDGE_COLUMNS, "unit_judged", "unit_repeat"), 3)
             found |= {"unit_query": found["query"], "unit_rank": found["rank"]}
         else:
-            for names, keys in ((EDGE_COLUMNS, 3), (UNIT_COLUMNS, 2)):
-                rows = sort_rows(tuple(found[name] for name in names), keys)
-                found |= dict(zip(names, rows, strict=True))
+            _sort_in(found, EDGE_COLUMNS, 3)
+            _sort_in(found, UNIT_COLUMNS, 2)
         return {
             f"edge_{name}" if name in EDGE_COLUMNS else name: column
             for name, column in found.items()
         }
+
+
+def _sort_in(columns: dict[str, Any], names: Sequence[str], keys: int) -> None:
+    """Sort some of these columns by the first few of them."""
+    rows = sort_rows(tuple(columns[name] for name in names), keys)
+    columns.update(zip(names, rows, strict=True))
 
 
 def _relation(

@@ -35,7 +35,10 @@ NO_INTERVAL = Interval(None, None, None, 0.0, "", 0, 0)
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
     """Return the row of each measure over all queries of a run, or over those of a mask."""
     every = np.ones(result.relation(run).n, dtype=bool) if inside is None else inside
-    columns = [result.arrays[run, measure][every] for measure in result.measures]
+    columns = [
+        result.arrays[run, measure] if inside is None else result.arrays[run, measure][inside]
+        for measure in result.measures
+    ]
     found = []
     limits = _limits(result, run, columns, every)
     for measure, values, interval in zip(result.measures, columns, limits, strict=True):

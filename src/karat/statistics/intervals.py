@@ -17,7 +17,7 @@ next query may score otherwise. In simulations of 20 kinds of values between 0 a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -116,13 +116,15 @@ def intervals(
     scaled = to_scale(table, names)
     found: dict[int, Interval] = {}
     for rows, columns in same_rows(scaled):
-        inside = scaled[rows][:, columns]
+        inside = (scaled if rows.all() else scaled[rows])[:, columns]
         units = as_units(inside, None if codes is None else codes[rows])
         made = estimate(units)
         limits, unknown = None, np.zeros(len(columns), dtype=bool)
         if len(units) > 1:
             least = np.minimum(low[columns], inside.min(axis=0))
             most = np.maximum(high[columns], inside.max(axis=0))
+            # what the limits are found from is as large as the table: hold one, not three
+            inside, units = inside[:0].copy(), replace(units, sums=units.sums[:0].copy())
             lower, upper = limits_of_means(made, least, most, level)
             limits = np.maximum(lower, least), np.minimum(upper, most)
             unknown = made.flat & (np.isinf(least) | np.isinf(most))
@@ -232,7 +234,7 @@ class Estimates:
     @property
     def flat(self) -> np.ndarray:
         """Which columns have no unit that differs from the others by more than rounding."""
-        largest = np.abs(self.influence).max(axis=1, initial=0.0)
+        largest = _largest(self.influence)
         return np.asarray(largest <= 1e-12 * np.maximum(1.0, np.abs(self.values)))
 
 
@@ -243,9 +245,16 @@ def estimate(units: SampledUnits) -> Estimates:
         columns = units.sums.shape[1]
         return Estimates(np.full(columns, np.nan), np.zeros((columns, 0)), 0)
     means = units.sums.sum(axis=0) / n
-    influence = (units.sums - units.sizes[:, np.newaxis] * means).T * (len(units) / n)
+    influence = np.multiply.outer(means, units.sizes)  # in place: tables of queries are large
+    np.subtract(units.sums.T, influence, out=influence)
+    influence *= len(units) / n
     size = float(np.sqrt((units.sizes**2).mean()) / units.sizes.mean())
-    return Estimates(means, np.ascontiguousarray(influence), n, size)
+    return Estimates(means, influence, n, size)
+
+
+def _largest(rows: Floats) -> Floats:
+    """Return the largest absolute value of each row, without a table of them."""
+    return np.asarray(np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)))
 
 
 def limits_of_means(made: Estimates, low: Floats, high: Floats, level: float) -> Limits:
@@ -255,10 +264,12 @@ def limits_of_means(made: Estimates, low: Floats, high: Floats, level: float) ->
     the mean of these deviations, each weighted by its square. A few large deviations, or none that
     say anything, put it near the bound; many small ones bring it closer.
     """
-    unknown = _unseen(np.abs(made.influence).max(axis=1), made.units - 1, level)
+    unknown = _unseen(_largest(made.influence), made.units - 1, level)
     above = np.where(np.isinf(high), unknown, np.maximum(high - made.values, 0)) * made.size
     below = np.where(np.isinf(low), unknown, np.maximum(made.values - low, 0)) * made.size
-    up, down = _offset(made.influence, above), _offset(-made.influence, below)
+    up = _offset(np.maximum(made.influence, 0), above)
+    under = np.minimum(made.influence, 0)
+    down = _offset(np.negative(under, out=under), below)
     return _limits(made, down, up, level)
 
 
@@ -295,9 +306,8 @@ def _unseen(largest: Floats, seen: Ints | int, level: float) -> Floats:
     return largest * ((1 - level) / 2) ** (-1 / np.maximum(seen, 1))
 
 
-def _offset(deviations: Floats, largest: Floats) -> Floats:
+def _offset(above: Floats, largest: Floats) -> Floats:
     """Return the mean of the deviations above 0 and of the largest one, weighted by squares."""
-    above = np.maximum(deviations, 0)
     squares = above**2
     total = squares.sum(axis=1) + largest**2
     cubes = np.einsum("ij,ij->i", squares, above) + largest**3
