@@ -62,8 +62,9 @@ def _embedded(texts: Sequence[str]) -> list[list[float]]:
 
 
 def _score(records: list[dict[str, Any]], by: str) -> None:
-    options = {"embedder": _embedded} if by == "semantic" else {}
-    karat.evaluate(records, measures=["recall"], by=by, **options)
+    karat.evaluate(
+        records, measures=["recall"], by=by, embedder=_embedded if by == "semantic" else None
+    )
 
 
 @pytest.mark.slow
@@ -93,7 +94,8 @@ def test_many_queries(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def _tiles(size: int) -> tuple[list[Any], list[Any]]:
     chunks = [{"doc": "d", "start": 100 * at, "end": 100 * at + 100} for at in range(size)]
-    return chunks, [{**chunk, "start": chunk["start"] + 30} for chunk in chunks]
+    gold = [{"doc": "d", "start": 100 * at + 30, "end": 100 * at + 130} for at in range(size)]
+    return chunks, gold
 
 
 def _one_long_chunk(size: int) -> tuple[list[Any], list[Any]]:

@@ -33,7 +33,9 @@ class AlphaNDCG(Measure):
 
     A unit gains (1 − α)^c for each item it covers, where c counts the units above that cover the
     same item; gains are discounted by log2(rank + 1) and divided by those of an ideal list, which
-    is built greedily from the documents of the gold (the optimum is NP-hard).
+    is built greedily from the documents of the gold (the optimum is NP-hard). That takes time for
+    the documents; only where thousands of documents of one query share their items in thousands of
+    combinations does it take time for the square of their number, or with a cutoff for k of them.
 
     Citation: Clarke et al.: Novelty and diversity in information retrieval evaluation (SIGIR
     2008).
