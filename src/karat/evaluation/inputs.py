@@ -37,6 +37,7 @@ def load_inputs(
     *,
     skip_bad: bool,
     texts: bool,
+    id_from: str | None = None,
     unlabelled: bool = False,
 ) -> tuple[list[RunStream], Gold, list[Input]]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
@@ -44,7 +45,7 @@ def load_inputs(
     `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
     the queries is kept.
     """
-    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
+    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _named(run)
     if gold is None:
         given = [Input.of("samples", data) for _, data in named]
