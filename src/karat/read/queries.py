@@ -18,7 +18,7 @@ from karat.read.tables import frame, read_table
 from karat.read.values import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from karat.core.data import Gold, NamedBy, RunStream
 
@@ -136,24 +136,33 @@ def _uneven(run: str, found: str, gold: int) -> InputError:
     )
 
 
-def load_queries(data: object) -> pl.DataFrame:
-    """Return a table with a column `query` of texts, from a path, a table, records or a dict."""
+def load_queries(data: object, ids: Sequence[str] = ("query",)) -> pl.DataFrame:
+    """Return a table with a column `query` of texts, from a path, a table, records or a dict.
+
+    The ids of the queries are in the first of the columns `ids` that the table has.
+    """
     where = "queries"
     if isinstance(data, str | os.PathLike):
         where = os.fspath(data)
         table = _read(Source.of(data))
     elif isinstance(data, Mapping):
-        table = pl.DataFrame([{"query": query, **about} for query, about in data.items()])
+        table = pl.DataFrame(
+            [
+                {"query": query, **({"question": about} if isinstance(about, str) else about)}
+                for query, about in data.items()
+            ]
+        )
     else:
         found = frame(data)
         table = pl.DataFrame(cast("Any", data)) if found is None else found
-    if "query" not in table.columns:
+    named = next((name for name in ids if name in table.columns), None)
+    if named is None:
         raise InputError(
             f"no column 'query', only {', '.join(table.columns[:12])}",
             where=where,
             fix="name the column of the query ids 'query'",
         )
-    names = [identifier(value, where) for value in table["query"]]
+    names = [identifier(value, where) for value in table[named]]
     return table.with_columns(query=pl.Series(names, dtype=pl.String))
 
 
