@@ -100,9 +100,9 @@ def command(
     \b
     karat run app.search:retriever --queries questions.jsonl -k 20 -o run.jsonl
     karat run app:search --queries gold.jsonl --concurrency 8 --timeout 5
-    karat run http://localhost:9200/docs/_search --template body.json --hits hits.hits \\
-        --queries questions.jsonl -k 20 -o run.jsonl
-    karat score run.jsonl --gold gold.jsonl --require "p90<=300ms" --require "errors<=1%"
+    karat run http://localhost:9200/docs/_search --template body.json \\
+        --hits hits.hits --queries questions.jsonl -k 20 -o run.jsonl
+    karat score run.jsonl --gold gold.jsonl --require "p90<=300ms"
 
     RETRIEVER is module:attribute, of the working folder or of an installed package: a function of
     a question, sync or async, or an object with invoke, retrieve or run; or an http address.

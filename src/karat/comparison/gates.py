@@ -257,7 +257,11 @@ class RunAgainstBaseline:
             timing = self.result.timing.get(self.run)
             figure = figure_interval(asked.subject, timing, self.level, share=asked.share)
             fact = decide == "value" or asked.subject not in PERCENTILES
-            return asked.verdict(self.run, asked.subject, figure, by_value=fact)
+            open_ended = figure.high is None and figure.low is not None
+            held = replace(figure, high=math.inf) if open_ended else figure
+            verdict = asked.verdict(self.run, asked.subject, held, by_value=fact)
+            reason = figure.reason if verdict.outcome == OPEN and open_ended else verdict.reason
+            return replace(verdict, high=figure.high, reason=reason)
         if isinstance(measure, str):
             return asked.verdict(self.run, measure, self._count(asked), by_value=True)
         by_value = decide == "value" or _is_fact(measure)

@@ -66,12 +66,15 @@ def to_run(name: str, queries: pl.DataFrame, answers: Sequence[Answer]) -> Run:
     A query that failed is a row without a document, as one that retrieved nothing: whatever the
     policy about missing queries, a failure must not leave the mean.
     """
+    rows = _rows(queries["query"], answers)
     return Run(
         name,
-        _rows(queries["query"], answers),
+        rows,
         order="listed",
         findings=tuple(failed_queries(queries["query"], [each.error for each in answers])),
-        about=_about(queries, answers),
+        about=_about(queries, answers).join(
+            _context(rows), on="query", how="left", maintain_order="left"
+        ),
     )
 
 
@@ -105,6 +108,16 @@ def _rows(queries: pl.Series, answers: Sequence[Answer]) -> pl.DataFrame:
         if fact == "score" or any(value is not None for value in values):
             columns[fact] = pl.Series(values, dtype=kind, strict=False)
     return pl.DataFrame(columns)
+
+
+def _context(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return how much text was retrieved for each query, where the answers have texts."""
+    if "text" not in rows.columns:
+        return rows.select("query").clear()
+    sized = rows.select("query", context_bytes=pl.col("text").str.len_bytes())
+    sizes = sized.group_by("query").agg(pl.col(name).sum() for name in sized.columns[1:])
+    failed = rows.filter(pl.col("doc").is_null())["query"]  # nothing retrieved: no context at all
+    return sizes.filter(~pl.col("query").is_in(failed.implode()))
 
 
 def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:

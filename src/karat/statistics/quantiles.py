@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from karat.core.data import Floats
 
 METHOD = "order-statistics"
-TOO_FEW = "too few queries for a limit on both sides"
+TOO_FEW = "there are too few queries for limits on both sides"
 
 
 def quantile_interval(values: ArrayLike, share: float, level: float = 0.95) -> Interval:
