@@ -14,11 +14,20 @@ from karat.measures import known_measures
 from karat.measures.measure import REGISTRY
 from karat.read import known_formats
 from karat.read.format import FORMATS
+from karat.read.object_sources import OBJECT_SOURCES
 from karat.read.shapes import SHAPES
 from karat.relate.match import known_matchers
 from karat.relate.match.matcher import MATCHERS
 
-REGISTRIES: tuple[dict[str, Any], ...] = (ASPECTS, DIALECTS, FORMATS, MATCHERS, REGISTRY, SHAPES)
+REGISTRIES: tuple[dict[str, Any], ...] = (
+    ASPECTS,
+    DIALECTS,
+    FORMATS,
+    MATCHERS,
+    OBJECT_SOURCES,
+    REGISTRY,
+    SHAPES,
+)
 # the built-in ones belong to every test
 for load in (known_dialects, known_formats, known_matchers, known_measures):
     load()

@@ -39,6 +39,7 @@ KINDS = ("rankings", "labels", "systems")
 @options.run_format
 @options.gold_format
 @options.skip_bad
+@options.id_from
 @options.ids
 @click.option("--details", is_flag=True, help="Also print every query or every system.")
 @options.output(FORMATS)

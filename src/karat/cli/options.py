@@ -58,6 +58,12 @@ skip_bad = click.option(
     is_flag=True,
     help="Leave out records that cannot be read, and count them, instead of stopping.",
 )
+id_from = click.option(
+    "--id-from",
+    metavar="FIELD",
+    help="Field of retrieved objects that holds their ids, such as metadata.source (default: their "
+    "own id).",
+)
 ids = click.option(
     "--ids",
     default="identity",
@@ -95,6 +101,7 @@ reading = option_set(
     run_format,
     gold_format,
     skip_bad,
+    id_from,
     spool_limit,
     ids,
     click.option(

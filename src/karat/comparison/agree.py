@@ -96,6 +96,7 @@ def agree(
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
+    id_from: str | None = None,
 ) -> Agreement:
     """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
@@ -109,7 +110,7 @@ def agree(
       by two golds or two judges: τ and τ-AP between the orders, for each of the `measures`.
 
     Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
-    of documents; it, the formats and `skip_bad` are those of `karat.evaluate`.
+    of documents; it, the formats, `skip_bad` and `id_from` are those of `karat.evaluate`.
 
     >>> found = agree({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]}, kind="rankings")
     >>> round(found["tau"], 3), round(found["rbo"], 3)
@@ -124,8 +125,8 @@ def agree(
     sides: list[Any] = [
         list(data) if isinstance(data, Iterator) else data for data in (first, second)
     ]
-    read_run = partial(load_run, format=run_format, skip_bad=skip_bad)
-    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad)
+    read_run = partial(load_run, format=run_format, skip_bad=skip_bad, id_from=id_from)
+    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad, id_from=id_from)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
     if chosen == "systems":
         return _on_systems(*map(require_result, sides), measures=measures)

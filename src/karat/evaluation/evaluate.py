@@ -53,6 +53,7 @@ class InputOptions(TypedDict, total=False):
     run_format: str | None
     gold_format: str | None
     skip_bad: bool
+    id_from: str | None
 
 
 class RunOptions(InputOptions, total=False):
@@ -96,13 +97,17 @@ def evaluate(
     run_format: str | None = None,
     gold_format: str | None = None,
     skip_bad: bool = False,
+    id_from: str | None = None,
     keep: int = 0,
     progress: Report | None = None,
 ) -> Result:
     """Measure how well one or several runs found the gold.
 
     `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
-    list of records, a `Run`, or several of these as a dict by name or a list of paths. Without
+    list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
+    an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
+    of a list a whole response will do; `id_from` is the field that holds their ids, such as
+    `metadata.source`, if not the usual one. Without
     `gold` the records hold both, and several runs must agree about the queries that they share.
     It may also be a retriever, a function or an object of a framework, which is asked the questions
     of the gold or of `queries`; `karat.Retriever(…)` says how, see docs/retrievers.md.
@@ -152,6 +157,7 @@ def evaluate(
             reading,
             skip_bad=skip_bad,
             texts=texts,
+            id_from=id_from,
             unlabelled=len(judging) == len(matchers),
             queries=queries,
             progress=progress,
@@ -159,7 +165,7 @@ def evaluate(
         streams = [_timed(stream, latency_unit) for stream in streams]
         described = with_columns(known, queries)
         timed = in_units(described.queries, latency_unit, "columns about the queries")
-        table = None if corpus is None else load_corpus(corpus)
+        table = None if corpus is None else load_corpus(corpus, id_from=id_from)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         result = assess(
             streams,

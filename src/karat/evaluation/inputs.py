@@ -39,6 +39,7 @@ def load_inputs(
     *,
     skip_bad: bool,
     texts: bool,
+    id_from: str | None = None,
     unlabelled: bool = False,
     queries: object = None,
     progress: Report | None = None,
@@ -50,7 +51,7 @@ def load_inputs(
     `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
     the queries is kept.
     """
-    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts}
+    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _named(run)
     given = gold
     if any(is_retriever(data) for _, data in named):

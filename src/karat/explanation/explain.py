@@ -148,6 +148,7 @@ def explain(
             options.get("gold_format"),
             prefetching,
             skip_bad=options.get("skip_bad", False),
+            id_from=options.get("id_from"),
             texts=any(matcher.reads_texts for matcher in every),
             unlabelled=all(judged),
         )
@@ -158,7 +159,7 @@ def explain(
         next(stream for stream in streams if stream.name == chosen),
         known,
         MatchContext(
-            corpus=None if corpus is None else load_corpus(corpus),
+            corpus=None if corpus is None else load_corpus(corpus, id_from=options.get("id_from")),
             embedder=options.get("embedder"),
             ids=options.get("ids", "identity"),
             base_url=server,

@@ -21,6 +21,7 @@ from karat.forks import refuse_after_fork
 from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
+from karat.read.object_answers import is_answer
 from karat.read.python import GoldLike, RunLike
 from karat.read.reading import ReadContext
 from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
@@ -41,6 +42,7 @@ def load_run(
     texts: bool = False,
     about: bool = False,
     names: NamedBy = "id",
+    id_from: str | None = None,
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
@@ -48,14 +50,15 @@ def load_run(
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
     beside the ids are kept, with `about` everything that describes the queries. `names` is what
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
-    are also used where a record has no id.
+    are also used where a record has no id. Retrieved things may be objects of other frameworks
+    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.source`.
     """
     refuse_after_fork()
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
-    reading = ReadContext(skip=skip_bad, texts=texts, about=about, names=names)
+    reading = ReadContext(skip=skip_bad, texts=texts, about=about, names=names, id_from=id_from)
     if isinstance(data, str | os.PathLike):
         data = Source.of(data)
     if isinstance(data, Source):
@@ -74,6 +77,7 @@ def load_gold(
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
     texts: bool = False,
+    id_from: str | None = None,
 ) -> Gold:
     """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
@@ -82,7 +86,7 @@ def load_gold(
     refuse_after_fork()
     if isinstance(data, Gold):
         return data
-    reading = ReadContext(skip=skip_bad, texts=texts)
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
     if isinstance(data, str | os.PathLike):
         beir = BeirFolder.at(data)
         if beir is not None:
@@ -103,10 +107,11 @@ def load_samples(
     format: str | None = None,  # noqa: A002
     skip_bad: bool = False,
     texts: bool = False,
+    id_from: str | None = None,
 ) -> Samples:
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
     refuse_after_fork()
-    reading = ReadContext(skip=skip_bad, texts=texts)
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
     if isinstance(data, str | os.PathLike):
         source = Source.of(data, reading)
         samples = _format(source, "samples", format).samples(source, name or source.name)
@@ -137,6 +142,8 @@ def is_several(data: object) -> bool:
     if not isinstance(data, Mapping) or not data:
         return False
     first = next(iter(data.values()))
+    if is_answer(first):  # to one query
+        return False
     if isinstance(first, Mapping):
         return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
     if isinstance(first, list):  # of records, not of ids

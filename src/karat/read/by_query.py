@@ -17,6 +17,7 @@ import polars as pl
 from karat.core.keys import blank_ids
 from karat.core.timing import TIMED
 from karat.read.by_document import known_columns
+from karat.read.object_records import is_own_entry
 from karat.read.record import Entry, name_of, one_line
 from karat.read.records import (
     FIRST,
@@ -174,9 +175,8 @@ def _run(
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=True)
     units = rows["unit"]
     fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
-    _doubt_if(
-        isinstance(units.dtype, pl.Struct) and ("doc" not in fields.columns or "id" in fields)
-    )
+    _doubt_if(isinstance(units.dtype, pl.Struct) and ("doc" not in fields or "id" in fields))
+    _doubt_if(fields.width and not is_own_entry(tuple(fields.columns), state.reading.id_from))
     doc = _ids(fields["doc"] if fields.width else units, text=texts == picked["retrieved"])
     _doubt_if(doc.null_count() != (lists.list.len() == 0).sum())  # a null among the documents
     score = rows["score"] if "scores" in picked else fields.get_column("score", default=None)
@@ -204,6 +204,7 @@ def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: State) -> pl.
     fields = rows.select("text") if "text" in rows.columns else pl.DataFrame()
     if isinstance(item.dtype, pl.Struct):
         fields = item.struct.unnest()
+        _doubt_if(not is_own_entry(tuple(fields.columns), state.reading.id_from))
         item, grade = _graded(item, grade)
     _doubt_if(state.shape.items is not None and not isinstance(item.dtype, pl.List))
     made = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})

@@ -24,6 +24,9 @@ from karat.read.by_query import COERCED
 from karat.read.json import HALF_PAIR
 from karat.read.json import all_entries as json_lines
 from karat.read.json import read as read_json
+from karat.read.object_answers import is_answer, results_of
+from karat.read.object_fields import is_result, known_source
+from karat.read.objects import EntryNotes, make_entries
 from karat.read.record import Entry, entries
 from karat.read.source import BYTE_ORDER_MARK, Source, not_utf8
 from karat.read.tables import frame, read_table
@@ -43,11 +46,12 @@ COLUMNS = {
 }
 PAIR = "start_end_idx"  # AutoRAG's: its end is the last character, and (0, 0) means unknown
 NESTED = ("metadata", PAIR)
+PLACE = ("text", "source", "start", "end")
 FILES = (".txt", ".md")
 BEIR = "corpus.jsonl"
 
 
-def load_corpus(source: object) -> pl.DataFrame:
+def load_corpus(source: object, *, id_from: str | None = None) -> pl.DataFrame:
     """Return a table with one row per text: doc, text and, where given, source, start and end.
 
     Takes {id: text}, {id: {"text": …}}, LlamaIndex's {"corpus": {id: text}}, a frame, a list of
@@ -55,17 +59,19 @@ def load_corpus(source: object) -> pl.DataFrame:
     (AutoRAG's corpus.parquet among them), CSV and TSV with a header, TSV of id and text without
     one, a text file, a folder of text files (*.txt, *.md; the id is the path inside it), and the
     folder of a BEIR dataset. The text may be missing where source, start and end are given.
+    Documents, nodes and points of retrieval frameworks (docs/inputs.md) are records, too; `id_from`
+    is the field that holds their ids, such as `metadata.source`, if not the usual one.
 
     >>> load_corpus({"a": "one", "b": {"title": "Two", "text": "two"}}).rows()
     [('a', 'one'), ('b', 'two')]
     """
     refuse_after_fork()
     if isinstance(source, str | os.PathLike):
-        return _each_once(_read_path(Path(source)), os.fspath(source))
-    return _each_once(_read_python(source, "corpus"), "corpus")
+        return _each_once(_read_path(Path(source), id_from), os.fspath(source))
+    return _each_once(_read_python(source, "corpus", id_from), "corpus")
 
 
-def _read_path(path: Path) -> pl.DataFrame:
+def _read_path(path: Path, id_from: str | None) -> pl.DataFrame:
     if os.path.isdir(path):  # noqa: PTH112 - which never raises
         if not (path / BEIR).is_file():
             return _read_folder(path)
@@ -74,12 +80,12 @@ def _read_path(path: Path) -> pl.DataFrame:
     if source.suffix in FILES:
         return _read_files({Path(source.where).name: source})
     if source.head().startswith(b"PAR1"):
-        return _from_frame(read_table(source), source.where)
+        return _from_frame(read_table(source), source.where, id_from)
     data = _decoded(source.read(), source.where).strip().encode()
     if not data:
         raise InputError("the file contains only blank lines", where=source.where)
     if data[:1] in (b"{", b"["):
-        return _read_json(data, source)
+        return _read_json(data, source, id_from)
     return _read_delimited(data, source)
 
 
@@ -121,7 +127,7 @@ def _read_delimited(data: bytes, source: Source) -> pl.DataFrame:
     return _from_frame(table.with_columns(blank), source.where)
 
 
-def _read_json(data: bytes, source: Source) -> pl.DataFrame:
+def _read_json(data: bytes, source: Source, id_from: str | None) -> pl.DataFrame:
     """Read one JSON value, or one per line, which is first tried without a Python loop."""
     first, _, rest = data.partition(b"\n")
     several = data.startswith(b"{") and rest.lstrip().startswith(b"{")
@@ -131,8 +137,12 @@ def _read_json(data: bytes, source: Source) -> pl.DataFrame:
         record = None  # reported below
     names = _names(tuple(record)) if isinstance(record, dict) else {}
     if not several and not {"doc", "text"} <= names.keys():
-        return _read_python(read_json(source), source.where)
-    if not names.keys() & set(NESTED) and not (b"\\" in data and HALF_PAIR.search(data)):
+        return _read_python(read_json(source), source.where, id_from)
+    if (
+        id_from is None
+        and not names.keys() & set(NESTED)
+        and not (b"\\" in data and HALF_PAIR.search(data))
+    ):
         try:
             schema = {column: SCHEMA[name] for name, column in names.items()}
             table = _in_bulk(pl.read_ndjson(data, schema=schema))
@@ -140,10 +150,12 @@ def _read_json(data: bytes, source: Source) -> pl.DataFrame:
             table = None
         if table is not None and table.height == data.count(b"\n") + 1:
             return table
-    return _from_records(json_lines(source))
+    return _from_records(json_lines(source), id_from=id_from)
 
 
-def _read_python(data: object, where: str) -> pl.DataFrame:
+def _read_python(data: object, where: str, id_from: str | None) -> pl.DataFrame:
+    if is_answer(data) and frame(data) is None:
+        return _from_records(entries(results_of(data)[0], where), id_from=id_from)
     if isinstance(data, Mapping):
         inner = data.get("corpus")
         given = inner if isinstance(inner, Mapping) else data
@@ -155,9 +167,9 @@ def _read_python(data: object, where: str) -> pl.DataFrame:
         return _from_records(entries(records, where, ""))
     table = frame(data)
     if table is not None:
-        return _from_frame(table, where)
+        return _from_frame(table, where, id_from)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _from_records(entries(data, where))
+        return _from_records(entries(data, where), id_from=id_from)
     raise InputError(
         f"a {type(data).__name__} is not a corpus",
         where=where,
@@ -177,8 +189,11 @@ def _names(columns: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _from_frame(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _from_frame(table: pl.DataFrame, where: str, id_from: str | None = None) -> pl.DataFrame:
     names = _names(tuple(table.columns))
+    if id_from is not None:
+        rows = table.iter_rows(named=True)
+        return _from_records(entries(rows, where, "row"), id_from=id_from)
     if "doc" not in names:
         raise _missing("doc", "id", tuple(table.columns), where=where)
     found = None if names.keys() & set(NESTED) else _in_bulk(table)
@@ -206,16 +221,27 @@ def _in_bulk(table: pl.DataFrame) -> pl.DataFrame | None:
     return None if doubt else found
 
 
-def _from_records(listed: Iterable[Entry], columns: tuple[str, ...] = ()) -> pl.DataFrame:
+def _from_records(
+    listed: Iterable[Entry], columns: tuple[str, ...] = (), *, id_from: str | None = None
+) -> pl.DataFrame:
     """Read records one by one; `columns` names all fields where records hold only the known."""
     rows = []
     for entry in listed:
         try:
-            rows.append(_row(entry.value, columns))
+            rows.append(_row(_own_record(entry.value, id_from), columns))
         except InputError as error:
             raise InputError(error.what, where=entry.where(), fix=error.fix) from None
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return table.drop(name for name in ("source", "start", "end") if not table[name].count())
+
+
+def _own_record(record: object, id_from: str | None) -> object:
+    """Return a document, node or point of a retrieval framework as a record; others stay."""
+    foreign = known_source(record) is not None if isinstance(record, Mapping) else is_result(record)
+    if not foreign and (id_from is None or not isinstance(record, Mapping)):
+        return record
+    (entry,) = make_entries([record], id_from=id_from, notes=EntryNotes())
+    return {"chunk_id": entry["doc"], **{name: entry[name] for name in PLACE if name in entry}}
 
 
 def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:

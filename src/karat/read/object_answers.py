@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from karat.errors import InputError
 from karat.read.object_fields import (
     get_field,
@@ -16,7 +18,7 @@ from karat.read.object_fields import (
     look_up,
     not_readable,
 )
-from karat.read.object_sources import COLUMN_FORMS, RESPONSES
+from karat.read.object_sources import COLUMN_FORMS, RESPONSES, TABLE_OF_HITS
 
 if TYPE_CHECKING:
     from karat.read.object_sources import ColumnForm
@@ -34,7 +36,7 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
     columns = _columns(answer)
     if columns is not None:
         return columns, False
-    found = _response(answer)
+    found = _response(answer) or _component(answer)
     if found is not None:
         return found
     if not is_list(answer):
@@ -56,12 +58,24 @@ def _listed(results: list[object]) -> tuple[Iterable[object], bool]:
 
 def is_answer(value: object) -> bool:
     """Tell whether this is an answer of a known form that is no list, such as a response."""
-    return _table_rows(value) is not None or _columns(value) is not None or _holds_results(value)
+    names = _column_names(value)
+    if names is not None:  # a table, which may as well be a run or records
+        return not TABLE_OF_HITS.isdisjoint(names)
+    return _columns(value) is not None or _holds_results(value)
+
+
+def _column_names(value: object) -> list[str] | None:
+    """Return the columns of a table of polars, pandas or Arrow; None if it is none."""
+    if isinstance(value, pl.LazyFrame):
+        return value.collect_schema().names()
+    if isinstance(value, Mapping) or not hasattr(value, "columns"):
+        return None
+    return [str(name) for name in getattr(value, "column_names", value.columns)]
 
 
 def _table_rows(answer: object) -> list[dict[str, Any]] | None:
     """Return the rows of a data frame or an Arrow table."""
-    if isinstance(answer, Mapping) or not hasattr(answer, "columns"):
+    if _column_names(answer) is None:
         return None
     from karat.read.tables import frame  # noqa: PLC0415 - which reads records, as this does for it
 
@@ -118,7 +132,12 @@ def _response(answer: object) -> tuple[list[object], bool] | None:
             if form.within:
                 listed = [hit for group in listed for hit in look_up(group, form.within) or ()]
             return listed, form.texts
-    if isinstance(answer, Mapping) and len(answer) == 1:  # by component, as Haystack's pipelines do
+    return None
+
+
+def _component(answer: object) -> tuple[list[object], bool] | None:
+    """Return what the only component of a pipeline of Haystack gave."""
+    if isinstance(answer, Mapping) and len(answer) == 1:
         (part,) = answer.values()
         if isinstance(part, Mapping):
             return _response(part)
@@ -140,4 +159,6 @@ def _is_several(value: object) -> bool:
     """Tell an answer, which holds results, from one result and from a pair (document, score)."""
     if not isinstance(value, list | tuple):
         return not is_plain(value) and _holds_results(value) and known_source(value) is None
-    return not is_row(value) and (not value or not is_number(value[-1]))
+    if is_row(value):
+        return False
+    return not value or not (is_plain(value[0]) or is_number(value[-1]))

@@ -55,14 +55,23 @@ def is_result(value: object) -> bool:
 
 def not_readable(value: object) -> InputError:
     """Return the error for something that is no answer and no result."""
+    fields = ", ".join(field_names(value))
+    return InputError(
+        f"{type_name(value)} is not an id, and no retrieved object that karat knows: "
+        + (f"it has only {fields}" if fields else shorten(repr(value), 80)),
+        fix=FIX,
+    )
+
+
+def type_name(value: object) -> str:
+    """Return the type of a value with its module, for messages.
+
+    >>> type_name(UUID(int=1)), type_name([])
+    ('uuid.UUID', 'list')
+    """
     kind = type(value)
-    module = "" if kind.__module__ == "builtins" else f" of {kind.__module__}"
-    if isinstance(value, Mapping):
-        keys = ", ".join(map(str, list(value)[:12])) or "nothing"
-        what = f"a {kind.__name__}{module} with {keys} is no retrieved object that karat knows"
-    else:
-        what = f"a {kind.__name__}{module} is no retrieved object that karat knows"
-    return InputError(f"{what}: {shorten(repr(value), 80)}", fix=FIX)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
 
 
 def is_plain(value: object) -> bool:

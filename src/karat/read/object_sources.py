@@ -18,7 +18,7 @@ Scores: TypeAlias = tuple[tuple[str, Direction], ...]
 
 # what people call the fields of a record, the preferred name first
 FIELD_NAMES = {
-    "doc": "chunk_id node_id doc id _id id_ uuid pk doc_id doc-id docid docno passage_id pid "
+    "doc": "doc id chunk_id node_id _id id_ uuid pk doc_id doc-id docid docno passage_id pid "
     "corpus_id document_id _rowid",
     "text": "text contents content page_content chunk_text passage passage_text long_text chunk "
     "document body",
@@ -82,6 +82,9 @@ class ColumnForm:
     metadata: str = ""
     score: Scores = ()
 
+
+# columns that only the table of one answer has, as of LanceDB
+TABLE_OF_HITS = frozenset({"_distance", "_score", "_relevance_score", "_rowid"})
 
 OBJECT_SOURCES: dict[str, ObjectSource] = {}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from karat.errors import InputError
-from karat.findings import EXAMPLES, Finding, shorten
+from karat.findings import EXAMPLES, Finding, FindingKind, shorten
 from karat.read.object_answers import results_of
 from karat.read.object_fields import (
     ABSENT,
@@ -70,7 +70,7 @@ class EntryNotes:
         if self.hashed:
             found.append(
                 Finding(
-                    "id-from-text",
+                    FindingKind.TEXT_AS_ID,
                     len(self.hashed),
                     tuple(self.hashed[:EXAMPLES]),
                     "retrieved object without an id: a hash of its text serves as one, so only "
@@ -149,13 +149,13 @@ def _take_apart(result: object) -> tuple[object, Any]:
         return result, None
     *front, last = result or (None,)
     if is_number(last):
-        if len(front) == 1 and not is_list(front[0]):
+        ids = type(last) is int and type(front[0]) is int  # or two of them
+        if len(front) == 1 and not is_list(front[0]) and not ids:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
     raise InputError(
-        f"a {type(result).__name__} of {len(result)} values is no retrieved object: "
-        f"{shorten(repr(result), 80)}",
+        f"{shorten(repr(result), 80)} is not an id, and no document with its score",
         fix="give (document, score) or (id, text, score), or rows as dicts with named columns",
     )
 

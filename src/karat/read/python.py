@@ -15,6 +15,7 @@ from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import finding_about
 from karat.read.by_query import read_frame
+from karat.read.object_answers import is_answer
 from karat.read.reading import STRICT, ReadContext
 from karat.read.record import entries
 from karat.read.records import read_records
@@ -45,7 +46,7 @@ class ArrowTableLike(Protocol):
 # one record per query.
 PathLike: TypeAlias = str | os.PathLike[str]
 TableLike: TypeAlias = DataFrameLike | ArrowTableLike
-ByQuery: TypeAlias = Mapping[Any, Mapping[Any, Any] | Iterable[Any]]
+ByQuery: TypeAlias = Mapping[Any, Any]  # to lists, dicts by document, or what a retriever answered
 Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlike dicts as objects
 RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
@@ -59,7 +60,7 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
     where = where or name
     if isinstance(data, Mapping):
         _each_once(data, where)
-        if any(isinstance(docs, Mapping) for docs in data.values()):
+        if any(isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()):
             return _scored(data, name, where).stream()
         records = ({"query": query, "retrieved": docs} for query, docs in data.items())
         read = read_records(entries(records, where, ""), "run", reading).run(name).collect()
@@ -78,7 +79,9 @@ def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Go
         _each_once(data, where)
         if data.keys() >= LLAMA_INDEX:
             return _llama_index(data, where, reading)
-        if data and all(isinstance(docs, Mapping) for docs in data.values()):
+        if data and all(
+            isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()
+        ):
             return _graded(data, where)
         given = ({"query": query, "gold": items} for query, items in data.items())
         return read_records(entries(given, where, ""), "gold", reading).gold()

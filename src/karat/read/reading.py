@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.findings import EXAMPLES, Finding, FindingKind, merge_findings
+from karat.read.objects import EntryNotes
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
@@ -18,6 +19,7 @@ class ReadContext:
     texts and the character offsets beside the ids, which matching by text needs. `about` keeps
     everything that describes the queries of a run, such as the questions, and not only what its
     timing needs. `names` is what names a query; a record without it is named by the next best.
+    `id_from` is the field of retrieved objects that holds their ids.
 
     >>> from karat.errors import InputError
     >>> reading = ReadContext(skip=True)
@@ -33,11 +35,13 @@ class ReadContext:
         texts: bool = False,
         about: bool = False,
         names: NamedBy = "id",
+        id_from: str | None = None,
     ) -> None:
         self.skip = skip
         self.texts = texts
         self.about = about
         self.names = names
+        self.id_from = id_from
         self.begin()
 
     def begin(self) -> None:
@@ -45,10 +49,17 @@ class ReadContext:
         self._count = 0
         self._first: list[InputError] = []
         self._notes: tuple[Finding, ...] = ()
+        self.notes = EntryNotes()  # where the ids of retrieved objects came from
 
     def afresh(self) -> ReadContext:
         """Return the same choices for another pass over the input."""
-        return ReadContext(skip=self.skip, texts=self.texts, about=self.about, names=self.names)
+        return ReadContext(
+            skip=self.skip,
+            texts=self.texts,
+            about=self.about,
+            names=self.names,
+            id_from=self.id_from,
+        )
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""
@@ -69,8 +80,9 @@ class ReadContext:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what was left out and what was noted so far."""
+        noted = (*self._notes, *self.notes.findings())
         if not self._count:
-            return self._notes
+            return noted
         skipped = Finding(
             FindingKind.SKIPPED_RECORD,
             self._count,
@@ -78,7 +90,7 @@ class ReadContext:
             "record that cannot be read: left out",
             "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
         )
-        return (*self._notes, skipped)
+        return (*noted, skipped)
 
 
 def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Finding:

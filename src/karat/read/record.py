@@ -9,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from karat.errors import InputError, nearest
+from karat.read.object_fields import type_name
+from karat.read.object_records import ENTRY, with_own_entries
 from karat.read.shapes import ROLES
 from karat.read.values import grade, identifier, refuse_repeated, repeated
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIDES = ("query", "retrieved", "gold")  # every other field describes the query
-ENTRY = ("doc", "docs", "id", "score", "grade", "text", "quote", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadCont
             fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
         )
     try:
+        record = with_own_entries(record, shape, sides, reading)
         fields = shape.native(record, cells=entry.cells, texts=texts)
     except InputError as error:
         raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
@@ -141,7 +143,7 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
     ):
         return retrieved
     raise InputError(
-        f"what was retrieved for query {query!r} is a {type(retrieved).__name__}, not a list",
+        f"what was retrieved for query {query!r} is a {type_name(retrieved)}, not a list",
         fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
     )
 

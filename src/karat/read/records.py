@@ -24,9 +24,10 @@ from karat.core.timing import TIMED
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, finding_about
 from karat.read.format import Samples
+from karat.read.object_records import holds_entries, with_own_entries
 from karat.read.reading import ReadContext, text_as_id, two_names
 from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
-from karat.read.shapes import NATIVE, Shape, shape_of, unknown_shape
+from karat.read.shapes import NATIVE, ROLES, Shape, shape_of, unknown_shape
 
 FIRST = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"}
@@ -249,7 +250,8 @@ def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, An
     carries: set[str] = set()
     for record in records:
         with contextlib.suppress(InputError):  # which is reported where the record is read
-            given = state.shape.native(record, texts=True).get(side)
+            own = with_own_entries(record, state.shape, (side,), state.reading.afresh())
+            given = state.shape.native(own, texts=True).get(side)
             entries = given if isinstance(given, list | tuple) else ()
             keys = {key for entry in entries if isinstance(entry, Mapping) for key in entry}
             carries |= {CARRIED[key] for key in keys & CARRIED.keys()}
@@ -259,14 +261,19 @@ def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, An
 def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
     """Report which fields of texts served as ids."""
     values = (entry.value for entry in listed)
-    used = [
-        state.shape.uses_texts([key for key, value in record.items() if value is not None])
-        for record in values
-        if isinstance(record, Mapping)
-    ]
+    used = [_texts_used(record, state) for record in values if isinstance(record, Mapping)]
     count = sum(map(bool, used))
     names = tuple(dict.fromkeys(chain.from_iterable(used)))[:EXAMPLES]
     return [text_as_id(count, names)] if count else []
+
+
+def _texts_used(record: Mapping[str, Any], state: State) -> list[str]:
+    used = state.shape.uses_texts([key for key, value in record.items() if value is not None])
+    if used:
+        with contextlib.suppress(InputError):  # which is reported where the record is read
+            sides = ROLES[state.role]
+            record = with_own_entries(record, state.shape, sides, state.reading.afresh())
+    return [name for name in used if not holds_entries(record[name])]
 
 
 def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:

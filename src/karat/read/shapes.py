@@ -140,7 +140,7 @@ class Shape:
         for side in ("retrieved", "gold"):
             field_ = self.pick_text(given, side) if texts and found.get(side) is not None else None
             if field_ is not None:
-                values = listed(record[field_], field_, strict=cells)
+                values = _texts_of(listed(record[field_], field_, strict=cells))
                 beside = (field_, "text", values)
                 found[side] = _put_beside(found[side], picked[side], *beside)
         if "reference" in found:
@@ -152,6 +152,13 @@ class Shape:
         picked = self.pick(names)
         sides = (picked.get(side) for side in ("retrieved", "gold"))
         return [side for side in sides if side in self.texts]
+
+
+def _texts_of(values: Any) -> Any:  # noqa: ANN401
+    """Return the texts of a list in which some stand in entries, beside ids."""
+    if not isinstance(values, list) or not any(isinstance(value, Mapping) for value in values):
+        return values
+    return [value.get("text") if isinstance(value, Mapping) else value for value in values]
 
 
 def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
