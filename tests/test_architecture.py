@@ -39,6 +39,7 @@ PATH = [
     "dialects",
     "engines",
     "results",
+    "retrievers",
     "evaluation",
     "explanation",
     "labels",
@@ -224,6 +225,7 @@ def test_the_public_names_are_pinned() -> None:
         "GateReport",
         "Gold",
         "GoldLike",
+        "HttpRetriever",
         "Judge",
         "JudgeCard",
         "KaratError",
@@ -232,6 +234,7 @@ def test_the_public_names_are_pinned() -> None:
         "PowerAnalysis",
         "Relation",
         "Result",
+        "Retriever",
         "Run",
         "RunLike",
         "Shape",
@@ -259,6 +262,7 @@ def test_the_public_names_are_pinned() -> None:
         "register_measure",
         "register_shape",
         "report",
+        "retrieve",
         "smallest_k",
     ]
     for name in karat.__all__:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from karat.results.cutoffs import curve, smallest_k
     from karat.results.result import Result
     from karat.results.store import load
+    from karat.retrievers.http import HttpRetriever
+    from karat.retrievers.retrieve import retrieve
+    from karat.retrievers.retriever import Retriever
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -68,17 +71,21 @@ _MODULES = {
     "karat.results.cutoffs": "curve smallest_k",
     "karat.results.result": "Result",
     "karat.results.store": "load",
+    "karat.retrievers.http": "HttpRetriever",
+    "karat.retrievers.retrieve": "retrieve",
+    "karat.retrievers.retriever": "Retriever",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
-    "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike", "Judge",
-    "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Run",
-    "RunLike", "Shape", "agree", "anchor", "check", "compare", "curve", "drift", "evaluate",
-    "explain", "find_matcher", "gate", "judge", "judge_card", "known_dialects", "known_measures",
-    "load", "load_corpus", "load_gold", "load_run", "parse_measure", "power", "register_aspect",
-    "register_measure", "register_shape", "report", "smallest_k",
+    "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
+    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
+    "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
+    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
+    "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
+    "load_run", "parse_measure", "power", "register_aspect", "register_measure", "register_shape",
+    "report", "retrieve", "smallest_k",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@
     ├── SaveError         a result could not be written
     ├── EmbeddingError    a model or function gave no usable vectors
     ├── JudgeError        a judge cannot be asked at all
+    ├── RetrieverError    a retriever fails for too many questions
     ├── ForkError         a forked process in which polars would wait for ever
     └── EndpointError     the server of a judge or of embeddings cannot be asked at all
 
@@ -72,6 +73,10 @@ class EmbeddingError(KaratError):
 
 class JudgeError(KaratError):
     """The judge cannot be asked at all."""
+
+
+class RetrieverError(KaratError):
+    """A retriever fails for too many questions."""
 
 
 class ForkError(KaratError, RuntimeError):

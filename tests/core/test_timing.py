@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import karat
-from karat.core.timing import timing
 from karat.errors import InputError, OptionError
+from karat.results.timing import timing
 from tests.conftest import Karat
 
 RECORDS = [

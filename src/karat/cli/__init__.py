@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS = (
+    "run",
     "score",
     "compare",
     "check",
@@ -93,6 +94,7 @@ def cli() -> None:
 
     \b
     karat demo                                  see it on a small task
+    karat run app:search --queries q.jsonl      ask a retriever, make a run
     karat score run.trec --gold qrels.txt       measure a run
     karat compare a.trec b.trec --gold qrels    is b better than a?
     karat check run.trec --gold qrels.txt       problems in the files

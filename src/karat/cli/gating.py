@@ -48,7 +48,7 @@ gate_options = options.option_set(
         multiple=True,
         metavar="REQUIREMENT",
         help="Gate that the result must pass, such as recall@5>=0.8, P@5>=baseline-0.02, "
-        "judged@10>=0.9 or failed<=0, in quotes; may be repeated.",
+        "judged@10>=0.9, failed<=0, p90<=300ms or errors<=1%, in quotes; may be repeated.",
     ),
     click.option("--baseline", metavar="DIR", help="Saved result that gates compare with."),
     click.option(
@@ -159,10 +159,10 @@ class Requirements:
         """The measures that requirements name."""
         if not self.texts:
             return []
-        from karat.comparison.gates import COUNTS, parse_requirement  # noqa: PLC0415
+        from karat.comparison.gates import NOT_MEASURES, parse_requirement  # noqa: PLC0415
 
         named = (parse_requirement(text).subject for text in self.texts)
-        return [name for name in named if name not in COUNTS]
+        return [name for name in named if name not in NOT_MEASURES]
 
     def hold(self, result: Result) -> GateReport | None:
         """Hold the result against the requirements; None: there are none."""

@@ -22,7 +22,7 @@ from karat.comparison.contrasts import (
     slice_rows,
 )
 from karat.comparison.pairing import Pairing, pair
-from karat.comparison.systems import System, gather
+from karat.comparison.systems import System, gather, take_gold
 from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest
 from karat.forks import refuse_after_fork
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike
+    from karat.results.timing import Timing
 
 SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
 MOVED: dict[str, PolarsDataType] = {
@@ -69,6 +70,7 @@ class Comparison:
     queries: int  # of all systems together
     cluster: str | None = None
     matched_by: Mapping[str, str] = field(default_factory=dict)  # the relation of each measure
+    timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
 
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
@@ -101,12 +103,14 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as the JSON output prints it."""
+        timings = [{"system": name, **found.as_dict()} for name, found in self.timing.items()]
         return {
             "comparisons": self.comparisons.to_dicts(),
             **({"slices": self.slices.to_dicts()} if self.slices.height else {}),
             "values": self.values.to_dicts(),
             "moved": self.moved.to_dicts(),
             "findings": [finding.as_dict() for finding in self.findings],
+            **({"timing": timings} if timings else {}),
             "baseline": self.baseline,
             "dialect": self.dialect,
             "matched_by": dict(self.matched_by),
@@ -152,7 +156,9 @@ def compare(
 
     A system is a `Result`, the folder of one, or with `gold` a run as `karat.evaluate` takes it;
     without `gold`, records that hold both sides. A dict names several. A result with several runs
-    is several systems. Further options (`by`, `dialect`, `ids`, …) are those of `karat.evaluate`.
+    is several systems. Retrievers are asked the questions of the gold, which may also stand behind
+    them: `compare({"bm25": search, "dense": retriever}, gold)`. Further options (`by`, `dialect`,
+    `ids`, …) are those of `karat.evaluate`.
 
     Each row has the difference (system − baseline) with its interval, p of a paired test, p
     corrected for the number of systems (Holm; with `all_pairs` every pair is compared, and
@@ -177,6 +183,7 @@ def compare(
         raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
     about = {"queries": queries, "cluster": cluster}
     chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    systems, gold = take_gold(systems, gold)  # type: ignore[assignment]
     gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     if len(gathered) < 2:
         raise OptionError(
@@ -213,6 +220,11 @@ def compare(
         queries=table.queries.height,
         cluster=column,
         matched_by=result.matched_by,
+        timing={
+            name: each.result.timing[each.run]
+            for name, each in zip(table.systems, order, strict=True)
+            if each.run in each.result.timing
+        },
     )
 
 

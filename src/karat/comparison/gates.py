@@ -7,6 +7,7 @@
     undefined<=5%              queries without a value, of the measure that has most of them,
     failed<=0                  queries whose judge failed,
     queries>=100               counts
+    p90<=300ms, errors<=1%     what retrieval cost; see `karat.comparison.figures`
 
 A value that was measured on some queries is an estimate, so its interval decides: on the right
 side of the line it passes, on the wrong side it fails, across the line it is undecided. Against a
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat.comparison.compare import Comparison
+from karat.comparison.figures import FIGURES, figure_interval, figure_line
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.systems import System
 from karat.dialects import expand_measures, resolve_measures, select_measures
@@ -37,6 +39,7 @@ from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.reuse import require_result, same_dialect
+from karat.results.timing import PERCENTILES
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 
@@ -54,6 +57,7 @@ PASS, FAIL, OPEN = "pass", "fail", "undecided"
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
 
 COUNTS = ("failed", "undefined")  # queries without a value, and why
+NOT_MEASURES = (*COUNTS, *FIGURES)  # what requirements may be about beside measures
 COVERAGE = ("judged", "unjudged")
 NO_BASELINE = "there is no baseline yet"
 ACROSS = "the interval spans the line"
@@ -205,9 +209,9 @@ def no_regression(
 def _runs(
     result: Result, baseline: Result | None, asked: Sequence[Requirement]
 ) -> Iterator[tuple[RunAgainstBaseline, list[tuple[Requirement, Measure | str]]]]:
-    """Yield each run, with what each requirement is about: a measure, or a count."""
+    """Yield each run, with what each requirement is about: a measure, a count, or a figure."""
     subjects: list[tuple[Requirement, Measure | str]] = [
-        (each, each.subject if each.subject in COUNTS else _measure(result, each.subject))
+        (each, each.subject if each.subject in NOT_MEASURES else _measure(result, each.subject))
         for each in asked
     ]
     named = [(each, it) for each, it in subjects if not isinstance(it, str)]
@@ -249,6 +253,15 @@ class RunAgainstBaseline:
         self, asked: Requirement, measure: Measure | str, decide: str
     ) -> RequirementVerdict:
         """Hold the run against one requirement."""
+        if measure in FIGURES:
+            timing = self.result.timing.get(self.run)
+            figure = figure_interval(asked.subject, timing, self.level, share=asked.share)
+            fact = decide == "value" or asked.subject not in PERCENTILES
+            open_ended = figure.high is None and figure.low is not None
+            held = replace(figure, high=math.inf) if open_ended else figure
+            verdict = asked.verdict(self.run, asked.subject, held, by_value=fact)
+            reason = figure.reason if verdict.outcome == OPEN and open_ended else verdict.reason
+            return replace(verdict, high=figure.high, reason=reason)
         if isinstance(measure, str):
             return asked.verdict(self.run, measure, self._count(asked), by_value=True)
         by_value = decide == "value" or _is_fact(measure)
@@ -349,7 +362,7 @@ class Requirement:
     """What is held against what."""
 
     text: str
-    subject: str  # the name of a measure, or one of COUNTS
+    subject: str  # the name of a measure, or one of NOT_MEASURES
     sign: str
     number: float  # the line, or what is added to the baseline
     factor: float | None = None  # of the baseline; None: the line is a number of its own
@@ -419,6 +432,10 @@ def parse_requirement(text: str) -> Requirement:
     if parts is None or parts["subject"].endswith("="):
         raise OptionError(f"{text!r} is no requirement", fix=FORM)
     subject = _subject(parts["subject"], text)
+    if subject in FIGURES:
+        number, share = figure_line(subject, parts["line"], text)
+        shown = re.sub(r"\s+", "", plain)
+        return Requirement(shown, subject, parts["sign"], number, share=share)
     line = _NUMBER.fullmatch(parts["line"])
     shown = re.sub(r"\s+", "", plain)
     if line is not None:
@@ -447,7 +464,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _subject(name: str, text: str) -> str:
-    if name.lower() in COUNTS:
+    if name.lower() in NOT_MEASURES:
         return name.lower()
     if len(expand(name)) > 1:
         raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")

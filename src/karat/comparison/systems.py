@@ -19,15 +19,19 @@ from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
 from karat.results.reuse import as_result, refuse_inputs, same_dialect
+from karat.retrievers.retriever import holds_retrievers, is_retriever
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike, RunLike
+    from karat.retrievers.retriever import RetrieverLike
 
 Measures: TypeAlias = "Iterable[str | Measure] | str | None"
-SystemLike: TypeAlias = "Result | RunLike | Mapping[str, Result | RunLike]"
+SystemLike: TypeAlias = (
+    "Result | RunLike | RetrieverLike | Mapping[str, Result | RunLike | RetrieverLike]"
+)
 
 HARMLESS = ("cluster", "dialect", "level", "progress")  # mean something for results as well
 
@@ -134,6 +138,21 @@ def gather(
     return [replace(system, name=name) for system, name in named]
 
 
+def take_gold(
+    systems: Sequence[object], gold: GoldLike | None
+) -> tuple[Sequence[object], GoldLike | None]:
+    """Return the systems, and the gold, which may stand behind retrievers that are to be asked.
+
+    A retriever cannot be compared without a gold, so what comes last and cannot be asked is one.
+    """
+    *others, last = systems or [None]
+    asked = any(is_retriever(each) or holds_retrievers(each) for each in others)
+    is_system = is_retriever(last) or holds_retrievers(last) or isinstance(last, Result)
+    if gold is not None or not asked or is_system:
+        return systems, gold
+    return others, last  # type: ignore[return-value]
+
+
 def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
     """Choose for each the shortest spelling that no other has; the last resort is a number.
 
@@ -166,7 +185,9 @@ def _given(data: object) -> list[_Given]:
     """Return the systems of one argument; a dict by name holds several."""
     named: Iterable[tuple[str | None, object]] = [(None, data)]
     if isinstance(data, Mapping) and (
-        is_several(data) or any(isinstance(each, Result) for each in data.values())
+        is_several(data)
+        or holds_retrievers(data)
+        or any(isinstance(each, Result) for each in data.values())
     ):
         named = [(str(name), each) for name, each in data.items()]
     return [_Given(name, each, as_result(each)) for name, each in named]

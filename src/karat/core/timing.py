@@ -1,13 +1,22 @@
-"""How long retrieval took, where the records say so: latency, throughput, errors."""
+"""What retrieval cost, where the records say so: latency, errors, memory, size of the context.
+
+A time says its unit in the name of its column, or it is not read: 187 may be seconds.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from karat.core.data import Bools, Floats
 
 UNITS = {"ms": 1.0, "s": 1000.0, "us": 1e-3, "ns": 1e-6}  # in milliseconds
 SPELLINGS = {
@@ -35,66 +44,81 @@ SPANS = dict.fromkeys(_POINTS, 0.0) | {  # 0: no unit, so that these are dates o
     for suffix, unit in _SUFFIXES.items()
 }
 ERRORS = ("error", "errors", "exception")
-TIMED = (*DURATIONS, *BARE, *(name for pair in SPANS for name in pair), *ERRORS)  # all of these
+# other figures about each query, as `karat run` writes them
+CPU, MEMORY, CONCURRENCY = "cpu_ms", "peak_memory_mb", "concurrency"
+CONTEXT = ("context_bytes", "context_tokens")
+FIGURES = (CPU, MEMORY, CONCURRENCY, *CONTEXT)
+TIMED = (  # all of these
+    *DURATIONS,
+    *BARE,
+    *(name for pair in SPANS for name in pair),
+    *ERRORS,
+    *FIGURES,
+)
 LONGEST = 1e30  # of any unit of time
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """Latency in milliseconds, queries a second, and the share of queries that failed."""
+class Times:
+    """What columns say about each query: its duration, whether it failed, what it cost."""
 
-    n: int  # queries with a duration
-    p50: float | None
-    p90: float | None
-    p99: float | None
-    throughput: float | None  # queries ÷ seconds from the first start to the last end
-    error_rate: float | None
+    durations: Floats  # in milliseconds, of the queries that have one
+    wall: float | None  # seconds from the first start to the last end
+    failed: Bools | None  # by query; None: the columns do not say
     source: str  # the columns it was read from
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the timing as the JSON output prints it."""
-        return asdict(self)
+    figures: Mapping[str, Floats] = field(default_factory=dict)  # known values, by column
 
 
-def timing(queries: pl.DataFrame) -> Timing | None:
-    """Read durations and errors from columns about the queries; None if there are none.
+def read_times(queries: pl.DataFrame) -> Times | None:
+    """Read durations, errors and other figures from columns about the queries; None without any.
 
-    Without start and end the throughput is that of one query after the other.
+    Without start and end the queries are taken to have been asked one after the other.
 
-    >>> timing(pl.DataFrame({"query": ["a", "b"], "latency_ms": [10, 30]})).p50
-    20.0
+    >>> read_times(pl.DataFrame({"query": ["a", "b"], "latency_ms": [10, 30]})).durations.tolist()
+    [10.0, 30.0]
     """
     span = _span(queries)
     named = [name for name in DURATIONS if name in queries.columns]
     column = next((name for name in named if queries[name].count()), next(iter(named), None))
-    errors = next((name for name in ERRORS if name in queries.columns), None)
-    if span is None and column is None and errors is None:
+    errors = error_column(queries)
+    figures = {name: _known(queries[name]) for name in FIGURES if name in queries.columns}
+    figures = {name: values for name, values in figures.items() if len(values)}
+    if span is None and column is None and errors is None and not figures:
         return None
     wall = None
+    values = np.full(queries.height, np.nan)
     if span is not None:
         start, end = (_points(queries[name], SPANS[span]) for name in span)
         values = end - start
         known = ~np.isnan(values)
         wall = float(end[known].max() - start[known].min()) / 1000 if known.any() else None
-    elif column is not None:
-        values = _numbers(queries[column]) * DURATIONS[column]
+    if column is not None and (span is None or queries[column].count()):
+        values = _numbers(queries[column]) * DURATIONS[column]  # what says how long it took, did
+        named = [column]
     else:
-        values = np.full(queries.height, np.nan)
+        named = list(span or ())
     durations = values[~np.isnan(values) & (values >= 0)]
-    wall = durations.sum() / 1000 if wall is None else wall
-    p50, p90, p99 = (
-        np.percentile(durations, (50, 90, 99)).tolist() if len(durations) else [None] * 3
+    named += [errors] if errors else []
+    return Times(
+        durations=durations,
+        wall=float(durations.sum()) / 1000 if wall is None else wall,
+        failed=failures(queries[errors]) if errors else None,
+        source=", ".join(named or figures),
+        figures=figures,
     )
-    named = [*(span or ([column] if column else [])), *([errors] if errors else [])]
-    return Timing(
-        n=len(durations),
-        p50=p50,
-        p90=p90,
-        p99=p99,
-        throughput=float(len(durations) / wall) if len(durations) and wall else None,
-        error_rate=_share_failed(queries[errors]) if errors else None,
-        source=", ".join(named),
-    )
+
+
+def error_column(queries: pl.DataFrame) -> str | None:
+    """Return the column that says which queries failed, if there is one."""
+    return next((name for name in ERRORS if name in queries.columns), None)
+
+
+def failures(column: pl.Series) -> Bools:
+    """Return which queries failed: true, a number above 0, or a text."""
+    if column.dtype == pl.String:
+        told = column.fill_null("").str.strip_chars().str.to_lowercase()
+        return ~told.is_in(["", "false", "0", "none", "null"]).to_numpy()
+    return _numbers(column) > 0
 
 
 def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFrame:
@@ -146,6 +170,11 @@ def _numeric(queries: pl.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
+def _known(column: pl.Series) -> Floats:
+    values = _numbers(column)
+    return values[np.isfinite(values)]
+
+
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return a column as numbers; what is none, or endless, is NaN."""
     numbers = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
@@ -171,14 +200,3 @@ def _points(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[n
         if (numbers >= size).any():
             return np.where(numbers >= size, numbers * factor, np.nan)
     return np.full(len(numbers), np.nan)
-
-
-def _share_failed(column: pl.Series) -> float:
-    """Return the share of queries with an error: true, a number above 0, or a text."""
-    if not len(column):
-        return 0.0
-    if column.dtype == pl.String:
-        failed = column.fill_null("").str.strip_chars().str.to_lowercase()
-        wrong = ~failed.is_in(["", "false", "0", "none", "null"])
-        return float(wrong.sum()) / len(wrong)
-    return float((_numbers(column) > 0).mean())

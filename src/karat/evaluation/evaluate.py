@@ -7,13 +7,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+import polars as pl
+
 from karat.align.preflight import only_ids
-from karat.core.timing import in_units
+from karat.core.timing import error_column, failures, in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import choose_column, naming_files
 from karat.evaluation.assessment import assess, find_matchers, with_missing
 from karat.evaluation.inputs import files_of, load_inputs, with_columns
+from karat.findings import first_findings
 from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
@@ -21,11 +24,10 @@ from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.result import SummaryOptions
 from karat.results.store import Input
+from karat.retrievers.answers import failed_queries
 from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from karat.core.data import RunStream
     from karat.core.normalisers import Normaliser
     from karat.findings import Finding
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from karat.read import GoldLike, RunLike
     from karat.relate.match import Matcher
     from karat.results.result import Result
+    from karat.retrievers.retriever import RetrieverLike
 
 JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
 
@@ -73,7 +76,7 @@ class EvaluationOptions(RunOptions, total=False):
 
 
 def evaluate(
-    run: RunLike | Mapping[str, RunLike],
+    run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
@@ -106,6 +109,8 @@ def evaluate(
     of a list a whole response will do; `id_from` is the field that holds their ids, such as
     `metadata.source`, if not the usual one. Without
     `gold` the records hold both, and several runs must agree about the queries that they share.
+    It may also be a retriever, a function or an object of a framework, which is asked the questions
+    of the gold or of `queries`; `karat.Retriever(…)` says how, see docs/retrievers.md.
     `rel` is the grade from which an item counts as relevant, `ids` how document ids are normalised,
     `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
     documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
@@ -154,6 +159,8 @@ def evaluate(
             texts=texts,
             id_from=id_from,
             unlabelled=len(judging) == len(matchers),
+            queries=queries,
+            progress=progress,
         )
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         reading.enter_context(naming_files(files_of(streams, inputs)))
@@ -175,7 +182,15 @@ def evaluate(
     forgotten = by is None and not any(measure.relation for measure in wanted)
     return replace(
         result,
-        findings=(*result.findings, *(only_ids(streams, known) if forgotten else ())),
+        findings=tuple(
+            first_findings(
+                (
+                    *result.findings,
+                    *(only_ids(streams, known) if forgotten else ()),
+                    *_failed(result),
+                )
+            )
+        ),
         provenance=replace(result.provenance, inputs=tuple(inputs)),
         options=SummaryOptions(level, _cluster(result.queries, cluster), bounds),
     )
@@ -191,6 +206,21 @@ def _timed(stream: RunStream, unit: str | None) -> RunStream:
     return replace(stream, about=about)
 
 
+def _failed(result: Result) -> Iterable[Finding]:
+    """Find queries for which a retriever failed, by the errors in the records of its run."""
+    for run, about in result.about.items():
+        column = error_column(about)
+        if column is None:
+            continue
+        relation = result.relation(run)
+        empty = relation.queries.filter(relation.depth == 0)
+        failed = about.filter(failures(about[column])).filter(
+            pl.col("query").is_in(empty.implode())
+        )
+        reasons = failed[column].cast(pl.String).to_list()
+        yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
+
+
 def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
     """Return the column that shows which queries are not independent of each other."""
     if named is not None:
@@ -200,7 +230,7 @@ def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
 
 
 def check(
-    run: RunLike | Mapping[str, RunLike],
+    run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
     **options: Unpack[EvaluationOptions],
 ) -> tuple[Finding, ...]:
@@ -216,7 +246,7 @@ def check(
 
 
 def judge(
-    samples: RunLike | Mapping[str, RunLike],
+    samples: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     measures: Iterable[str | Measure] | str = JUDGED,
     *,
     gold: GoldLike | None = None,

@@ -21,11 +21,13 @@ from karat.read.queries import join_queries, load_queries
 from karat.read.records import join_about
 from karat.read.source import Source
 from karat.results.store import Input
+from karat.retrievers.retriever import Retriever, holds_retrievers, is_retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from karat.core.data import NamedBy
+    from karat.progress import Report
 
 
 def load_inputs(
@@ -39,14 +41,23 @@ def load_inputs(
     texts: bool,
     id_from: str | None = None,
     unlabelled: bool = False,
+    queries: object = None,
+    progress: Report | None = None,
 ) -> tuple[list[RunStream], Gold, list[Input]]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
+
+    A retriever is asked the questions of the gold, or of the table `queries`, instead.
 
     `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
     the queries is kept.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _named(run)
+    given = gold
+    if any(is_retriever(data) for _, data in named):
+        if gold is not None:
+            gold = load_gold(gold, format=gold_format, **how)
+        named = [(name, _asked(name, data, gold, queries, progress)) for name, data in named]
     if gold is None:
         given = [Input.of("samples", data) for _, data in named]
         streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
@@ -64,10 +75,35 @@ def load_inputs(
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
     ]
-    inputs.append(Input.of("gold", gold))
+    inputs.append(Input.of("gold", given))
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
     return _unique_names(joined), loaded, inputs
+
+
+def _asked(
+    name: str, data: object, gold: Gold | None, queries: object, progress: Report | None
+) -> object:
+    """Return the run that a retriever makes; anything else stays what it is."""
+    if not is_retriever(data):
+        return data
+    # few evaluations ask a retriever
+    from karat.retrievers.questions import load_questions, questions_for  # noqa: PLC0415
+    from karat.retrievers.retrieve import ask_all  # noqa: PLC0415
+
+    settings = data if isinstance(data, Retriever) else Retriever(data)
+    called = name or settings.name or name_of(settings.target)
+    if gold is not None:
+        asked = questions_for(gold, queries).select("query", "question")
+        run = ask_all(replace(settings, name=called), asked, progress)
+        return replace(run, about=None if run.about is None else run.about.drop("question"))
+    if queries is None:
+        raise InputError(
+            "a retriever is asked questions, and there are none",
+            where=f"run {called}",
+            fix="give a gold whose records have a question, or queries={id: question}",
+        )
+    return ask_all(replace(settings, name=called), load_questions(queries), progress)
 
 
 def _kept(data: object) -> object:
@@ -79,7 +115,7 @@ def _kept(data: object) -> object:
 
 def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
     """Return each of several runs with its name, or the one that it is."""
-    if is_several(run) and isinstance(run, Mapping):
+    if isinstance(run, Mapping) and (is_several(run) or holds_retrievers(run)):
         return [(str(name), data) for name, data in run.items()]
     listed = isinstance(run, list | tuple) and run
     if listed and isinstance(run[0], str | os.PathLike | Run | RunStream):  # and not a record
@@ -164,6 +200,8 @@ def with_columns(gold: Gold, queries: object) -> Gold:
             where=os.fspath(queries) if isinstance(queries, str | os.PathLike) else "queries",
             fix="use the query ids of the gold",
         )
+    if "question" in gold.queries.columns:  # as the gold asks it
+        table = table.drop("question", strict=False)
     joined = gold.queries.join(
         table.unique("query", keep="last"), on="query", how="left", maintain_order="left"
     )

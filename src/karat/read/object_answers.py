@@ -28,6 +28,8 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
     """Return the results of an answer in their order, and whether strings are texts among them."""
     if answer is None:
         return (), False
+    if type(answer) is list:  # what most retrievers return, and no object with fields
+        return _listed(answer)
     rows = _table_rows(answer)
     if rows is not None:
         return rows, False
@@ -39,7 +41,11 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
         return found
     if not is_list(answer):
         raise not_readable(answer)
-    results = list(answer)  # type: ignore[call-overload]
+    return _listed(list(answer))  # type: ignore[call-overload]
+
+
+def _listed(results: list[object]) -> tuple[Iterable[object], bool]:
+    """Return the results of a list, which may be that of the only query of a batch."""
     if results and all(map(_is_several, results)):  # one answer per query of a batch, as Milvus's
         if len(results) > 1:
             raise InputError(

@@ -24,7 +24,7 @@ from karat.read.tables import frame, read_table
 from karat.read.values import identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from karat.core.data import Gold, NamedBy, RunStream
 
@@ -142,35 +142,45 @@ def _uneven(run: str, found: str, gold: int) -> InputError:
     )
 
 
-def load_queries(data: object) -> pl.DataFrame:
-    """Return a table with a column `query` of texts, from a path, a table, records or a dict."""
+def load_queries(data: object, ids: Sequence[str] = ("query",)) -> pl.DataFrame:
+    """Return a table with a column `query` of texts, from a path, a table, records or a dict.
+
+    The ids of the queries are in the first of the columns `ids` that the table has.
+    """
     place = TablePlace("queries")
     if isinstance(data, str | os.PathLike):
         table, place = _read(Source.of(data))
     elif isinstance(data, Mapping):
-        table = pl.DataFrame([{"query": query, **about} for query, about in data.items()])
+        table = pl.DataFrame(
+            [
+                {"query": query, **({"question": about} if isinstance(about, str) else about)}
+                for query, about in data.items()
+            ]
+        )
     else:
         found = frame(data)
         table = pl.DataFrame(cast("Any", data)) if found is None else found
     if not table.height:
         fix = "write one row for each query"
         raise InputError("the table has no rows", where=place.where, fix=fix)
-    if "query" not in table.columns:
+    named = next((name for name in ids if name in table.columns), None)
+    if named is None:
         raise InputError(
             f"no column 'query', only {shorten(', '.join(table.columns[:12]), 200)}",
             where=place.where,
             fix="name the column of the query ids 'query'",
         )
-    return plain_columns(table.with_columns(query=pl.Series(_names(table, place), dtype=pl.String)))
+    names = pl.Series(_names(table[named], place), dtype=pl.String)
+    return plain_columns(table.with_columns(query=names))
 
 
-def _names(table: pl.DataFrame, place: TablePlace) -> list[str]:
+def _names(column: pl.Series, place: TablePlace) -> list[str]:
     names = []
-    for number, value in enumerate(table["query"], start=1):
+    for number, value in enumerate(column, start=1):
         try:
             names.append(identifier(value))
         except InputError as error:
-            what = f"{error.what} (column 'query')"
+            what = f"{error.what} (column {column.name!r})"
             raise InputError(what, where=place.row(number), fix=error.fix) from None
     return names
 

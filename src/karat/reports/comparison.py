@@ -27,6 +27,7 @@ from karat.reports.tables import (
     to_json,
     to_rows,
 )
+from karat.reports.timing import timing_grid
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
         "column", as_dict=True, maintain_order=True
     ).items():
         yield lay_out(comparison, rows, f"by {column}", ["slice"])
+    if comparison.timing:
+        yield timing_grid(comparison.timing, first="system")
     if moved and comparison.moved.height:
         yield _moved(comparison, moved)
 

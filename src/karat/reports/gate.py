@@ -31,7 +31,7 @@ def sentence(verdict: RequirementVerdict) -> str:
     found = f"{verdict.measure}{by} is {value(verdict)}"
     if verdict.baseline is not None:
         found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
-    if verdict.low is not None:
+    if verdict.low is not None and verdict.high is not None:
         found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
     found += f", on {count(verdict.n)}"
     return head + found + (f"; {verdict.reason}" if verdict.reason else "")
@@ -39,7 +39,9 @@ def sentence(verdict: RequirementVerdict) -> str:
 
 def value(verdict: RequirementVerdict) -> str:
     """Write what was measured: queries that were counted are whole, or a share of all."""
-    if verdict.measure in ("failed", "undefined") and verdict.value is not None:
+    if verdict.value is not None and figure_unit(verdict.measure):
+        return f"{verdict.value:,.1f} {figure_unit(verdict.measure)}"
+    if verdict.measure in ("failed", "undefined", "errors") and verdict.value is not None:
         share = verdict.requirement.endswith("%")
         return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
     return number(verdict.value)
@@ -49,8 +51,17 @@ def interval(verdict: RequirementVerdict) -> str:
     """Write the interval of what was held against the line."""
     if verdict.low is None or verdict.high is None:
         return "–"
+    if unit := figure_unit(verdict.measure):
+        return f"{verdict.low:,.1f} … {verdict.high:,.1f} {unit}"
     write = number if verdict.difference is None else signed
     return f"{write(verdict.low)} … {write(verdict.high)}"
+
+
+def figure_unit(measure: str) -> str:
+    """Return the unit of what retrieval cost; none for a measure."""
+    from karat.comparison.figures import FIGURES  # noqa: PLC0415 - the help need not wait for it
+
+    return FIGURES[measure].shown if measure in FIGURES else ""
 
 
 def render(gate: GateReport, how: str) -> str:

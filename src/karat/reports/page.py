@@ -12,6 +12,7 @@ from karat.errors import KaratError
 from karat.reports.comparison import notes, verdict
 from karat.reports.html import document
 from karat.reports.tables import best, chance, limits, signed
+from karat.reports.timing import rows as timing_rows
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def provenance(system: System) -> list[tuple[str, str]]:
     if timing is not None and timing.p50 is not None:
         times = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
         pairs.append(("latency", times))
+    if timing is not None:
+        pairs += [each for each in timing_rows(timing) if not each[0].startswith("latency")]
     return [(name, each) for name, each in pairs if each]
 
 

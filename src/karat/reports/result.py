@@ -19,6 +19,7 @@ from karat.reports.tables import (
     to_json,
     to_rows,
 )
+from karat.reports.timing import timing_grid
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from karat.core.data import Floats
-    from karat.core.timing import Timing
     from karat.results.result import Result
 
 BOUNDS = ("lower", "upper")
@@ -107,7 +107,7 @@ def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataF
 def grids(
     result: Result, *, per_query: bool = False, by: Iterable[str] = (), spread: bool = False
 ) -> Iterator[Grid]:
-    """Lay out the summary, then each slicing, then the queries.
+    """Lay out the summary, then each slicing, then the queries, then what retrieval cost.
 
     `spread` adds to the summary how the queries are spread from the lowest value to the highest.
     """
@@ -116,8 +116,11 @@ def grids(
         yield _slices(result, column)
     if per_query:
         yield _queries(result)
-    for run, found in result.timing.items():
-        yield _timing(run, found)
+    if result.timing:
+        yield timing_grid(result.timing)
+    for column in by:
+        for run, sliced in result.timing_by(column).items():
+            yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
 
 
 def _summary(result: Result, *, spread: bool = False) -> Grid:
@@ -246,21 +249,6 @@ def _slices(result: Result, column: str) -> Grid:
         label = "(none)" if value is None else value
         rows.append([label, run, str(queries), *(number(cell) for cell in mine["value"])])
     return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
-
-
-def _timing(run: str, found: Timing) -> Grid:
-    """One row per figure about how long retrieval took."""
-    rows = [
-        *([f"latency p{p}", _ms(getattr(found, f"p{p}"))] for p in (50, 90, 99)),
-        ["throughput", "–" if found.throughput is None else f"{found.throughput:.2f} queries/s"],
-        ["errors", "–" if found.error_rate is None else f"{found.error_rate:.1%}"],
-    ]
-    title = f"timing of {run} ({found.n} queries, from {found.source})"
-    return Grid(title, ["figure", "value"], rows)
-
-
-def _ms(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} ms"
 
 
 def _queries(result: Result) -> Grid:

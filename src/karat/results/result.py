@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 
 from karat import display
-from karat.core.timing import Timing, timing
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError, choose, choose_column, naming_files, nearest
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
+from karat.results.timing import Timing, timing
+from karat.results.trackers import flat_metrics, log_metrics
 from karat.spelling import spell_relation
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.results.store import Input
+    from karat.results.trackers import AddsScalars, LogsDict, LogsMetrics
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -227,10 +229,21 @@ class Result:
 
     @cached_property
     def timing(self) -> dict[str, Timing]:
-        """Latency, throughput and error rate by run, where its records or the queries have them."""
-        own = {run: timing(table) for run, table in self.about.items()}
-        found = {run: own.get(run) or timing(self.queries) for run in self.runs}
+        """What retrieval took, by run, where its records or the queries say so."""
+        own = {run: timing(table, self.level) for run, table in self.about.items()}
+        found = {run: own.get(run) or timing(self.queries, self.level) for run in self.runs}
         return {run: each for run, each in found.items() if each is not None}
+
+    def timing_by(self, column: str) -> dict[str, dict[str, Timing]]:
+        """What retrieval took by the values of a column: for each run, by slice."""
+        choose_column(self.queries, column)
+        label = pl.col(column).cast(pl.String).fill_null("(none)")
+        values = self.queries.select(label.unique(maintain_order=True)).to_series().sort()
+        slices = {value: self.where(column, value).timing for value in values}
+        return {
+            run: {value: found[run] for value, found in slices.items() if run in found}
+            for run in self.timing
+        }
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -337,17 +350,25 @@ class Result:
 
     def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
+        by = list(by)
         slices = [
             {"column": column, **row}
             for column in by
             for row in self.by(column).iter_rows(named=True)
         ]
         timings = [{"run": run, **found.as_dict()} for run, found in self.timing.items()]
+        sliced = [
+            {"column": column, "slice": value, "run": run, **found.as_dict()}
+            for column in by
+            for run, found_by in self.timing_by(column).items()
+            for value, found in found_by.items()
+        ]
         return {
             "summary": self.summary.to_dicts(),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
             **({"timing": timings} if timings else {}),
+            **({"timing_slices": sliced} if sliced else {}),
             "findings": [finding.as_dict() for finding in self.findings],
             "dialect": self.dialect,
             "interval": self.interval,
@@ -357,6 +378,29 @@ class Result:
             "policies": self.provenance.policy.as_dict(),
             **({"judge": dict(self.judge)} if self.judge else {}),
         }
+
+    def metrics(self) -> dict[str, float]:
+        """Return every number, flat, by names that MLflow, W&B and TensorBoard accept.
+
+        `recall@5` is `recall_at_5`, its interval `recall_at_5.low` and `recall_at_5.high`; with
+        several runs each name begins with that of its run: `bm25/recall_at_5`. A measure without
+        a value is left out.
+
+        >>> from karat import evaluate
+        >>> evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@5", level=None).metrics()
+        {'recall_at_5': 1.0, 'queries': 1.0}
+        """
+        return flat_metrics(self)
+
+    def log(
+        self, tracker: str | LogsMetrics | LogsDict | AddsScalars, *, step: int | None = None
+    ) -> None:
+        """Log `metrics()` to an experiment tracker.
+
+        `tracker` is `mlflow` or `wandb`, which log to the run that is active there, or an object
+        that logs: a run of W&B, a `SummaryWriter` of TensorBoard, a logger of Lightning.
+        """
+        log_metrics(self.metrics(), tracker, step)
 
     def _repr_html_(self) -> str:
         """Return the result as notebooks show it."""

@@ -1,0 +1,93 @@
+"""Requirements about what retrieval cost."""
+
+import json
+from typing import Any
+
+import pytest
+
+import karat
+from karat.comparison.gates import parse_requirement
+from karat.errors import OptionError
+from karat.reports.gate import sentence
+from tests.conftest import Karat, Save
+
+RECORDS: list[dict[str, Any]] = [
+    {"query": f"q{n}", "retrieved": ["a"], "gold": ["a"], "latency_ms": float(n), "error": None}
+    for n in range(1, 201)
+]
+
+
+def outcomes(records: list[dict[str, Any]], *requirements: str, **options: str) -> list[str]:
+    result = karat.evaluate(records, measures="RR")
+    return [each.outcome for each in karat.gate(result, requirements, **options).verdicts]
+
+
+def test_the_interval_of_a_percentile_decides() -> None:
+    found = karat.evaluate(RECORDS, measures="RR").timing["run"]
+    assert found.p90 == pytest.approx(180.1)
+    assert found.limits["p90"] == (171.0, 189.0)
+    asked = ("p90<=300ms", "p90 <= 0.3 s", "p90<=170ms", "p90<=185ms", "P50>=50000us")
+    assert outcomes(RECORDS, *asked) == ["pass", "pass", "fail", "undecided", "pass"]
+    assert outcomes(RECORDS, "p90<=185ms", decide="value") == ["pass"]
+
+
+def test_a_percentile_without_an_upper_limit_is_undecided() -> None:
+    few = RECORDS[:20]
+    assert outcomes(few, "p99<=300ms", "p50<=300ms", "p99<=10ms") == ["undecided", "pass", "fail"]
+
+
+def test_errors_are_a_fact() -> None:
+    records = [{**each, "error": "away" if each["query"] == "q3" else None} for each in RECORDS]
+    asked = ("errors<=1%", "errors<=0.4%", "errors<=1", "errors<=0")
+    assert outcomes(records, *asked) == ["pass", "fail", "pass", "fail"]
+    assert outcomes(RECORDS, "errors<=0") == ["pass"]
+
+
+def test_other_figures() -> None:
+    about = {"cpu_ms": 4.0, "peak_memory_mb": 1500.0, "context_tokens": 900, "context_bytes": 4000}
+    records = [{**each, **about} for each in RECORDS]
+    asked = ("cpu<=5ms", "memory<=2GB", "memory<=1GB", "context_tokens<=1000", "context_bytes<5")
+    assert outcomes(records, *asked) == ["pass", "pass", "fail", "pass", "fail"]
+    assert outcomes(records, "throughput>=9/s", "throughput>=10/s") == ["pass", "fail"]
+
+
+def test_what_is_not_known_is_undecided() -> None:
+    plain = [{"query": "q1", "retrieved": ["a"], "gold": ["a"]}]
+    result = karat.evaluate(plain, measures="RR")
+    (verdict,) = karat.gate(result, "p90<=300ms").verdicts
+    assert (verdict.outcome, verdict.value) == ("undecided", None)
+    assert "nothing is known about p90" in verdict.reason
+    assert outcomes(RECORDS, "memory<=1GB") == ["undecided"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("p90<=300", "'300' in 'p90<=300' has no unit"),
+        ("memory<=2", "has no unit"),
+        ("p90<=300min", "is no such number"),
+        ("p90<=baseline*1.1", "p90 is not compared with a baseline"),
+        ("errors<=1.5", "counts queries"),
+        ("errors<=few", "is no such number"),
+    ],
+)
+def test_mistakes(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message.replace("*", ".")):
+        parse_requirement(text)
+
+
+def test_sentences_name_the_unit() -> None:
+    result = karat.evaluate(RECORDS, measures="RR")
+    first, second = karat.gate(result, ["p90<=300ms", "errors<=1%"]).verdicts
+    assert sentence(first) == (
+        "✓ pass: p90<=300ms (run): p90 is 180.1 ms, 171.0 … 189.0 ms (95%), on 200 queries"
+    )
+    assert sentence(second) == "✓ pass: errors<=1% (run): errors is 0.0%, on 200 queries"
+
+
+def test_on_the_command_line(cli: Karat, save: Save) -> None:
+    path = save("run.jsonl", "".join(json.dumps(each) + "\n" for each in RECORDS))
+    done = cli("score", path, "-m", "RR", "--require", "p90<=300ms", "--require", "p50<=20ms")
+    assert done.code == 1
+    assert "180.1 ms" in done.out
+    assert "p50<=20ms" in done.out
