@@ -114,8 +114,17 @@ def _spread(batches: Iterator[pl.DataFrame], gold: Gold, file: IO[bytes]) -> Ite
             file.seek(first)
             pieces.append(pl.DataFrame.deserialize(io.BytesIO(file.read(size))))
         if pieces:
-            rows = pl.concat(pieces, rechunk=True)
-            yield rows.drop(PLACE)[_grouped(rows[PLACE].to_numpy())]
+            yield _with_names(pl.concat(pieces, how="diagonal", rechunk=True), gold)
+
+
+def _with_names(rows: pl.DataFrame, gold: Gold) -> pl.DataFrame:
+    """Put the rows of a part in the order of the gold, and name their queries again."""
+    rows = rows[_grouped(rows[PLACE].to_numpy())]
+    place = rows[PLACE]
+    names = gold.queries["query"].gather(place.set(place < 0, None))
+    if "query" in rows.columns:  # some queries are not in the gold
+        names = names.fill_null(rows["query"])
+    return rows.drop("query", PLACE, strict=False).insert_column(0, names.alias("query"))
 
 
 def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -129,7 +138,9 @@ def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame
     if len(extra):
         part[extra] = rows["query"].gather(extra).hash().to_numpy() % PARTS
     # rows that stand in one piece of memory are put in order several times as fast
-    spread = rows.with_columns(pl.Series(PLACE, place)).rechunk()[_grouped(part)]
+    placed = rows.with_columns(pl.Series(PLACE, place, dtype=pl.Int32))
+    placed = placed if len(extra) else placed.drop("query")  # the gold knows its name
+    spread = placed.rechunk()[_grouped(part)]
     cuts = np.cumsum(np.bincount(part, minlength=PARTS))
     for number, (first, last) in enumerate(pairwise([0, *cuts.tolist()])):
         if first < last:
@@ -138,6 +149,8 @@ def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame
 
 def _grouped(values: NDArray[np.integer[Any]]) -> Ints:
     """Return the order of numbers, equal ones in theirs; fast where they are close together."""
-    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    least, most = int(values.min()), int(values.max())
     narrow = np.uint16 if most - least <= np.iinfo(np.uint16).max else np.int64
     return np.argsort((values - least).astype(narrow), kind="stable")
