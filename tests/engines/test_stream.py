@@ -156,6 +156,17 @@ def test_a_scattered_run_is_spread_and_cleaned_up(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_scattered_run_with_queries_that_the_gold_lacks() -> None:
+    names = [f"q{number}" for number in range(40)]
+    rows = [(name, f"d{rank}", 9.0 - rank) for rank in range(5) for name in names]
+    frame = pl.DataFrame(rows, schema=["query", "doc", "score"], orient="row")
+    gold = {name: ["d2"] for name in names[::3]}
+    run = RunStream("run", lambda: iter(frame.iter_slices(45)))
+    assert _outcome(run, gold) == _outcome(frame, gold)
+    extra = next(each for each in karat.check(run, gold) if each.kind == "extra-query")
+    assert extra.count == len(names) - len(gold)
+
+
 def test_empty_batches_are_no_end() -> None:
     frame = pl.DataFrame(sample.run_table())
     empty = frame.head(0)

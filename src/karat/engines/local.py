@@ -116,7 +116,11 @@ def _spread(batches: Iterator[pl.DataFrame], gold: Gold, spread: Spread) -> Iter
         rows = pl.concat(
             [pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces], rechunk=True
         )
-        yield rows.drop(PLACE)[_grouped(rows[PLACE].to_numpy())]
+        rows = rows[_grouped(rows[PLACE].to_numpy())]
+        if "query" not in rows.columns:
+            names = gold.queries["query"].gather(rows[PLACE])
+            rows = rows.insert_column(0, names.alias("query"))
+        yield rows.drop(PLACE)
 
 
 def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -124,15 +128,18 @@ def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame
     place = gold.find(rows["query"])
     part = np.where(place < 0, PARTS, place * PARTS // max(gold.queries.height, 1))
     # rows that stand in one piece of memory are put in order several times as fast
-    spread = rows.with_columns(pl.Series(PLACE, place)).rechunk()[_grouped(part)]
+    placed = rows.with_columns(pl.Series(PLACE, place, dtype=pl.Int32)).rechunk()[_grouped(part)]
     cuts = np.cumsum(np.bincount(part, minlength=PARTS + 1))
     for number, (first, last) in enumerate(pairwise([0, *cuts.tolist()])):
         if first < last:
-            yield number, spread[first:last]
+            piece = placed[first:last]
+            yield number, piece if number == PARTS else piece.drop("query")  # the gold knows it
 
 
 def _grouped(values: NDArray[np.integer[Any]]) -> Ints:
     """Return the order of numbers, equal ones in theirs; fast where they are close together."""
-    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    least, most = int(values.min()), int(values.max())
     narrow = np.uint16 if most - least <= np.iinfo(np.uint16).max else np.int64
     return np.argsort((values - least).astype(narrow), kind="stable")

@@ -155,8 +155,8 @@ def _index(bound: BoundIds) -> Index:
     judged: Bools = gold.item_grade >= 0
     first = np.searchsorted(gold.member_item, gold.item_offset)  # members are sorted by item
     index: Index = native.Index(
-        gold.queries["query"].rechunk(),
-        gold.member_doc.rechunk(),
+        gold.queries["query"],
+        gold.member_doc,
         np.ascontiguousarray(first, np.int64),
         np.ascontiguousarray(gold.member_item),
         judged,

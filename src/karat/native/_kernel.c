@@ -175,7 +175,7 @@ static PyObject *index_draw(PyObject *self, PyObject *args)
     Block block = {.drawing.index = (Index *)self};
     const char *begin = data.buf, *end = begin + data.len;
     Py_BEGIN_ALLOW_THREADS
-    block.seen = calloc(block.drawing.index->queries.size + 1, 1);
+    block.seen = calloc(size_of(&block.drawing.index->queries) + 1, 1);
     if (block.seen == NULL)
         outcome = FAILED;
     else if (is_plain(begin, end))
@@ -233,7 +233,7 @@ static PyObject *index_split(PyObject *self, PyObject *args)
         if (!same_text(words[0], present)) {
             number = find_query(index, words[0], number + 1);
             present = words[0];
-            part = number < 0 ? parts : number * parts / (int64_t)index->queries.size;
+            part = number < 0 ? parts : number * parts / (int64_t)size_of(&index->queries);
         }
         failed |= push(&where, part) | push(&where, begin - (const char *)data.buf) |
                   push(&where, at - (const char *)data.buf);
@@ -277,18 +277,19 @@ static PyObject *index_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
         PyObject_GetBuffer(item, &index->item, PyBUF_SIMPLE) != 0 ||
         PyObject_GetBuffer(judged, &index->judged, PyBUF_SIMPLE) != 0)
         goto failed;
-    if (index->first.len != (Py_ssize_t)((index->queries.size + 1) * sizeof(int64_t)) ||
-        index->item.len != (Py_ssize_t)(index->docs.size * sizeof(int32_t)) ||
-        index->docs.size >= INT32_MAX || index->queries.size >= INT32_MAX) {
+    if (index->first.len != (Py_ssize_t)((size_of(&index->queries) + 1) * sizeof(int64_t)) ||
+        index->item.len != (Py_ssize_t)(size_of(&index->docs) * sizeof(int32_t)) ||
+        size_of(&index->docs) >= INT32_MAX || size_of(&index->queries) >= INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "the arrays do not belong together");
         goto failed;
     }
-    if (make_table(&index->table, index->queries.size) != 0) {
+    if (make_table(&index->table, size_of(&index->queries)) != 0) {
         PyErr_NoMemory();
         goto failed;
     }
-    for (size_t i = 0; i < index->queries.size; i++) {
-        size_t slot = hash_text(text_at(&index->queries, i)) & (index->table.slots - 1);
+    size_t piece = 0;
+    for (size_t i = 0; i < size_of(&index->queries); i++) {
+        size_t slot = hash_text(text_at(&index->queries, i, &piece)) & (index->table.slots - 1);
         while (index->table.numbers[slot])
             slot = (slot + 1) & (index->table.slots - 1);
         index->table.numbers[slot] = (uint32_t)i + 1;

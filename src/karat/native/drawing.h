@@ -80,12 +80,14 @@ typedef struct {
 static int64_t find_query(const Index *index, Text name, int64_t guess)
 {
     /* in the order of the gold, the next one is the likely one */
-    if (guess < (int64_t)index->queries.size && same_text(text_at(&index->queries, (size_t)guess), name))
+    size_t piece = 0;
+    if (guess < (int64_t)size_of(&index->queries) &&
+        same_text(text_at(&index->queries, (size_t)guess, &piece), name))
         return guess;
     size_t mask = index->table.slots - 1;
     for (size_t slot = hash_text(name) & mask; index->table.numbers[slot]; slot = (slot + 1) & mask) {
         uint32_t number = index->table.numbers[slot] - 1;
-        if (same_text(text_at(&index->queries, number), name))
+        if (same_text(text_at(&index->queries, number, &piece), name))
             return number;
     }
     return -1;
@@ -101,6 +103,7 @@ typedef struct {
     const Index *index;
     Row *rows, *spare; /* of the present query; `spare` is for sorting, and as long */
     size_t count, room;
+    size_t piece;         /* of the gold's documents: where the last one was found */
     Table table;          /* the rows by document; values are row + 1 */
     Numbers found; /* member and row in turns */
     Numbers out[ARRAYS];
@@ -207,7 +210,7 @@ static int draw_query(Drawing *d, int64_t query)
     const uint8_t *judged = index->judged.buf;
     d->found.count = 0;
     for (int64_t member = first[query]; member < first[query + 1]; member++) {
-        Text doc = text_at(&index->docs, (size_t)member);
+        Text doc = text_at(&index->docs, (size_t)member, &d->piece);
         uint32_t number = *slot_of(d, doc, hash_text(doc), mask);
         if (number)
             failed |= push(&d->found, member) | push(&d->found, number - 1);

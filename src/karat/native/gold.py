@@ -50,5 +50,5 @@ def _read(open_file: AbstractContextManager[Readable]) -> Gold:
         item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
         item_grade=grade,
         member_item=narrowed(np.arange(len(grade))),
-        member_doc=pl.concat(docs, rechunk=True),
+        member_doc=pl.concat(docs),
     )

@@ -49,52 +49,88 @@ typedef struct { /* a string: its bytes where they are few, else the buffer that
 
 enum { INLINE = 12 };
 
-/* The strings of a column in one piece, read in place; the array keeps them alive. */
+/* The strings of a column, read in place; the arrays, one for each piece of it, keep them alive. */
 typedef struct {
-    struct ArrowArray array;
-    size_t size;
+    struct ArrowArray *arrays;
+    size_t *first; /* of the strings in each of them, and one more: how many there are */
+    size_t count;
 } Strings;
 
-static Text text_at(const Strings *strings, size_t number)
+static size_t size_of(const Strings *strings)
 {
-    const View *view = (const View *)strings->array.buffers[1] + strings->array.offset + number;
+    return strings->count ? strings->first[strings->count] : 0;
+}
+
+/* `piece` is where the last string was found: the next one is near. */
+static Text text_at(const Strings *strings, size_t number, size_t *piece)
+{
+    if (RARELY(number < strings->first[*piece] || number >= strings->first[*piece + 1])) {
+        size_t low = 0, high = strings->count;
+        while (high - low > 1) {
+            size_t middle = (low + high) / 2;
+            if (strings->first[middle] <= number)
+                low = middle;
+            else
+                high = middle;
+        }
+        *piece = low;
+    }
+    const struct ArrowArray *array = &strings->arrays[*piece];
+    const View *view =
+        (const View *)array->buffers[1] + array->offset + (number - strings->first[*piece]);
     Text text = {view->begin, (size_t)view->size};
     if (view->size > INLINE)
-        text.at = (const char *)strings->array.buffers[2 + view->buffer] + view->offset;
+        text.at = (const char *)array->buffers[2 + view->buffer] + view->offset;
     return text;
 }
 
 static void free_strings(Strings *strings)
 {
-    if (strings->array.release)
-        strings->array.release(&strings->array);
+    for (size_t i = 0; i < strings->count; i++)
+        strings->arrays[i].release(&strings->arrays[i]);
+    free(strings->arrays);
+    free(strings->first);
     memset(strings, 0, sizeof *strings);
 }
 
-/* Take the strings of an object with __arrow_c_stream__: views, in one piece, without nulls. */
+static int add_array(Strings *strings, struct ArrowArray *next)
+{
+    size_t size = size_of(strings);
+    struct ArrowArray *arrays = realloc(strings->arrays, (strings->count + 1) * sizeof *arrays);
+    strings->arrays = arrays ? arrays : strings->arrays;
+    size_t *first = realloc(strings->first, (strings->count + 2) * sizeof *first);
+    strings->first = first ? first : strings->first;
+    if (arrays == NULL || first == NULL)
+        return -1;
+    arrays[strings->count] = *next;
+    first[strings->count++] = size;
+    first[strings->count] = size + (size_t)next->length;
+    return 0;
+}
+
+/* Take the strings of an object with __arrow_c_stream__: views, without nulls. */
 static int take_strings(Strings *strings, PyObject *column)
 {
     struct ArrowSchema schema = {0};
-    struct ArrowArray more = {0};
-    int fine = 0;
     PyObject *capsule = PyObject_CallMethod(column, "__arrow_c_stream__", NULL);
     if (capsule == NULL)
         return -1;
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (stream == NULL)
-        goto done;
-    fine = stream->get_schema(stream, &schema) == 0 && strcmp(schema.format, "vu") == 0 &&
-           stream->get_next(stream, &strings->array) == 0;
-    if (fine && strings->array.release) {
-        fine = strings->array.null_count == 0 && stream->get_next(stream, &more) == 0 &&
-               more.release == NULL;
-        strings->size = (size_t)strings->array.length;
+    int fine = stream && stream->get_schema(stream, &schema) == 0 &&
+               strcmp(schema.format, "vu") == 0;
+    while (fine) {
+        struct ArrowArray next = {0};
+        fine = stream->get_next(stream, &next) == 0;
+        if (next.release == NULL)
+            break;
+        fine = fine && next.null_count == 0;
+        if (next.length && fine)
+            fine = add_array(strings, &next) == 0;
+        if (!next.length || !fine)
+            next.release(&next);
     }
-    if (!fine)
-        PyErr_SetString(PyExc_TypeError, "strings in one piece and without nulls are needed");
-done:
-    if (more.release)
-        more.release(&more);
+    if (!fine && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "strings without nulls are needed");
     if (schema.release)
         schema.release(&schema);
     Py_DECREF(capsule);

@@ -221,7 +221,7 @@ def check_relations(tables: Mapping[str, pl.DataFrame], runs: list[str], path: P
         if not part["query"].equals(queries):
             raise damaged(path, f"the queries of the run {part['run'][0]!r} are others")
     sizes = {
-        name: rows[name].list.len().to_numpy().astype(np.int64)
+        name: rows[name].list.len().fill_null(0).to_numpy().astype(np.int64)
         for name, kind in rows.schema.items()
         if isinstance(kind, pl.List)
     }
