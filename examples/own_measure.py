@@ -31,7 +31,7 @@ class WastedReading(karat.Measure):
 
     def compute(self, relation: karat.Relation) -> NDArray[np.float64]:
         """Return one value per query; all queries are computed at once."""
-        k = self.k or 10
+        k = self.k if isinstance(self.k, int) else 10
         hits = relation.units(self.rel, k)  # the relevant units among the first k
         first = np.full(relation.n, k + 1)
         np.minimum.at(first, hits.query, hits.rank)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from karat.core.data import Gold, Ints
     from karat.core.policy import Policy
+    from karat.relate.facts import FactReader
     from karat.relate.match.matcher import BoundMatcher
     from karat.relate.pipeline import DrawnBatch
 
@@ -48,12 +49,14 @@ class LocalEngine:
         *,
         keep: int = 0,
         progress: Report | None = None,
+        facts: FactReader | None = None,
     ) -> Drawn:
         """Draw the relation of a run; see `karat.engines.Engine`."""
 
         def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
             return joined(
-                draw_batch(Run(run.name, rows, run.order), bound, policy, keep) for rows in batches
+                draw_batch(Run(run.name, rows, run.order), bound, policy, keep, facts)
+                for rows in batches
             )
 
         def watched(drawn: Iterable[DrawnBatch]) -> Iterator[DrawnBatch]:
@@ -70,7 +73,7 @@ class LocalEngine:
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
-        native = NativeDrawing.of(run, bound, policy, keep)
+        native = None if facts else NativeDrawing.of(run, bound, policy, keep)
         if native is not None:
             with suppress(DeclinedError):
                 return _native(native, joined)

@@ -86,7 +86,7 @@ class AlphaNDCG(Measure):
         # what an item is worth falls only where a second document covers it
         shared = (np.bincount(item)[item] > 1) & (self.alpha > 0)
         falls = relation.count(query[shared]) > 0
-        most = None if self.k is None or relation.chunk_end is not None else self.k
+        most = relation.ranks(self.k)
         fixed = np.flatnonzero(~falls[doc_query])
         count = np.bincount(doc, minlength=len(doc_query))[fixed].astype(np.float64)
         order = np.lexsort((-count, doc_query[fixed]))  # by query, the most gainful first
