@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
+import karat
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hypothesis.strategies import DrawFn, SearchStrategy
-
-    import karat
 
 Scored: TypeAlias = dict[str, dict[str, float]]
 Graded: TypeAlias = dict[str, dict[str, int]]
@@ -55,6 +55,11 @@ def quick(examples: int) -> settings:
         database=None,
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
     )
+
+
+def without_facts() -> dict[str, type[karat.Measure]]:
+    """Return the measures that need nothing but the relation: no texts, dates or marks."""
+    return {name: cls for name, cls in karat.known_measures().items() if not cls().facts()}
 
 
 def by_measure(result: karat.Result) -> Values:

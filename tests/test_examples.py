@@ -18,6 +18,10 @@ SOURCE = Path(karat.__file__).parents[1]
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SHOWS = {
     "choose_k.py": ("minilm: recall >= 0.85 from k = 7", "bm25: recall >= 0.85 at no k"),
+    "chunk_sizes.py": (
+        "200 characters:  recall@5/spans 0.461  recall@250tokens/spans 0.466",
+        "800 characters:  recall@5/spans 0.687  recall@250tokens/spans 0.475",
+    ),
     "compare_and_gate.py": ("recall@5: +0.196", "31 questions better, 9 worse", "pass: nDCG@10"),
     "own_judge.py": ("context_precision: 0.889", "by the labels of a person: 0.943"),
     "own_measure.py": ("wasted_reading(rel=3)@5   0.197", "wasted_reading@5          0.327"),

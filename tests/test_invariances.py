@@ -21,6 +21,7 @@ import pytest
 
 import karat
 from karat.core import data
+from karat.core.cutoff import COUNTED, Budget
 from karat.dialects import known_dialects
 from karat.read import source
 from karat.relate.match import known_matchers
@@ -129,9 +130,20 @@ def _applies(relation: str, dialect: str) -> bool:
 
 
 def measures(relations: Sequence[str] = RELATIONS) -> list[Measure]:
-    plain = [cls() for cls in karat.known_measures().values()]
-    cut = [cls(k=2) for cls in karat.known_measures().values() if cls.at == "k"]
-    return [replace(each, relation=name) for each in (*plain, *cut) for name in relations]
+    # what needs the dates and marks of a corpus depends on ids
+    classes = [
+        cls for cls in karat.known_measures().values() if cls().facts() <= {*COUNTED, "copies"}
+    ]
+    plain = [cls() for cls in classes]
+    cut = [cls(k=2) for cls in classes if cls.at == "k"]
+    budgets = [Budget(20, "tokens"), Budget(120, "chars")]
+    spent = [cls(k=k) for cls in classes if cls.at == "k" for k in budgets]
+    return [
+        replace(each, relation=name)
+        for each in (*plain, *cut, *spent)
+        for name in relations
+        if not (isinstance(each.k, Budget) and known_matchers()[name].about_list)
+    ]
 
 
 OPTIONS: dict[str, Any] = {"judge": "local:text", "embedder": _letters, "level": None}

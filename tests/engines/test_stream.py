@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from karat.relate.facts import FactReader
     from karat.relate.match.matcher import BoundMatcher
     from karat.relate.pipeline import Drawn
     from tests.conftest import Save
@@ -216,12 +217,13 @@ class QueryByQuery:
         *,
         keep: int = 0,
         progress: object = None,
+        facts: FactReader | None = None,
     ) -> Drawn:
         del progress
         whole = run.collect()
         batches = whole.rows.partition_by("query", maintain_order=True)
         parts = [
-            draw_batch(Run(run.name, rows, run.order), bound, policy, keep)
+            draw_batch(Run(run.name, rows, run.order), bound, policy, keep, facts)
             for rows in reversed(batches)
         ]
         return join(Run(run.name, whole.rows.clear(), findings=run.findings), parts, bound, policy)

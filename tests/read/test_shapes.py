@@ -527,5 +527,7 @@ def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
 
 def test_the_shapes_have_distinct_lists() -> None:
     for side in ("retrieved", "gold"):
-        names = [name for shape in SHAPES.values() for name in getattr(shape, side)]
+        # the shape of several searches has karat's own gold
+        shapes = [shape for shape in SHAPES.values() if not (shape.searches and side == "gold")]
+        names = [name for shape in shapes for name in getattr(shape, side)]
         assert len(names) == len(set(names))

@@ -100,7 +100,10 @@ def relations(samples: list[dict[str, Any]], depth: int | None = None) -> dict[s
 
 EVERY: list[Measure] = list(
     dict.fromkeys(
-        formula for speaks in known_dialects().values() for formula in map(speaks.formula, ALL)
+        formula
+        for speaks in known_dialects().values()
+        for formula in map(speaks.formula, ALL)
+        if not formula.facts()  # of texts, which these have not
     )
 )
 
@@ -411,3 +414,9 @@ def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
     shorter = Sample("q", "Why?", ("one",), "Because.")
     (judged,) = judge.judge([shorter], frozenset({"relevance"}))
     assert judged.failures["relevance"].reason is JudgeReason.OTHER_TEXTS
+
+
+def test_a_budget_reads_the_whole_list() -> None:
+    task = MATCHERS["relevance"].task(resolve_measures(["P@50tokens", "P@2"], "karat"))
+    assert task is not None
+    assert task.depth is None

@@ -32,9 +32,15 @@ def _targets(
     "--at",
     "cutoffs",
     callback=options.whole_numbers,
-    default="1,3,5,10,20",
     metavar="K,K,…",
-    help="Cutoffs to measure at.",
+    help="Cutoffs to measure at (default: 1,3,5,10,20; over tokens 250 to 8000, over chars 1000 to "
+    "32000).",
+)
+@click.option(
+    "--over",
+    type=click.Choice(["k", "tokens", "chars", "hops"]),
+    default="k",
+    help="What the cutoffs count: ranks (k), or what the list may cost.",
 )
 @click.option(
     "--reach",
@@ -52,7 +58,8 @@ def command(
     runs: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
-    cutoffs: list[int],
+    cutoffs: list[int] | None,
+    over: str,
     targets: list[tuple[str, float]],
     how: str,
     output: str | None,
@@ -63,6 +70,7 @@ def command(
     \b
     karat curve run.trec --gold qrels.txt
     karat curve run.trec --gold qrels.txt --at 1,5,20 --reach "recall>=0.9"
+    karat curve run.trec --gold qrels.txt --corpus texts.jsonl --over tokens
     karat curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     karat curve results/monday -m recall -m nDCG
     """
@@ -70,18 +78,25 @@ def command(
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
     from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
-    from karat.results.cutoffs import at_cutoff, curve, smallest_k  # noqa: PLC0415
+    from karat.results.cutoffs import (  # noqa: PLC0415
+        at_cutoff,
+        curve,
+        cutoff_of,
+        points_of,
+        smallest_k,
+    )
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
     choices |= judging.take(choices)
     dialect = saved.dialect if saved else choices["dialect"]
     bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
+    points = points_of(cutoffs, over)
     # a judge is asked no deeper than the last cutoff; a target may need the whole list
     needed = [
-        at_cutoff(base, cutoff)
+        at_cutoff(base, cutoff_of(point, over))
         for base in bases
-        for cutoff in (cutoffs if has_own_depth(base) else cutoffs[-1:])
+        for point in (points if has_own_depth(base) else points[-1:])
     ]
     named = [name for name, _ in targets]
     if named:
@@ -94,13 +109,13 @@ def command(
             result = evaluate(files, gold, needed, progress=progress, **choices)
         if judging.write_dry_run(choices, how, output):
             return 0
-        table = curve(result, bases, cutoffs)
+        table = curve(result, bases, points, over)
         enough = [
             {
                 "run": run,
                 "measure": name,
                 "target": value,
-                "k": smallest_k(result, name, value, run=run),
+                "k": smallest_k(result, name, value, run=run, over=over),
             }
             for run in result.runs
             for name, value in targets
@@ -110,13 +125,18 @@ def command(
             for measure in result.measures
         }
     if how == "json":
-        shown = {"curve": table.to_dicts(), "reach": enough, "matched_by": matched_by}
+        shown = {
+            "curve": table.to_dicts(),
+            "over": over,
+            "reach": enough,
+            "matched_by": matched_by,
+        }
         shown["findings"] = [finding.as_dict() for finding in result.findings]
         text = to_json(shown)
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
     else:
-        text = render_curve(table, enough, how, matched_by)
+        text = render_curve(table, enough, how, matched_by, over)
     options.write(text, output)
     if how != "json":
         options.print_findings(result.findings)

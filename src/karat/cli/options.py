@@ -120,6 +120,12 @@ reading = option_set(
         help="Model that embeds texts for the relation `semantic`: minilm, onnx:PATH, "
         "openai:MODEL, … (default: the model that the relation names).",
     ),
+    click.option(
+        "--tokenizer",
+        metavar="NAME",
+        help="What counts the tokens of budgets such as recall@2000tokens: approximate, or "
+        "tokenizers:PATH for the tokenizer.json of a model (default: approximate).",
+    ),
 )
 dialect = click.option("--dialect", default="karat", metavar="NAME", help=DIALECT_HELP)
 dialects = click.option(

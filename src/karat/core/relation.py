@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from karat.core.cutoff import Budget
+from karat.errors import MeasureError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import polars as pl
 
+    from karat.core.cutoff import Cutoff
     from karat.core.data import Bools, Floats, Ints, Numbers
 
 
@@ -50,6 +54,9 @@ class Relation:
     Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
     counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
     of query `q` are `chunk_offset[q]:chunk_offset[q+1]`.
+
+    Measures that cut by cost or look at more than edges need facts about every chunk: its tokens,
+    characters or hop. They are there only where a measure asked for them.
     """
 
     queries: pl.Series  # n     query ids, in the order of the gold
@@ -75,6 +82,7 @@ class Relation:
     judged_to: int | None = None
     failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
+    chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: nobody asked
     # what was worked out so far; never handed on, so that `replace` starts afresh
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -120,54 +128,124 @@ class Relation:
         sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
         return sums
 
-    def shown(self, k: int | None = None) -> Ints:
-        """Count the units of each query down to the k-th that was retrieved."""
+    @property
+    def chunks(self) -> Ints:
+        """Where the chunks of each query begin among those of all, and at last where they end."""
+        if self.chunk_offset is not None:
+            return self.chunk_offset
+        return self._once("chunks", lambda: np.concatenate(([0], np.cumsum(self.depth))))
+
+    def fact(self, name: str) -> Floats:
+        """Return what is known about each chunk under this name."""
+        if self.chunk_facts is None or name not in self.chunk_facts:
+            raise MeasureError(
+                f"this result does not know the {name} of what was retrieved",
+                fix=f"evaluate the run again with a measure that asks for the {name}",
+            )
+        return self.chunk_facts[name]
+
+    def spent(self, unit: str) -> Floats:
+        """Return what each chunk and those above it cost together; of hops, the last one."""
+        if unit == "hops":
+            return self.fact(unit)
+
+        def upto() -> Floats:
+            total = np.concatenate(([0.0], np.cumsum(self.fact(unit))))
+            before: Floats = np.repeat(total.take(self.chunks[:-1]), np.diff(self.chunks))
+            return total[1:] - before
+
+        return self._once(("spent", unit), upto)
+
+    def chunk_of(self, query: Ints, rank: Ints) -> Ints:
+        """Return which chunk, counted over all queries, each of these units stands in."""
+        if self.chunk_end is None:
+            return self.chunks.take(query) + rank - 1
+        of_query = np.repeat(np.arange(self.n), np.diff(self.chunks))
+        ends = self.unit_key(of_query, self.chunk_end)
+        return np.searchsorted(ends, self.unit_key(query, rank))
+
+    def paid_last(self, name: str) -> Floats:
+        """Return a fact of each query that all its chunks have in common; 0 without chunks."""
+        last = np.concatenate(([0.0], self.fact(name))).take(self.chunks[1:])
+        return np.where(np.diff(self.chunks) > 0, last, 0.0)
+
+    def paid(self, unit: str, k: Cutoff | None = None) -> Floats:
+        """Return what the chunks of each query cost together, those above a cutoff."""
+        last = self.chunks[:-1] + self.chunks_within(k)
+        upto = np.concatenate(([0.0], self.spent(unit)))
+        return np.where(last > self.chunks[:-1], upto.take(last), 0.0)
+
+    def chunks_within(self, k: Cutoff | None) -> Ints:
+        """Count the chunks of each query that stand above a cutoff."""
+        if k is None:
+            return np.diff(self.chunks)
+        if not isinstance(k, Budget):
+            return np.minimum(np.diff(self.chunks), k)
+        inside = np.concatenate(([0], np.cumsum(self.spent(k.unit) <= k.amount)))
+        return np.diff(inside.take(self.chunks))
+
+    def shown(self, k: Cutoff | None = None) -> Ints:
+        """Count the units of each query down to the k-th that was retrieved, or in a budget."""
         if k is None:
             return self.depth
-        if self.chunk_end is None or self.chunk_offset is None:
+        if isinstance(k, int) and (self.chunk_end is None or self.chunk_offset is None):
             return np.minimum(self.depth, k)
-        last = np.minimum(self.chunk_offset[:-1] + k, self.chunk_offset[1:])
-        ends = np.concatenate(([0], self.chunk_end))
-        return np.where(last > self.chunk_offset[:-1], ends[last], 0)
+        return self._once(("shown", k), lambda: self._units_of(self.chunks_within(k)))
 
-    def within(self, query: Numbers, rank: Numbers, k: int | None) -> Bools:
+    def _units_of(self, chunks: Ints) -> Ints:
+        """Count the units in the first so many chunks of each query."""
+        if self.chunk_end is None or self.chunk_offset is None:
+            return chunks
+        ends = np.concatenate(([0], self.chunk_end))
+        return np.where(chunks > 0, ends[self.chunk_offset[:-1] + chunks], 0)
+
+    def ranks(self, k: Cutoff | None) -> int | None:
+        """Return k where every list of that length has k units; None: that differs, or no cutoff.
+
+        It differs where units are parts of chunks, and where a budget cuts.
+        """
+        return k if isinstance(k, int) and self.chunk_end is None else None
+
+    def within(self, query: Numbers, rank: Numbers, k: Cutoff | None) -> Bools:
         """Tell which of these units stand among the first k that were retrieved."""
         if k is None:
             return np.ones(len(rank), dtype=bool)
-        return rank <= (k if self.chunk_end is None else self.shown(k)[query])
+        ranks = self.ranks(k)
+        return rank <= (self.shown(k)[query] if ranks is None else ranks)
 
-    def judged(self, k: int | None = None) -> tuple[Ints, Ints]:
+    def judged(self, k: Cutoff | None = None) -> tuple[Ints, Ints]:
         """Return query and rank of the units among the first k that carry a judgement."""
         at = self.unit_judged & self.within(self.unit_query, self.unit_rank, k)
         return self.unit_query[at].astype(np.int64), self.unit_rank[at].astype(np.int64)
 
-    def repeats(self, k: int | None = None, *, exact: bool = False) -> Ints:
+    def repeats(self, k: Cutoff | None = None, *, exact: bool = False) -> Ints:
         """Count the units among the first k of each query that occur before."""
         at = self.unit_repeat > (1 if exact else 0)
         at &= self.within(self.unit_query, self.unit_rank, k)
         return self.count(self.unit_query[at])
 
-    def units(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
+    def units(self, rel: float, k: Cutoff | None = None, *, repeats: bool = False) -> Hits:
         """Return the relevant units among the first k, each with one of its items.
 
         A repetition of a unit is noise, unless `repeats` says that it counts again.
         """
         return self._hits("units", rel, k, repeats=repeats)
 
-    def credits(self, rel: float, k: int | None = None) -> Hits:
+    def credits(self, rel: float, k: Cutoff | None = None) -> Hits:
         """Return the relevant items among the first k, each once, at its first rank."""
         return self._hits("credits", rel, k)
 
-    def covers(self, rel: float, k: int | None = None, *, repeats: bool = False) -> Hits:
+    def covers(self, rel: float, k: Cutoff | None = None, *, repeats: bool = False) -> Hits:
         """Return all edges to relevant items among the first k."""
         return self._hits("covers", rel, k, repeats=repeats)
 
-    def _hits(self, kind: str, rel: float, k: int | None, *, repeats: bool = False) -> Hits:
+    def _hits(self, kind: str, rel: float, k: Cutoff | None, *, repeats: bool = False) -> Hits:
         """Return one of the three views, cut at k; in a plain relation they are the same."""
         mask, level = self._level(rel)
         key = ("views", level, repeats)
         hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
-        if k is None or (self.chunk_end is None and k >= len(self.discount) - 2):
+        ranks = self.ranks(k)
+        if k is None or (ranks is not None and ranks >= len(self.discount) - 2):
             return hits
         within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
         return self._once(
@@ -235,14 +313,16 @@ class Relation:
         """Return the query and the rank that a number of `unit_key` stands for."""
         return np.divmod(key, int(self.depth.max(initial=0)) + 1)
 
-    def ideal(self, k: int | None = None) -> tuple[Ints, Ints, Ints]:
+    def ideal(self, k: Cutoff | None = None) -> tuple[Ints, Ints, Ints]:
         """Return query, rank and item of the list that shows one item a rank, best grade first.
 
-        Where a chunk holds several units, k chunks could hold any number: the list is not cut.
+        Where a chunk holds several units, or a budget cuts, any number could be shown: the list is
+        not cut.
         """
-        if k is None or self.chunk_end is not None:
-            k = int(np.diff(self.item_offset).max(initial=0))
-        shown = np.minimum(np.diff(self.item_offset), k)
+        ranks = self.ranks(k)
+        if ranks is None:
+            ranks = int(np.diff(self.item_offset).max(initial=0))
+        shown = np.minimum(np.diff(self.item_offset), ranks)
         query = np.repeat(np.arange(self.n), shown)
         start = np.cumsum(shown) - shown
         place = np.arange(len(query)) - start.take(query)
@@ -275,6 +355,9 @@ class Relation:
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
             lenient=None if self.lenient is None else self.lenient.select(keep),
+            chunk_facts=None
+            if self.chunk_facts is None
+            else self._facts(np.repeat(keep, np.diff(self.chunks))),
             **self._chunks_of(keep),
         )
 
@@ -324,8 +407,15 @@ class Relation:
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
             lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
+            chunk_facts=None
+            if self.chunk_facts is None
+            else self._facts(slice(*self.chunks[ends].tolist())),
             **fine,
         )
+
+    def _facts(self, chunks: Bools | slice) -> dict[str, Floats]:
+        """Return the facts about some of the chunks."""
+        return {name: values[chunks] for name, values in (self.chunk_facts or {}).items()}
 
     def _chunks_of(self, keep: Bools) -> dict[str, Any]:
         if self.chunk_offset is None or self.chunk_end is None:

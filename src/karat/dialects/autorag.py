@@ -92,7 +92,7 @@ class GroupAveragePrecision(AveragePrecision):
 
     def depth(self, *, listed: bool) -> int | None:
         """Return the depth; all groups count."""
-        return None if listed else self.k
+        return None if listed else self.last_rank
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

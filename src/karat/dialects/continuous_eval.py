@@ -70,7 +70,7 @@ class Ranked(Measure):
 
     def depth(self, *, listed: bool) -> int | None:
         """Return the depth; it matters whether there is gold at all."""
-        return None if listed else self.k
+        return None if listed else self.last_rank
 
     def compute(self, relation: Relation) -> Floats:
         """Return the value, none for a query without gold."""

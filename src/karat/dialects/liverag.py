@@ -57,7 +57,8 @@ class ChunkNDCG(NDCG):
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the gain of the relevant chunks retrieved, moved to the top."""
         found = relation.count(relation.units(ANY_GAIN, repeats=True).query)
-        ideal = ones_first(found if self.k is None else np.minimum(found, self.k))
+        most = self.k if self.k == self.last_rank else relation.shown(self.k)
+        ideal = ones_first(found if most is None else np.minimum(found, most))
         return Divisor.discounted("ideal DCG of what was retrieved", relation, ideal)
 
     def undefined(self, relation: Relation) -> Bools:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from karat.core.data import RunStream
     from karat.core.policy import Policy
     from karat.progress import Report
+    from karat.relate.facts import FactReader
     from karat.relate.match.matcher import BoundMatcher
     from karat.relate.pipeline import Drawn
 
@@ -30,5 +31,9 @@ class Engine(Protocol):
         *,
         keep: int = 0,
         progress: Report | None = None,
+        facts: FactReader | None = None,
     ) -> Drawn:
-        """Draw the relation of a run; `keep` is how many documents of each list are kept."""
+        """Draw the relation of a run.
+
+        `keep` is how many documents of each list are kept, `facts` what is asked about chunks.
+        """

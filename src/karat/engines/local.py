@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from karat.core.data import Gold, Ints, Numbers
     from karat.core.policy import Policy
+    from karat.relate.facts import FactReader
     from karat.relate.match.matcher import BoundMatcher
 
 PLACE = "__place"  # the column with the place of a query in the gold
@@ -45,12 +46,14 @@ class LocalEngine:
         *,
         keep: int = 0,
         progress: Report | None = None,
+        facts: FactReader | None = None,
     ) -> Drawn:
         """Draw the relation of a run; see `karat.engines.Engine`."""
 
         def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
             return joined(
-                draw_batch(Run(run.name, rows, run.order), bound, policy, keep) for rows in batches
+                draw_batch(Run(run.name, rows, run.order), bound, policy, keep, facts)
+                for rows in batches
             )
 
         def joined(drawn: Iterable[DrawnBatch]) -> Drawn:
@@ -65,7 +68,7 @@ class LocalEngine:
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
-        native = NativeDrawing.of(run, bound, policy, keep)
+        native = None if facts else NativeDrawing.of(run, bound, policy, keep)
         if native is not None:
             with suppress(DeclinedError):
                 return _native(native, joined)

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import polars as pl
 
 from karat.align.preflight import check_gold
+from karat.core.cutoff import COUNTED
 from karat.core.policy import Missing
 from karat.engines.local import LocalEngine
 from karat.errors import OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings, merge_findings
+from karat.relate.facts import FactReader
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.pipeline import TEXT
 from karat.results.bounds import tied_scores
 from karat.results.result import Kept, Provenance, Result
+from karat.texts.tokens import find_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from karat.core.data import Gold, RunStream
     from karat.core.policy import Policy
     from karat.core.relation import Relation
@@ -53,7 +58,11 @@ def assess(  # noqa: PLR0917
     asked = {matcher: task for matcher, task in tasks.items() if task is not None}
     judging = None if judge is None or not asked else _judging(judge, asked, progress)
     context = replace(context, run_ids=dialect.run_ids, judging=judging)
-    drawn = _Drawn(reads, dialect.policy, engine or LocalEngine(), keep)
+    facts = {
+        name: FactReader.of(facts_of(reads[name]), context.corpus, context.tokenizer)
+        for name in matchers
+    }
+    drawn = _Drawn(reads, dialect.policy, engine or LocalEngine(), keep, facts)
     bound = {
         name: matcher.bind(gold, context)
         for name, matcher in matchers.items()
@@ -85,6 +94,9 @@ def assess(  # noqa: PLR0917
             drawn_by=default,
             settings={name: matcher.settings() for name, matcher in matchers.items()},
             ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
+            tokenizer=find_tokenizer(context.tokenizer).name
+            if "tokens" in facts_of(measures)
+            else "",
             judge={}
             if judge is None
             else {"name": judge.name, **judge.about(), **_card(judge.name), **_own(matchers)},
@@ -101,6 +113,7 @@ class _Drawn:
     policy: Policy
     engine: Engine
     keep: int  # documents of each list that are kept
+    facts: dict[str, FactReader | None]  # what the measures ask about chunks
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -124,7 +137,9 @@ class _Drawn:
     ) -> None:
         """Draw a relation of a run."""
         keep = 0 if run.name in self.listed else self.keep
-        drawn = self.engine.draw(run, bound, self.policy, keep=keep, progress=progress)
+        drawn = self.engine.draw(
+            run, bound, self.policy, keep=keep, progress=progress, facts=self.facts[name]
+        )
         self.relations[run.name, name] = drawn.relation
         if drawn.listed is not None:
             self.listed[run.name] = _with_texts(drawn.listed, corpus)
@@ -174,6 +189,17 @@ def _own(matchers: dict[str, Matcher]) -> dict[str, Any]:
 
     own = describe_own(matcher.name for matcher in matchers.values() if matcher.judged)
     return {"aspects": own} if own else {}
+
+
+def reads_texts(matchers: Iterable[Matcher], measures: Iterable[Measure]) -> bool:
+    """Tell whether the texts of what was retrieved are needed, to compare them or to count."""
+    counted = not set(COUNTED).isdisjoint(facts_of(measures))
+    return counted or any(matcher.reads_texts for matcher in matchers)
+
+
+def facts_of(measures: Iterable[Measure]) -> list[str]:
+    """Return what measures ask about chunks, each name once."""
+    return sorted(frozenset().union(*(measure.facts() for measure in measures)))
 
 
 def with_missing(dialect: Dialect, missing: str | None) -> Dialect:

@@ -14,7 +14,7 @@ from karat.core.timing import error_column, failures, in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import choose_column
-from karat.evaluation.assessment import assess, find_matchers, with_missing
+from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
 from karat.evaluation.inputs import load_inputs, with_columns
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
@@ -48,6 +48,7 @@ class InputOptions(TypedDict, total=False):
     missing: str | None
     corpus: object
     embedder: object
+    tokenizer: object
     judge: object
     base_url: str | None
     run_format: str | None
@@ -88,6 +89,7 @@ def evaluate(
     queries: object = None,
     corpus: object = None,
     embedder: object = None,
+    tokenizer: object = None,
     judge: object = "local",
     base_url: str | None = None,
     bounds: bool = False,
@@ -118,16 +120,18 @@ def evaluate(
     `karat.core.policy.Policy`.
 
     `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), or texts:
-    `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists
-    them). Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic`
-    embeds them with. A measure may name a relation of its own, such as `recall@5/rouge`. Some
-    relations are drawn by a `judge`: `relevance`, `claims`, `entities`, `statements` and
-    `sufficiency`, over which context_precision, context_recall, context_entities_recall,
-    context_relevancy and context_sufficiency are measured. The judge is `local`, `openai:MODEL` or
-    another, and `karat.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md.
-    `base_url` is where models named `openai:MODEL` are, the judge's and the embedder's. `progress`
-    is called with how far it is (`karat.progress`). `keep` is how many documents of each list the
-    result remembers, with their texts, for reports.
+    `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them).
+    Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
+    with, and `tokenizer` what counts the tokens of a budget such as `recall@2000tokens`: a rule
+    that needs no download (None), `tokenizers:PATH` for the file of a model, or a function; see
+    docs/cost.md. A measure may name a relation of its own, such as `recall@5/rouge`. Some relations
+    are drawn by a `judge`: `relevance`, `claims`, `entities`, `statements` and `sufficiency`, over
+    which context_precision, context_recall, context_entities_recall, context_relevancy and
+    context_sufficiency are measured. The judge is `local`, `openai:MODEL` or another, and
+    `karat.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md. `base_url` is where
+    models named `openai:MODEL` are, the judge's and the embedder's. `progress` is called with how
+    far it is (`karat.progress`). `keep` is how many documents of each list the result remembers,
+    with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a
@@ -144,7 +148,7 @@ def evaluate(
     found = find_dialect(dialect)
     wanted = expand_measures(measures, found, rel)
     matchers = find_matchers("ids" if by is None else by, wanted, found)
-    texts = keep > 0 or any(matcher.reads_texts for matcher in matchers.values())
+    texts = keep > 0 or reads_texts(matchers.values(), wanted)
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(judge, base_url)
     judges = find_judge(judge) if judging else None
@@ -173,7 +177,9 @@ def evaluate(
             wanted,
             with_missing(found, missing),
             "ids" if by is None else by,
-            MatchContext(corpus=table, embedder=embedder, ids=ids, base_url=server),
+            MatchContext(
+                corpus=table, embedder=embedder, ids=ids, base_url=server, tokenizer=tokenizer
+            ),
             judge=judges,
             progress=progress,
             keep=keep,

@@ -18,7 +18,7 @@ from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, nearest
-from karat.evaluation.assessment import assess, find_matchers, with_missing
+from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
 from karat.evaluation.inputs import load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -149,7 +149,7 @@ def explain(
             prefetching,
             skip_bad=options.get("skip_bad", False),
             id_from=options.get("id_from"),
-            texts=any(matcher.reads_texts for matcher in every),
+            texts=reads_texts(every, (each for one in readings for each in one.measures)),
             unlabelled=all(judged),
         )
     chosen = _choose_run([stream.name for stream in streams], system)
@@ -163,6 +163,7 @@ def explain(
             embedder=options.get("embedder"),
             ids=options.get("ids", "identity"),
             base_url=server,
+            tokenizer=options.get("tokenizer"),
         ),
         find_judge(judge) if any(judged) else None,
         by,

@@ -78,8 +78,8 @@ class AlphaNDCG(Measure):
         worth = np.ones(len(relation.item_grade))  # what covering each item is worth now
         free = np.ones(len(doc_query), dtype=bool)
         found = [(doc_query[:0], doc_query[:0], worth[:0])]  # query, rank and gain
-        whole = self.k is None or relation.chunk_end is not None
-        for rank in range(1, (len(doc_query) if whole else self.k or 0) + 1):
+        ranks = relation.ranks(self.k)
+        for rank in range(1, (len(doc_query) if ranks is None else ranks) + 1):
             gain = np.where(free, np.bincount(doc, weights=worth[item]), -1.0)
             best = np.lexsort((-gain, doc_query))  # by query, the most gainful document first
             chosen = best[np.unique(doc_query[best], return_index=True)[1]]

@@ -68,8 +68,9 @@ class AveragePrecision(PerRelevantItem):
         if self.over == "retrieved":
             found = relation.count(relation.credits(self.rel, self.k).query)
             return Divisor("relevant items retrieved", np.maximum(found, 1))
-        if self.over == "min" and self.k is not None and relation.chunk_end is None:
-            most = np.minimum(relation.relevant(self.rel), self.k)
+        ranks = relation.ranks(self.k)
+        if self.over == "min" and ranks is not None:
+            most = np.minimum(relation.relevant(self.rel), ranks)
             return Divisor("relevant items, at most k", most)
         return super().divisor(relation)
 

@@ -1,4 +1,7 @@
-"""From the name of a measure to the measure: `NAME[(param=value,…)][@K][/RELATION]`."""
+"""From the name of a measure to the measure: `NAME[(param=value,…)][@K][/RELATION]`.
+
+K is a rank (`recall@10`) or a budget (`recall@2000tokens`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from karat.core.cutoff import UNITS, read_budget
 from karat.errors import MeasureError, nearest
 from karat.measures.measure import REGISTRY, Measure
 from karat.spelling import read_number, read_parameters, split_parameters
@@ -38,6 +42,8 @@ def expand(spec: str) -> list[str]:
 
     >>> expand("recall@1,5,10"), expand("ndcg_cut.5,10")
     (['recall@1', 'recall@5', 'recall@10'], ['ndcg_cut.5', 'ndcg_cut.10'])
+    >>> expand("P@500,2000tokens")
+    ['P@500tokens', 'P@2000tokens']
     >>> expand("F(rel=2,beta=2)@5")
     ['F(rel=2,beta=2)@5']
     """
@@ -45,8 +51,11 @@ def expand(spec: str) -> list[str]:
     if found is None or _lookup(spec):  # utility.1,-1,0,0 is one measure
         return [spec]
     before, after = found["before"] or found["name"], found["after"] or ""
-    numbers = (found["numbers"] or found["dotted"]).split(",")
-    return [f"{before}{number.strip()}{after}" for number in numbers]
+    numbers = [number.strip() for number in (found["numbers"] or found["dotted"]).split(",")]
+    last = read_budget(numbers[-1])
+    if last is not None:  # one unit for all
+        numbers = [each + last.unit if each.isdigit() else each for each in numbers]
+    return [f"{before}{number}{after}" for number in numbers]
 
 
 def parse_measure(
@@ -93,11 +102,18 @@ def parse_measure(
 def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -> Measure:
     cutoff: dict[str, Any] = {}
     if cls.at == "k" and "k" in texts:
-        what = f"the cutoff of {cls.name}@{texts['k']}"
-        cutoff = {"k": read_number(texts["k"], int, what, MeasureError)}
+        cutoff = {"k": read_budget(texts["k"]) or _rank(cls, texts["k"])}
         texts = {name: text for name, text in texts.items() if name != "k"}
     values = read_parameters(cls.name, texts, cls.parameters(), MeasureError)
     return cls(**cutoff, **values, relation=relation)
+
+
+def _rank(cls: type[Measure], text: str) -> float:
+    try:
+        return read_number(text, int, f"the cutoff of {cls.name}@{text}", MeasureError)
+    except MeasureError as error:
+        fix = f"use a rank such as {cls.name}@10, or a budget such as {cls.name}@2000tokens"
+        raise MeasureError(error.what, fix=f"{fix} ({', '.join(UNITS)})") from None
 
 
 def _unknown(name: str) -> Found:

@@ -65,6 +65,7 @@ class Unjudged(Measure):
         """Return unjudged units ÷ k, or ÷ the number retrieved."""
         judged = relation.count(relation.judged(self.k)[0])
         retrieved = relation.shown(self.k)
-        if self.k is not None and relation.chunk_end is None:
-            return (retrieved - judged) / self.k
+        ranks = relation.ranks(self.k)
+        if ranks is not None:
+            return (retrieved - judged) / ranks
         return (retrieved - judged) / np.maximum(retrieved, 1)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, da
 
 import numpy as np
 
+from karat.core.cutoff import Budget
 from karat.errors import MeasureError
 from karat.spelling import spell, spell_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from karat.core.cutoff import Cutoff
     from karat.core.data import Bools, Floats, Ints
     from karat.core.relation import Relation
 
@@ -80,11 +82,11 @@ class Measure:
     A subclass is a frozen dataclass (`register_measure` makes it one) whose fields are its
     parameters, with its formula as `terms`
     (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
-    that defines it. `k` cuts the list (None: all of it), `relation` names the relation it reads
-    (None: the one the evaluation was asked for).
+    that defines it. `k` cuts the list (None: all of it) after so many ranks, or where a `Budget`
+    is spent; `relation` names the relation it reads (None: the one the evaluation was asked for).
     """
 
-    k: int | None = None
+    k: Cutoff | None = None
     relation: str | None = None
 
     name: ClassVar[str]
@@ -139,9 +141,18 @@ class Measure:
 
         With `listed` the items are the units of the list itself, as where a judge grades what
         was retrieved: a measure that counts items then needs all of them judged, whatever the
-        cutoff.
+        cutoff. How deep a budget reaches is another rank in every list.
         """
-        return None if listed and self.counts_items else self.k
+        return None if listed and self.counts_items else self.last_rank
+
+    @property
+    def last_rank(self) -> int | None:
+        """The last rank that is looked at; None: all of them, or as far as a budget reaches."""
+        return None if isinstance(self.k, Budget) else self.k
+
+    def facts(self) -> frozenset[str]:
+        """Return what the measure needs to know about every chunk: see `Relation.fact`."""
+        return frozenset({self.k.unit} if isinstance(self.k, Budget) else ())
 
     @classmethod
     def is_sum(cls) -> bool:
@@ -168,7 +179,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         """Check what holds for every measure."""
-        if self.k is not None and (type(self.k) is not int or self.k < 1):
+        if not isinstance(self.k, Budget | None) and (type(self.k) is not int or self.k < 1):
             raise MeasureError(
                 f"the cutoff of {self.name}@{self.k} is not a whole number from 1",
                 fix=f"for example {self.name}@10",

@@ -17,9 +17,9 @@ class Precision(Measure):
     """The share of retrieved units that are relevant.
 
     P@k = relevant units among the first k ÷ k, also when fewer than k were retrieved; without a
-    cutoff the divisor is the number retrieved (`set_P` of trec_eval), and retrieving nothing
-    scores 0. A unit is relevant when it covers an item of grade ≥ rel; a repetition of a unit
-    is not, a second document of the same group is.
+    cutoff the divisor is the number retrieved (`set_P` of trec_eval), with a budget instead of k
+    the number within it, and retrieving nothing scores 0. A unit is relevant when it covers an
+    item of grade ≥ rel; a repetition of a unit is not, a second document of the same group is.
 
     Citation: Kent, Berry, Luehrs, Perry: Machine literature searching VIII (American
     Documentation 6(2), 1955).
@@ -44,9 +44,13 @@ class Precision(Measure):
         return Terms(hits.query, hits.rank)
 
     def divisor(self, relation: Relation) -> Divisor:
-        """Divide by k, or by the number retrieved; sentences are counted in the first k chunks."""
-        if self.k is not None and relation.chunk_end is None:
-            return Divisor("ranks (k)", self.k)
+        """Divide by k, or by the number retrieved.
+
+        Sentences are counted in the first k chunks, units of a budget as far as it reaches.
+        """
+        ranks = relation.ranks(self.k)
+        if ranks is not None:
+            return Divisor("ranks (k)", ranks)
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 

@@ -34,6 +34,8 @@ from karat.read.values import identifier, no_column, refuse_repeated
 
 SCHEMA: dict[str, type[pl.DataType]] = {"doc": pl.String, "text": pl.String, "source": pl.String}
 SCHEMA |= {"start": pl.Int64, "end": pl.Int64}
+MARKS = ("date", "forbidden")  # what measures may ask about documents; kept as it is written
+SCHEMA |= dict.fromkeys(MARKS, pl.String)
 # What people call the columns, the preferred name first. A column serves once: beside a chunk_id
 # the doc_id is the source.
 COLUMNS = {
@@ -43,6 +45,8 @@ COLUMNS = {
     "filename file_name",
     "start": "start start_index start_char_idx start_idx start_char",
     "end": "end end_index end_char_idx end_idx end_char",
+    "date": "date published published_at created created_at updated updated_at last_modified",
+    "forbidden": "forbidden",
 }
 PAIR = "start_end_idx"  # AutoRAG's: its end is the last character, and (0, 0) means unknown
 NESTED = ("metadata", PAIR)
@@ -205,9 +209,14 @@ def _from_frame(table: pl.DataFrame, where: str, id_from: str | None = None) -> 
 
 def _in_bulk(table: pl.DataFrame) -> pl.DataFrame | None:
     """Return the columns under karat's names; None if something in them needs care."""
-    names = _names(tuple(table.columns))
+    names = dict(_names(tuple(table.columns)))
     if not {"doc", "text"} <= names.keys() or ("start" in names) != ("end" in names):
         return None
+    marks = [
+        table[names.pop(name)].cast(pl.String, strict=False).alias(name)
+        for name in MARKS
+        if name in names
+    ]
     plain = table.select(pl.col(column).alias(name) for name, column in names.items())
     if any(not kind.is_integer() and kind != pl.String for kind in plain.dtypes):
         return None
@@ -218,7 +227,7 @@ def _in_bulk(table: pl.DataFrame) -> pl.DataFrame | None:
     doubt |= bool(found["text"].str.contains(r"^[\[{]").any())  # or was it a list, or an object?
     if "start" in names:
         doubt |= not ((found["start"] >= 0) & (found["start"] <= found["end"])).all()
-    return None if doubt else found
+    return None if doubt else found.with_columns(marks)
 
 
 def _from_records(
@@ -232,7 +241,8 @@ def _from_records(
         except InputError as error:
             raise InputError(error.what, where=entry.where(), fix=error.fix) from None
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return table.drop(name for name in ("source", "start", "end") if not table[name].count())
+    optional = ("source", "start", "end", *MARKS)
+    return table.drop(name for name in optional if not table[name].count())
 
 
 def _own_record(record: object, id_from: str | None) -> object:
@@ -255,7 +265,8 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     inner = given.get("metadata")
     if isinstance(inner, Mapping):  # where LangChain and AutoRAG say where a chunk was cut
         found = _names(("doc", *inner))
-        place = {name: inner[found[name]] for name in ("source", "start", "end") if name in found}
+        wanted = ("source", "start", "end", *MARKS)
+        place = {name: inner[found[name]] for name in wanted if name in found}
         given = place | given
     if "doc" not in given:
         raise _missing("doc", "id", columns or tuple(record))
@@ -266,7 +277,8 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
         raise _missing("text", f"text of {doc!r}", columns or tuple(record))
     if text is not None:
         _check_text(text, doc)
-    return doc, text, None if source is None else str(source), start, end
+    marks = (None if given.get(name) is None else str(given[name]) for name in MARKS)
+    return doc, text, None if source is None else str(source), start, end, *marks
 
 
 def _check_text(text: object, doc: str) -> None:

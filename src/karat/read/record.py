@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from karat.errors import InputError, nearest
 from karat.read.object_fields import type_name
 from karat.read.object_records import ENTRY, with_own_entries
-from karat.read.shapes import ROLES
+from karat.read.shapes import CALLS, HOP, ROLES
 from karat.read.values import grade, identifier, refuse_repeated, repeated
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class DocEntry(NamedTuple):
     text: str | None = None
     start: int | None = None
     end: int | None = None
+    hop: int | None = None  # which search found it, from 1, and how many searches there were
+    calls: int | None = None
 
 
 class Parsed(NamedTuple):
@@ -161,7 +163,9 @@ def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
             f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
             fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
         )
-    return DocEntry(_doc(doc, query), number, text, *_offsets(entry, query))
+    start, end = _offsets(entry, query)
+    searches = entry.get(HOP), entry.get(CALLS)
+    return DocEntry(_doc(doc, query), number, text, start, end, *searches)
 
 
 def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]:

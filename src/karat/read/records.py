@@ -6,6 +6,10 @@
 A retrieved list is in rank order. In the gold every entry is needed; the documents of one entry
 are interchangeable. Every other field describes the query, to slice results by.
 
+Where several searches were made for one question, `hops` holds them instead of `retrieved`:
+
+    {"query": "q1", "hops": [{"query": "…", "retrieved": ["d1"]}, {"retrieved": ["d2"]}], "gold": …}
+
 Records are read in parts, so that a file may be larger than memory; `Collected` joins the parts.
 """
 
@@ -34,6 +38,7 @@ CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
 TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
+SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several searches
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,9 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
                 flaws[record.query] = EMPTY_ITEM
             state.items += 1
             key = state.items if len(places) > 1 else None
-            gold.extend((record.query, doc, grade, key, *facts) for doc, grade, *facts in places)
+            gold.extend(
+                (record.query, place.doc, place.number, key, *place[2:]) for place in places
+            )
     about = _table([{"query": each.query} | each.about for each in records])
     if state.role == "run" and not state.reading.about:
         about = timed(about)
@@ -208,7 +215,8 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
 
 
 def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
-    frame = pl.DataFrame(rows, schema=schema | TEXT, orient="row")
+    frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES, orient="row")
+    frame = frame if schema is RUN and state.shape.searches else frame.drop(SEARCHES)
     return frame if state.reading.texts else frame.drop(TEXT)
 
 

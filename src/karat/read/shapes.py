@@ -17,6 +17,8 @@ from karat.read.values import listed
 MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
 ROLES = {"run": ("retrieved",), "gold": ("gold",), "samples": ("retrieved", "gold")}
 GIVE_GOLD = "--gold FILE (in Python gold=)"
+# what an entry of several searches says: which of them found it, and how many there were
+HOP, CALLS = "\0hop", "\0calls"
 MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
 
 
@@ -40,6 +42,7 @@ class Shape:
     needs: frozenset[str] = frozenset()  # without these it is another shape
     items: Callable[[Any], Any] | None = field(default=None)  # how the tool reads its gold
     last_wins: bool = False  # of two golds of one query the later counts
+    searches: bool = False  # what was retrieved is a list of searches
 
     def known(self) -> tuple[str, ...]:
         """Return every field of the shape."""
@@ -185,6 +188,48 @@ def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -
     return [entry | {name: value} for entry, value in zip(entries, numbers, strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class HopShape(Shape):
+    """Records with several searches for one question, each a record of any shape or a list."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with what all searches found, one after another."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        hops: Any = found.get("retrieved")
+        if not _is_list(hops):
+            return found  # what is wrong with it is reported where it is read
+        each = [_search(hop, number, texts=texts) for number, hop in enumerate(hops, start=1)]
+        found["retrieved"] = [
+            {
+                **(entry if isinstance(entry, Mapping) else {"doc": entry}),
+                HOP: number,
+                CALLS: len(each),
+            }
+            for number, entries in enumerate(each, start=1)
+            for entry in entries
+        ]
+        return found
+
+
+def _search(hop: object, number: int, *, texts: bool) -> list[Any]:
+    """Return what one search found."""
+    found: Any = hop
+    shape = shape_of(hop, "run") if isinstance(hop, Mapping) else None
+    if isinstance(hop, Mapping) and shape is not None:
+        found = shape.native(hop, texts=texts)["retrieved"]
+    if found is None:
+        return []
+    if _is_list(found) and not isinstance(found, set | frozenset):
+        return list(found)
+    raise InputError(
+        f"hop {number} holds no list of what was retrieved",
+        fix='write every hop as {"query": "…", "retrieved": ["d1", "d2"]}, in the order of the '
+        "searches",
+    )
+
+
 SHAPES: dict[str, Shape] = {}
 
 
@@ -290,6 +335,17 @@ LIVERAG = register_shape(
         reference=("answer",),
         others=("context", "total_time_ms"),
         last_wins=True,
+    )
+)
+HOPS = register_shape(
+    HopShape(
+        "hops",
+        query=("query",),
+        question=("question",),
+        retrieved=("hops", "searches"),
+        gold=("gold",),
+        reference=("reference",),
+        searches=True,
     )
 )
 

@@ -24,6 +24,7 @@ from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
 from karat.core.relation import Relation
 from karat.findings import Finding, merge_findings
+from karat.relate.facts import join_facts
 from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from karat.align.align import Aligned
-    from karat.core.data import Bools, Ints
+    from karat.core.data import Bools, Floats, Ints
     from karat.core.policy import Policy
+    from karat.relate.facts import ChunkFacts, FactReader
     from karat.relate.match.matcher import BoundMatcher, Edges
 
 SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
@@ -57,6 +59,7 @@ class DrawnBatch:
     sample: pl.DataFrame
     cut: bool = False  # whether any list is longer than what was looked at
     listed: pl.DataFrame | None = None  # the beginnings of the lists, where they are kept
+    facts: ChunkFacts | None = None  # about the chunks that were looked at, where asked for
 
     @property
     def queries(self) -> Ints:
@@ -74,11 +77,23 @@ class Drawn:
     ties: Ties | None = None  # those among which something was hit
 
 
-def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -> DrawnBatch:
-    """Draw the edges of a batch of whole queries; `keep` is how many ranks of a list are kept."""
+def draw_batch(
+    batch: Run,
+    bound: BoundMatcher,
+    policy: Policy,
+    keep: int = 0,
+    facts: FactReader | None = None,
+) -> DrawnBatch:
+    """Draw the edges of a batch of whole queries.
+
+    `keep` is how many ranks of a list are kept, `facts` finds out what else is asked about chunks.
+    """
     if bound.blank_is_unit and policy.blank == "error":
         policy = replace(policy, blank="kept")
-    rows, found = bound.rows(batch.rows)
+    given, lacking = (
+        (batch.rows, []) if facts is None else facts.add(batch.rows, batch.name, bound.gold.queries)
+    )
+    rows, found = bound.rows(given)
     aligned = align(replace(batch, rows=rows), bound.gold, policy, by_id=not bound.blank_is_unit)
     documents = batch.rows["doc"].count()
     if bound.finds_items:
@@ -100,6 +115,7 @@ def draw_batch(batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0) -
         sample=rows.select(pl.col("query", "doc").gather(range(min(SAMPLE, rows.height)))),
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
+        facts=None if facts is None else facts.read(seen, lacking, documents),
     )
 
 
@@ -132,7 +148,8 @@ def join(run: Run, parts: list[DrawnBatch], bound: BoundMatcher, policy: Policy)
     findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
         parts = [*parts, _nothing(run, ~seen, bound, policy)]
-    relation = _relation(parts, blank, bound, policy)
+    facts = join_facts([part.facts for part in parts], run.name)
+    relation = _relation(parts, blank, bound, policy, facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     if nothing_met and sample is not None and not bound.blank_is_unit:
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
@@ -156,7 +173,11 @@ def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> D
 
 
 def _relation(
-    parts: list[DrawnBatch], blank: Bools, bound: BoundMatcher, policy: Policy
+    parts: list[DrawnBatch],
+    blank: Bools,
+    bound: BoundMatcher,
+    policy: Policy,
+    facts: dict[str, Floats] | None,
 ) -> Relation:
     """Make the relation of what was drawn; where anything failed, also the lenient one."""
     failures: dict[int, str] = {}
@@ -194,6 +215,7 @@ def _relation(
             needed=bound.needed,
             judged_to=bound.depth if any(part.cut for part in parts) else None,
             failed_verdicts=failed if failures else None,
+            chunk_facts=facts,
         )
 
     strict = version([part.edges for part in parts])

@@ -60,7 +60,7 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
     """Prepare a report; `cases` says whether single queries are part of it."""
     drawn = curves(panel)
     charts = [curve_chart(each) for each in drawn]
-    by_name = {each.measure.partition("/")[0]: each for each in drawn}
+    by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
     if "recall" in by_name and "P" in by_name:
         charts.append(tradeoff(by_name["recall"], by_name["P"]))
     order = order_of_interest(panel)

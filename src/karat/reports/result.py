@@ -264,7 +264,11 @@ def _queries(result: Result) -> Grid:
 
 
 def render_curve(
-    table: pl.DataFrame, enough: list[dict[str, Any]], how: str, matched_by: Mapping[str, str]
+    table: pl.DataFrame,
+    enough: list[dict[str, Any]],
+    how: str,
+    matched_by: Mapping[str, str],
+    over: str = "k",
 ) -> str:
     """Return the curves as `table` or `markdown`, with what is enough below."""
     cutoffs = table["k"].unique(maintain_order=True).to_list()
@@ -273,9 +277,9 @@ def render_curve(
         values = part["value"].to_list()
         rows.append([str(run), str(measure), sparkline(values), *map(number, values)])
     header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
-    title = f"at each cutoff{name_relations(matched_by.values())}"
-    grid = Grid(title, header, rows, left=3)
-    return render_grids([grid], how) + "".join(map(_target_line, enough))
+    counted = "at each cutoff" if over == "k" else f"at each budget of {over}"
+    grid = Grid(f"{counted}{name_relations(matched_by.values())}", header, rows, left=3)
+    return render_grids([grid], how) + "".join(_target_line(each, over) for each in enough)
 
 
 def sparkline(values: list[float | None]) -> str:
@@ -290,11 +294,13 @@ def sparkline(values: list[float | None]) -> str:
     )
 
 
-def _target_line(entry: dict[str, Any]) -> str:
+def _target_line(entry: dict[str, Any], over: str) -> str:
     goal = f"{entry['run']}: {entry['measure']} >= {entry['target']:g}"
     if entry["k"] is None:
-        return f"{goal} is not reached at any cutoff\n"
-    return f"{goal} is reached at K = {entry['k']}\n"
+        where = "any cutoff" if over == "k" else "any budget"
+        return f"{goal} is not reached at {where}\n"
+    where = f"K = {entry['k']}" if over == "k" else f"{entry['k']} {over}"
+    return f"{goal} is reached at {where}\n"
 
 
 def liverag_tables(result: Result) -> dict[str, pl.DataFrame]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karat.align.align import Ties
-    from karat.core.data import Floats
+    from karat.core.data import Floats, Ints
     from karat.core.relation import Relation
     from karat.findings import Finding
     from karat.measures import Measure
@@ -146,7 +146,29 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
         unit_rank=unit_rank,
         unit_judged=judged,
         unit_repeat=repeat,
+        chunk_facts=None
+        if relation.chunk_facts is None
+        else _moved_facts(relation, ties, key, moved),
     )
+
+
+def _moved_facts(relation: Relation, ties: Ties, key: Ints, moved: Ints) -> dict[str, Floats]:
+    """Return the facts about chunks where some units of ties moved.
+
+    The other units of a tie take the places that are left, in their order. Units of ties are whole
+    chunks: see `karat.relate.pipeline.ties_that_matter`.
+    """
+    query, rank = relation.unit_of(key)
+    sizes = ties.last - ties.first + 1
+    of_tie = np.repeat(np.arange(len(sizes)), sizes)
+    nth = np.arange(len(of_tie)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    first = relation.chunks[:-1]
+    places = first[ties.query[of_tie]] + ties.first[of_tie] + nth - 1
+    old, new = first[query] + rank - 1, first[query] + moved - 1
+    source = np.arange(relation.chunks[-1])
+    source[new] = old
+    source[np.setdiff1d(places, new)] = np.setdiff1d(places, old)
+    return {name: values[source] for name, values in (relation.chunk_facts or {}).items()}
 
 
 LEAST = 5e-5  # a change that four digits show

@@ -45,6 +45,7 @@ class Provenance:
     drawn_by: str = "ids"  # the relation of measures that name none
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
     ids: str = "identity"  # how document ids were normalised
+    tokenizer: str = ""  # what counted tokens, if anything did
     inputs: tuple[Input, ...] = ()
     judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
     saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
@@ -364,6 +365,7 @@ class Result:
             "relation": self.provenance.drawn_by,
             "relations": {name: dict(values) for name, values in self.provenance.settings.items()},
             "policies": self.provenance.policy.as_dict(),
+            **({"tokenizer": self.provenance.tokenizer} if self.provenance.tokenizer else {}),
             **({"judge": dict(self.judge)} if self.judge else {}),
         }
 

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-    from karat.core.data import Ints
+    from karat.core.data import Floats, Ints
 
 
 LAYOUT = 4  # raised when the files change so that other versions cannot read them
+FACT = "fact_"  # before the name of a fact about chunks
 TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are opened; seconds
 
 
@@ -88,6 +89,7 @@ def _manifest(result: Result) -> dict[str, Any]:
         "relation": made.drawn_by,
         "relations": made.settings,
         "ids": made.ids,
+        **({"tokenizer": made.tokenizer} if made.tokenizer else {}),
         "dialect": made.dialect,
         "policies": made.policy.as_dict(),
         "bounds": result.options.bounds,
@@ -127,6 +129,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
             drawn_by=manifest["relation"],
             settings=manifest["relations"],
             ids=manifest["ids"],
+            tokenizer=manifest.get("tokenizer", ""),
             inputs=tuple(
                 Input(**{**entry, "sha256": entry["sha256"] or ""}) for entry in manifest["inputs"]
             ),
@@ -324,6 +327,9 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
     if relation.chunk_offset is not None and relation.chunk_end is not None:
         ends = _lists(relation.chunk_end, np.diff(relation.chunk_offset))
         rows = rows.with_columns(chunk_end=ends)
+    chunks = np.diff(relation.chunks)  # of which there may be facts
+    for name, values in (relation.chunk_facts or {}).items():
+        rows = rows.with_columns(_lists(values, chunks).alias(FACT + name))
     if relation.item_times is not None:
         rows = rows.with_columns(item_times=_lists(relation.item_times, items))
     return rows
@@ -369,6 +375,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         judged_to=rows.get_column("judged_to", default=pl.Series([], dtype=pl.Int64)).max(),  # type: ignore[arg-type]
         chunk_offset=chunk_offset,
         chunk_end=chunk_end,
+        chunk_facts=_facts(rows),
     )
 
 
@@ -385,3 +392,13 @@ def _flat_if_any(rows: pl.DataFrame, name: str) -> tuple[Ints | None, Ints | Non
         return None, None
     values, offset = _flat(lists)
     return values.to_numpy(), offset
+
+
+def _facts(rows: pl.DataFrame) -> dict[str, Floats] | None:
+    """Return what is known about the chunks of a relation; None if nothing is."""
+    names = [name for name in rows.columns if name.startswith(FACT)]
+    found = {name.removeprefix(FACT): _flat_if_any(rows, name)[0] for name in names}
+    known = {
+        name: values.astype(np.float64) for name, values in found.items() if values is not None
+    }
+    return known or None

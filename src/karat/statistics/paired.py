@@ -164,8 +164,9 @@ class _Both:
             estimate(self.units(side, rows, columns)) for side in (self.before, self.differences)
         )
         geometric = np.array([self.names[column] == "geometric" for column in columns])
-        low = np.where(geometric, np.exp(before.values), 1.0)
-        high = np.where(geometric, np.exp(before.values + moved.values), 1.0)
+        # exp only of logarithms: that of a mean of thousands of tokens would overflow
+        low = np.exp(np.where(geometric, before.values, 0.0))
+        high = np.exp(np.where(geometric, before.values + moved.values, 0.0))
         step = high - factor * low
         values = np.where(geometric, step, moved.values + step * before.values)
         # what each unit does to the difference; of geometric means, to first order

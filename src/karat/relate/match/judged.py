@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from karat.core.cutoff import Budget
 from karat.errors import OptionError, choose
 from karat.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape, add_aspect, find_aspect
 from karat.judges.aspects.aspect import YES_OR_NO
@@ -107,6 +108,12 @@ def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
     """
     if not isinstance(matcher, JudgedList):
         return measure, matcher
+    if isinstance(measure.k, Budget):
+        raise OptionError(
+            f"{measure}: {matcher.name} is about the list as a whole, and a budget cuts every list "
+            "at another rank",
+            fix=f"cut it at a rank, for example {measure.name}@5/{matcher.name}",
+        )
     if measure.k is not None:
         return measure, replace(matcher, depth=measure.k)
     return replace(measure, k=matcher.depth or None) if measure.at == "k" else measure, matcher

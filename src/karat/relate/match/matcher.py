@@ -97,6 +97,7 @@ class MatchContext:
     run_ids: Any = "identity"  # how those of the run are, where `ids` leaves them as they are
     base_url: str | None = None  # the address of an embedder `openai:MODEL`, if not the default
     judging: Judging | None = None  # who draws the relations that need a judge
+    tokenizer: object = None  # what counts tokens, where measures ask for them
 
 
 class EqualKeys:

@@ -1,10 +1,12 @@
-"""Measures at many cutoffs, and precision against recall: what a longer list buys and costs."""
+"""Measures at many cutoffs or budgets, and precision against recall: what more context buys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from karat.core.cutoff import Budget
 from karat.errors import KaratError
 from karat.measures import parse_measure
 from karat.reports.charts import Chart
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 CURVES = 6  # charts at most
+BUDGETS = 8  # points of a curve over costs at most
 LABELLED = 3  # systems whose cutoffs are written beside the points
 WIDTH, HIGH, LEFT, RIGHT = 340.0, 180.0, 44.0, 16.0
 
@@ -45,23 +48,49 @@ class Curve:
     measure: str
     cutoffs: list[int]
     values: dict[str, list[float | None]]
+    over: str = "k"  # what the cutoffs count: ranks, or tokens, characters or hops
+
+    @property
+    def name(self) -> str:
+        """What is drawn: the measure, and over what."""
+        return self.measure if self.over == "k" else f"{self.measure} over {self.over}"
 
 
 def curves(panel: Panel) -> list[Curve]:
-    """Return the curves of recall, precision and whatever else was measured at a cutoff."""
-    cutoffs = _cutoffs(panel)
+    """Return the curves of recall, precision and whatever else was measured at a cutoff.
+
+    What was measured within a budget has a curve over budgets, too.
+    """
+    spent = [each for each in panel.measures if isinstance(each.k, Budget)]
+    over_costs = [(replace(each, k=None), each.k.unit) for each in spent if each.k]
+    wanted = list(dict.fromkeys([*over_costs, *((base, "k") for base in _bases(panel))]))
     found = []
-    for base in _bases(panel):
+    for base, over in wanted:
+        cutoffs = _cutoffs(panel) if over == "k" else _budgets(panel, base, over)
         try:
             by_system = {
-                system.name: curve(system.result.with_options(level=None), [base], cutoffs)["value"]
+                system.name: curve(system.result.with_options(level=None), [base], cutoffs, over)[
+                    "value"
+                ]
                 for system in panel.systems[:SYSTEMS]
             }
         except KaratError:  # the dialect or the relation does not know it
             continue
         values = {name: column.to_list() for name, column in by_system.items()}
-        found.append(Curve(str(base), cutoffs, values))
+        found.append(Curve(str(base), cutoffs, values, over))
     return found[:CURVES]
+
+
+def _budgets(panel: Panel, base: Measure, unit: str) -> list[int]:
+    """Return round budgets up to what the most expensive list costs."""
+    most = 1.0
+    for system in panel.systems:
+        relation = system.result.relation(system.run, base)
+        if unit in (relation.chunk_facts or ()):
+            most = max(most, float(relation.spent(unit).max(initial=1)))
+    steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    found = list(takewhile(lambda step: step < 2 * most, steps))
+    return found[-BUDGETS:]
 
 
 def _bases(panel: Panel) -> list[Measure]:
@@ -94,7 +123,11 @@ def curve_chart(found: Curve) -> Chart:
     across = linear((0, max(len(found.cutoffs) - 1, 1)), (LEFT, WIDTH - RIGHT))
     high = max([1.0, *(v for each in found.values.values() for v in each if v is not None)])
     up = linear((0, high), (top + HIGH, top))
-    parts = [label(f"{found.measure} at K", LEFT, 16, most=36, class_="strong"), key]
+    by_rank = found.over == "k"
+    heading = f"{found.measure} at K" if by_rank else found.name
+    counted = "K, documents looked at" if by_rank else f"{found.over}, at most so many in a list"
+    unit = "" if by_rank else found.over
+    parts = [label(heading, LEFT, 16, most=36, class_="strong"), key]
     parts += _frame(up, high)
     for at, k in enumerate(found.cutoffs):
         parts.append(centered(str(k), across(at), top + HIGH + 16))
@@ -102,17 +135,18 @@ def curve_chart(found: Curve) -> Chart:
         known = [(at, value) for at, value in enumerate(values) if value is not None]
         parts.append(line([(across(at), up(value)) for at, value in known], _plot(system)))
         for at, value in known:
-            hint = title(f"{name}: {found.measure}@{found.cutoffs[at]} = {number(value)}")
+            hint = title(f"{name}: {found.measure}@{found.cutoffs[at]}{unit} = {number(value)}")
             parts.append(element("g", marker(system, across(at), up(value)) + hint))
-    parts.append(centered("K, documents looked at", (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
-    says = f"{found.measure} at cutoffs {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
+    parts.append(centered(counted, (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
+    kind = "cutoffs" if by_rank else f"budgets of {found.over}"
+    says = f"{found.measure} at {kind} {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
         f"{name} from {number(values[0])} to {number(values[-1])}"
         for name, values in found.values.items()
     )
     rows = [[name, *map(number, values)] for name, values in found.values.items()]
     table = Grid("", ["system", *(f"@{k}" for k in found.cutoffs)], rows)
     svg = drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Chart(f"curve {found.measure}", f"{found.measure} at K", says, svg, table)
+    return Chart(f"curve {found.name}", heading, says, svg, table)
 
 
 def tradeoff(recall: Curve, precision: Curve) -> Chart:
