@@ -40,7 +40,7 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-slow: .venv/dev .venv/model .venv/peer .venv/chromium
+slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/chromium
 	$(BIN)/python -m pytest -m slow tests
 
 # the floor is in pyproject.toml; what is not covered is listed
@@ -59,6 +59,7 @@ format: .venv/dev
 bench: .venv/dev .venv/peer
 	$(BIN)/python -m benchmarks.bench --write docs/benchmarks.md
 
+# without the configuration of pyproject.toml the frameworks come with all that they depend on
 lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url --all-extras --group dev pyproject.toml \
@@ -69,6 +70,9 @@ lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url benchmarks/continuous-eval.in \
 		--output-file benchmarks/continuous-eval.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-header --no-emit-index-url --no-config tests/frameworks.in \
+		--output-file tests/frameworks.lock
 
 clean:
 	rm -rf .venv .benchmarks .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -102,6 +106,14 @@ KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
 	$(BIN)/uv venv --quiet --clear .venv/continuous-eval
 	$(BIN)/uv pip install --quiet --python .venv/continuous-eval/bin/python \
 		--requirements benchmarks/continuous-eval.lock
+	@touch $@
+
+# retrieval frameworks whose objects karat reads, apart from all else, for the slow tests
+.venv/frameworks: .venv/uv pyproject.toml tests/frameworks.lock $(KERNEL)
+	$(BIN)/uv venv --quiet --clear .venv/frameworks-env
+	$(BIN)/uv pip install --quiet --python .venv/frameworks-env/bin/python \
+		--requirements tests/frameworks.lock
+	$(BIN)/uv pip install --quiet --python .venv/frameworks-env/bin/python --no-deps --editable .
 	@touch $@
 
 # a browser for the slow tests of reports; where none can be installed they are skipped

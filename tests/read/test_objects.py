@@ -500,3 +500,12 @@ def test_a_source_of_your_own() -> None:
     assert list(OBJECT_SOURCES)[-1] == "record"
     found = entries_of([{"ref": "a", "words": "…", "far": 0.5}])
     assert found == [{"doc": "a", "text": "…", "score": -0.5}]
+
+
+def test_every_search_of_several_may_hold_objects() -> None:
+    """Hops are records of their own, and no results."""
+    document = {"page_content": "It lasts.", "metadata": {"source": "a.md"}, "id": "b"}
+    for second in ({"query": "then", "retrieved": [document]}, [document]):
+        record = {"query": "q", "hops": [{"query": "first", "retrieved": ["a", "x"]}, second]}
+        result = karat.evaluate([{**record, "gold": ["a", "b", "c"]}], measures=["recall"])
+        assert result["recall"] == pytest.approx(2 / 3)

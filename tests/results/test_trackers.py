@@ -17,7 +17,7 @@ RECORDS = [
     {"query": "q1", "retrieved": ["a"], "gold": ["a"], "latency_ms": 10.0, "error": None},
     {"query": "q2", "retrieved": ["x"], "gold": ["b"], "latency_ms": 30.0, "error": None},
 ]
-FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
+FRAMEWORKS = Path(__file__).parents[2] / ".venv" / "frameworks-env" / "bin" / "python"
 
 
 def test_every_number_is_there_under_a_plain_name() -> None:

@@ -180,7 +180,7 @@ def test_failures_are_bounded() -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_a_failure_with_the_fix() -> None:
-    with pytest.raises(RetrieverError, match="is no retrieved object that karat knows"):
+    with pytest.raises(RetrieverError, match="no retrieved object that karat knows"):
         karat.retrieve(lambda _: [object()], QUERIES)
     with pytest.raises(RetrieverError, match="async def"):
         karat.retrieve(lambda question: search_async(question + "?"), QUERIES)
@@ -317,6 +317,22 @@ def test_processor_and_memory_are_measured() -> None:
         assert about is not None
         assert 15 <= about["cpu_ms"].mean() < 100  # type: ignore[operator]
         assert about["peak_memory_mb"].min() > 10  # type: ignore[operator]
+
+
+def test_the_size_of_the_context_is_measured() -> None:
+    def find(question: str) -> list[dict[str, str]]:
+        if question == "question 2":
+            raise ValueError
+        if question == "question 3":
+            return []
+        return [{"id": "a", "text": "Größe: 4"}, {"id": "b", "text": "Charging takes 4 hours."}]
+
+    about = karat.retrieve(find, dict(list(QUERIES.items())[:3])).about
+    assert about is not None
+    assert about["context_bytes"].to_list() == [10 + 23, None, None]
+    assert about["context_tokens"].to_list() == [3 + 5, None, None]
+    timing = karat.evaluate(find, GOLD, "RR").timing["find"]
+    assert (timing.context_bytes, timing.context_tokens) == (33.0, 8.0)
 
 
 def test_progress_counts_failures() -> None:

@@ -57,7 +57,9 @@ def load_inputs(
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
             gold = load_gold(gold, format=gold_format, **how)
-        named = [(name, _asked(name, data, gold, queries, progress)) for name, data in named]
+        named = [
+            (name, _asked(name, data, gold, queries, id_from, progress)) for name, data in named
+        ]
     if gold is None:
         given = [Input.of("samples", data) for _, data in named]
         streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
@@ -81,8 +83,13 @@ def load_inputs(
     return _unique_names(joined), loaded, inputs
 
 
-def _asked(
-    name: str, data: object, gold: Gold | None, queries: object, progress: Report | None
+def _asked(  # noqa: PLR0917
+    name: str,
+    data: object,
+    gold: Gold | None,
+    queries: object,
+    id_from: str | None,
+    progress: Report | None,
 ) -> object:
     """Return the run that a retriever makes; anything else stays what it is."""
     if not is_retriever(data):
@@ -93,9 +100,10 @@ def _asked(
 
     settings = data if isinstance(data, Retriever) else Retriever(data)
     called = name or settings.name or name_of(settings.target)
+    settings = replace(settings, name=called, id_from=settings.id_from or id_from)
     if gold is not None:
         asked = questions_for(gold, queries).select("query", "question")
-        run = ask_all(replace(settings, name=called), asked, progress)
+        run = ask_all(settings, asked, progress)
         return replace(run, about=None if run.about is None else run.about.drop("question"))
     if queries is None:
         raise InputError(
@@ -103,7 +111,7 @@ def _asked(
             where=f"run {called}",
             fix="give a gold whose records have a question, or queries={id: question}",
         )
-    return ask_all(replace(settings, name=called), load_questions(queries), progress)
+    return ask_all(settings, load_questions(queries), progress)
 
 
 def _kept(data: object) -> object:

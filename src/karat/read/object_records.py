@@ -15,6 +15,7 @@ from karat.read.object_answers import is_answer, results_of
 from karat.read.object_fields import is_number, is_plain, is_result, type_name
 from karat.read.object_sources import TEXT_NAMES
 from karat.read.objects import METADATA_NAMES, EntryNotes, make_entries
+from karat.read.shapes import HopShape, shape_of
 
 if TYPE_CHECKING:
     from karat.read.reading import ReadContext
@@ -50,6 +51,10 @@ def with_own_entries(
     converters = {"retrieved": _units, "gold": _items}
     changed = {}
     for side, name in [(each, name) for each in sides for name in getattr(shape, each)]:
+        if side == "retrieved" and isinstance(shape, HopShape):
+            if isinstance(record.get(name), list | tuple):
+                changed[name] = [_own_hop(hop, reading) for hop in record[name]]
+            continue
         if name not in record or not _is_foreign(record[name], side, reading.id_from):
             continue
         notes = EntryNotes() if name in shape.texts else reading.notes
@@ -61,6 +66,16 @@ def with_own_entries(
             found = [entry["text"] if isinstance(entry, dict) else entry for entry in found]
         changed[name] = found
     return {**record, **changed} if changed else record
+
+
+def _own_hop(hop: object, reading: ReadContext) -> object:
+    """Return one of several searches, its results as ids or karat's own entries."""
+    if isinstance(hop, Mapping):
+        shape = shape_of(hop, "run")
+        return hop if shape is None else with_own_entries(hop, shape, ("retrieved",), reading)
+    if isinstance(hop, list | tuple) and _is_foreign(hop, "retrieved", reading.id_from):
+        return _units(hop, reading.id_from, reading.notes)
+    return hop
 
 
 def holds_entries(value: object) -> bool:

@@ -13,6 +13,7 @@ import polars as pl
 from karat.core.data import Run
 from karat.core.timing import TIMED
 from karat.findings import EXAMPLES, Finding, finding_about, shorten
+from karat.texts.tokens import find_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +115,11 @@ def _context(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how much text was retrieved for each query, where the answers have texts."""
     if "text" not in rows.columns:
         return rows.select("query").clear()
-    sized = rows.select("query", context_bytes=pl.col("text").str.len_bytes())
+    sized = rows.select(
+        "query",
+        context_bytes=pl.col("text").str.len_bytes(),
+        context_tokens=find_tokenizer(None).count(rows["text"].fill_null("")),
+    )
     sizes = sized.group_by("query").agg(pl.col(name).sum() for name in sized.columns[1:])
     failed = rows.filter(pl.col("doc").is_null())["query"]  # nothing retrieved: no context at all
     return sizes.filter(~pl.col("query").is_in(failed.implode()))

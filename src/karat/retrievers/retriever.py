@@ -122,7 +122,8 @@ def is_retriever(data: object) -> bool:
         return True
     if isinstance(data, str | os.PathLike | Mapping | list | tuple | Run | RunStream | Gold):
         return False
-    if hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
+    # asked of the type, since a lazy frame works out its columns when it is asked for them
+    if hasattr(type(data), "columns") or hasattr(type(data), "__arrow_c_stream__"):
         return False
     return callable(data) or any(callable(getattr(data, name, None)) for name in METHODS)
 

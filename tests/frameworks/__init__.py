@@ -1,0 +1,1 @@
+"""Real retrieval frameworks, in an environment of their own (`make .venv/frameworks`)."""
