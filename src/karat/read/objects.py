@@ -63,7 +63,7 @@ class EntryNotes:
                 "id-from-metadata",
                 len(ids),
                 tuple(ids[:EXAMPLES]),
-                f"retrieved object without an id of its own: metadata.{name} serves as its id",
+                f"object without an id of its own: metadata.{name} serves as its id",
                 f"if that is right, say so: --id-from metadata.{name} (id_from=)",
             )
             for name, ids in self.fields.items()
@@ -74,7 +74,7 @@ class EntryNotes:
                     FindingKind.TEXT_AS_ID,
                     len(self.hashed),
                     tuple(self.hashed[:EXAMPLES]),
-                    "retrieved object without an id: a hash of its text serves as one, so only "
+                    "object without an id: a hash of its text serves as one, so only "
                     "objects with equal texts match",
                     "name the field that holds the id, such as --id-from metadata.source "
                     '(id_from="metadata.source"), or match texts (--by, by=)',
