@@ -182,14 +182,14 @@ def test_reasons(engine: Search, change: dict[str, Any], reason: str) -> None:
 
 
 def test_several_at_a_time(engine: Search) -> None:
-    engine.wait = 0.05
+    engine.wait = 0.25
     many = {f"q{n}": f"question {n}" for n in range(16)}
     run = karat.retrieve(karat.HttpRetriever(engine.url, BODY), many, concurrency=8)
     found = karat.evaluate(run, {query: ["d1"] for query in many}, "RR")
     timing = found.timing[run.name]
     assert found["RR"] == 1.0
     assert timing.throughput is not None
-    assert timing.throughput > 40  # one after the other it would be 20 at most
+    assert timing.throughput > 8  # one after the other it would be 4 at most
 
 
 def test_on_the_command_line(engine: Search, process: Process, tmp_path: Path) -> None:
