@@ -216,6 +216,7 @@ def _relation(
             judged_to=bound.depth if any(part.cut for part in parts) else None,
             failed_verdicts=failed if failures else None,
             chunk_facts=facts,
+            edge_weight=_weights(edges),
         )
 
     strict = version([part.edges for part in parts])
@@ -233,6 +234,18 @@ def _columns(parts: Sequence[Edges]) -> tuple[Any, ...]:
         query, rank, item, judged, repeat = _sorted(parts, names, 3)
         return query, rank, item, query, rank, judged, repeat
     return (*_sorted(parts, ("query", "rank", "item"), 3), *_sorted(parts, UNIT_COLUMNS, 2))
+
+
+def _weights(parts: Sequence[Edges]) -> Floats | None:
+    """Return the weights of the edges of all parts, in the order of `_columns`; None: all 1."""
+    if all(part.weight is None for part in parts):
+        return None
+    weighted = [
+        part if part.weight is not None else replace(part, weight=np.ones(len(part.query)))
+        for part in parts
+    ]
+    found: Floats = _sorted(weighted, ("query", "rank", "item", "weight"), 3)[3]
+    return found
 
 
 def _sorted(parts: Sequence[Edges], names: Sequence[str], keys: int) -> tuple[Any, ...]:

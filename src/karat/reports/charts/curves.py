@@ -61,8 +61,11 @@ def curves(panel: Panel) -> list[Curve]:
 
     What was measured within a budget has a curve over budgets, too.
     """
-    spent = [each for each in panel.measures if isinstance(each.k, Budget)]
-    over_costs = [(replace(each, k=None), each.k.unit) for each in spent if each.k]
+    over_costs = [
+        (replace(each, k=None), each.k.unit)
+        for each in panel.measures
+        if isinstance(each.k, Budget)
+    ]
     wanted = list(dict.fromkeys([*over_costs, *((base, "k") for base in _bases(panel))]))
     found = []
     for base, over in wanted:
