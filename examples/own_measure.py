@@ -31,11 +31,11 @@ class WastedReading(karat.Measure):
 
     def compute(self, relation: karat.Relation) -> NDArray[np.float64]:
         """Return one value per query; all queries are computed at once."""
-        k = self.k if isinstance(self.k, int) else 10
-        hits = relation.units(self.rel, k)  # the relevant units among the first k
-        first = np.full(relation.n, k + 1)
+        hits = relation.units(self.rel, self.k)  # the relevant units among the first k
+        shown = relation.shown(self.k)  # how many there are: k may be a budget, and lists be short
+        first = shown + 1
         np.minimum.at(first, hits.query, hits.rank)
-        return (first - 1) / k
+        return (first - 1) / np.maximum(shown, 1)
 
 
 result = karat.evaluate(

@@ -111,3 +111,13 @@ def test_the_workflow_of_the_example_uses_options_that_exist(name: str) -> None:
     assert command is not None
     known = {option for each in command.params for option in each.opts}
     assert set(re.findall(r"(?<!\w)--?[a-z-]+(?= )", used[1])) <= known
+
+
+def test_the_pictures_are_what_the_script_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = EXAMPLES / "maintenance" / "make_images.py"
+    runpy.run_path(str(path))["main"](tmp_path / "made.svg")
+    capsys.readouterr()
+    shipped = EXAMPLES.parent / "docs" / "images" / "chunk-sizes.svg"
+    assert (tmp_path / "made.svg").read_text("utf-8") == shipped.read_text("utf-8")

@@ -474,7 +474,7 @@ def test_canonical_spellings_stay() -> None:
     }
     assert {name: cls.parameters() for name, cls in karat.known_measures().items()} == {
         "11pt": {"rel": 1.0},
-        "all_found": {"rel": 1.0},
+        "all_found": {"rel": 1.0, "support": 0.0},
         "age": {"on": "", "of": "mean"},
         "context_cost": {"unit": "tokens"},
         "cost_to": {"recall": 1.0, "unit": "ranks", "rel": 1.0},
@@ -495,7 +495,7 @@ def test_canonical_spellings_stay() -> None:
         "gm_bpref": {"rel": 1.0},
         "GMAP": {"rel": 1.0, "over": "relevant"},
         "infAP": {"rel": 1.0},
-        "IoU": {"rel": 1.0},
+        "IoU": {"rel": 1.0, "support": 0.0},
         "IPrec": {"recall": 0.1, "rel": 1.0},
         "judged": {},
         "nDCG": {"gain": "linear"},
@@ -504,7 +504,7 @@ def test_canonical_spellings_stay() -> None:
         "queries": {},
         "RBP": {"rel": 1.0, "p": 0.8},
         "RBP_residual": {"p": 0.8},
-        "recall": {"rel": 1.0},
+        "recall": {"rel": 1.0, "support": 0.0},
         "rejected_retrieved": {"rel": 1.0},
         "relative_P": {"rel": 1.0},
         "relevant": {"rel": 1.0},

@@ -44,6 +44,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "docs": (1000.0,),
     "unit": ("chars", "ranks"),
     "of": ("last", "median"),
+    "support": (0.5, 1.0),
     "third": ("first", "last"),
     "on": ("2026-05-31",),
 }

@@ -115,6 +115,7 @@ class Gold:
     named_by: NamedBy = "id"
     carries: frozenset[str] = frozenset()  # as of a run; read or not
     item_times: Ints | None = None  # how often each was listed, if any was listed more than once
+    member_weight: Floats | None = None  # how far each document supports its item; None: fully
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -173,7 +174,8 @@ class Gold:
         If anything was listed more than once, times is how often.
         """
         sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
-        alone = pl.Series(sizes[self.member_item] == 1)
+        # where documents support items by degrees, a document may be all there is of several
+        alone = pl.Series((sizes[self.member_item] == 1) & (self.member_weight is None))
         rows = pl.DataFrame(
             {
                 "query": self.queries["query"].gather(self.member_query),
@@ -184,6 +186,8 @@ class Gold:
         )
         if self.item_times is not None:
             rows = rows.with_columns(times=self.item_times[self.member_item])
+        if self.member_weight is not None:
+            rows = rows.with_columns(weight=self.member_weight)
         return rows if self.member_facts is None else rows.hstack(self.member_facts)
 
     @classmethod
@@ -243,6 +247,9 @@ class Gold:
             flaws=flaws or {},
             member_facts=rows.select(facts)[member_order] if facts else None,
             item_times=times,
+            member_weight=rows["weight"].fill_null(1.0).gather(member_order).to_numpy()
+            if "weight" in rows.columns
+            else None,
         )
 
     @classmethod

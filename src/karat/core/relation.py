@@ -82,6 +82,7 @@ class Relation:
     judged_to: int | None = None
     failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
+    edge_weight: Floats | None = None  # e   how far a unit supports the item; None: fully
     chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: nobody asked
     # what was worked out so far; never handed on, so that `replace` starts afresh
     _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
@@ -239,6 +240,31 @@ class Relation:
         """Return all edges to relevant items among the first k."""
         return self._hits("covers", rel, k, repeats=repeats)
 
+    def supports(
+        self, rel: float, k: Cutoff | None = None, *, least: float = 0.0
+    ) -> tuple[Ints, Ints, Floats]:
+        """Return query and rank of the units that support relevant items better, and by how much.
+
+        An item is worth what the best of the units among the first k supports of it; a unit adds
+        what it supports beyond those above. Edges of less weight than `least` do not count.
+        """
+        weight = np.ones(len(self.edge_rank)) if self.edge_weight is None else self.edge_weight
+        counts = self._level(rel)[0][self.edge_item] & self.edge_counts & (weight >= least)
+        at = np.flatnonzero(counts & self.within(self.edge_query, self.edge_rank, k))
+        at = at[np.argsort(self.edge_item[at], kind="stable")]
+        item = self.edge_item[at]
+        new = np.diff(item, prepend=-1) != 0
+        group = 2.0 * np.cumsum(new)  # further apart than any weights: a maximum stays in its item
+        best = np.maximum.accumulate(group + weight[at]) - group
+        gain = best - np.where(new, 0.0, np.concatenate(([0.0], best[:-1])))
+        keep = np.sort(at[gain > 0])
+        gained = np.zeros(len(weight))
+        gained[at] = gain
+        query, rank = (
+            column[keep].astype(np.int64) for column in (self.edge_query, self.edge_rank)
+        )
+        return query, rank, gained[keep]
+
     def _hits(self, kind: str, rel: float, k: Cutoff | None, *, repeats: bool = False) -> Hits:
         """Return one of the three views, cut at k; in a plain relation they are the same."""
         mask, level = self._level(rel)
@@ -345,6 +371,7 @@ class Relation:
             edge_query=new_query[self.edge_query[edges]],
             edge_rank=self.edge_rank[edges],
             edge_item=new_item[self.edge_item[edges]],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             unit_query=new_query[self.unit_query[units]],
             unit_rank=self.unit_rank[units],
             unit_judged=self.unit_judged[units],
@@ -396,6 +423,7 @@ class Relation:
             edge_query=self.edge_query[edges] - first,
             edge_rank=self.edge_rank[edges],
             edge_item=self.edge_item[edges] - items.start,
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             unit_query=self.unit_query[units] - first,
             unit_rank=self.unit_rank[units],
             unit_judged=self.unit_judged[units],

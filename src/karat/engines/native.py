@@ -56,6 +56,8 @@ class NativeDrawing:
             return None
         if bound.gold.member_item.dtype != np.int32:  # more than two billion items
             return None
+        if bound.gold.member_weight is not None:  # which the kernel does not know
+            return None
         return cls(run, lines, bound, policy)
 
     def batches(self) -> Iterator[DrawnBatch]:

@@ -28,14 +28,24 @@ class Recall(PerRelevantItem):
     subtopic recall. An item covered twice counts once; a unit that covers several items finds
     them all.
 
+    Where the gold tells how far documents support an item (`{"docs": {"a": 1, "b": 0.5}}`), an item
+    counts by the best support found, and `support` is the least that counts at all: with vital
+    items of grade 2, recall(rel=2,support=1) is the strict vital score of nugget evaluation.
+
     Citation: Kent, Berry, Luehrs, Perry: Machine literature searching VIII (American
-    Documentation 6(2), 1955); for subtopics Zhai, Cohen, Lafferty (SIGIR 2003).
+    Documentation 6(2), 1955); for subtopics Zhai, Cohen, Lafferty (SIGIR 2003); for support
+    Pradeep et al.: The great nugget recall (SIGIR 2025).
 
     >>> from karat import evaluate
     >>> gold = {"q": [["a", "b"], ["c"]]}  # (a or b) and c
     >>> evaluate({"q": ["b", "a", "x"]}, gold, measures=["recall@3"])["recall@3"]
     0.5
+    >>> gold = [{"query": "q", "gold": [{"docs": {"a": 1, "b": 0.5}}, {"docs": {"b": 1}}]}]
+    >>> evaluate({"q": ["b", "a"]}, gold, ["recall@1", "recall(support=1)@1", "recall@2"]).values
+    {'recall@1': 0.75, 'recall(support=1)@1': 0.5, 'recall@2': 1.0}
     """
+
+    support: float = 0.0
 
     name: ClassVar[str] = "recall"
     aliases: ClassVar = (
@@ -46,8 +56,15 @@ class Recall(PerRelevantItem):
     )
     adds: ClassVar[str] = "Count the items covered"
 
+    def __post_init__(self) -> None:
+        """Check the support."""
+        super().__post_init__()
+        self.require(0 <= self.support <= 1, "support", "is a number from 0 to 1")
+
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
+        if relation.edge_weight is not None:
+            return Terms(*relation.supports(self.rel, self.k, least=self.support))
         hits = relation.credits(self.rel, self.k)
         return Terms(hits.query, hits.rank)
 

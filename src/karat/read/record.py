@@ -47,6 +47,7 @@ class DocEntry(NamedTuple):
     source: str | None = None  # the document in which start and end count, if it is not doc
     hop: int | None = None  # which search found it, from 1, and how many searches there were
     calls: int | None = None
+    weight: float | None = None  # how far a document of the gold supports its item, if told
 
 
 class Parsed(NamedTuple):
@@ -194,8 +195,23 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry
     number = _converted(grade, entry.get("grade", 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
+    if isinstance(docs, Mapping):
+        for doc, support in docs.items():
+            yield DocEntry(_doc(doc, query), number, weight=_support(support, query))
+        return
     for doc in [] if docs is None else _several(docs):
         yield DocEntry(_doc(doc, query), number, text, *_offsets(entry, query))
+
+
+def _support(value: object, query: str) -> float:
+    """Return how far a document supports an item, from 0 to 1."""
+    found = {False: 0.0, True: 1.0}.get(value) if isinstance(value, bool) else value
+    if isinstance(found, int | float) and 0 <= found <= 1:
+        return float(found)
+    raise InputError(
+        f"the support {str(value)[:40]!r} of query {query!r} is not a number from 0 to 1",
+        fix="give 1 for full, 0.5 for partial and 0 for no support",
+    )
 
 
 def _text(entry: Mapping[Any, Any], query: str) -> str | None:

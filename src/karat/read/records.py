@@ -39,6 +39,7 @@ CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
 TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64, "source": pl.String}
+WEIGHT = {"weight": pl.Float64}  # where documents support an item more or less
 SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several searches
 
 
@@ -119,7 +120,7 @@ class Collected:
     def gold(self) -> Gold:
         """Return the gold, with every further field as a column of the queries."""
         gold = Gold.build(
-            pl.concat([part.gold for part in self.parts]),
+            pl.concat([part.gold for part in self.parts], how="diagonal"),
             queries=join_about([part.about for part in self.parts]),
             findings=self.findings,
             flaws=dict(chain.from_iterable(part.flaws.items() for part in self.parts)),
@@ -205,7 +206,9 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
             elif not places:
                 flaws[record.query] = EMPTY_ITEM
             state.items += 1
-            key = state.items if len(places) > 1 else None
+            # items that share a document and tell how far it supports them stay items of their own
+            alone = len(places) < 2 and not (places and places[0].weight is not None)
+            key = None if alone else state.items
             gold.extend(
                 (record.query, place.doc, place.number, key, *place[2:]) for place in places
             )
@@ -216,8 +219,9 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
 
 
 def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
-    frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES, orient="row")
+    frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES | WEIGHT, orient="row")
     frame = frame if schema is RUN and state.shape.searches else frame.drop(SEARCHES)
+    frame = frame if frame["weight"].count() else frame.drop(WEIGHT)
     return frame if state.reading.texts else frame.drop(TEXT)
 
 

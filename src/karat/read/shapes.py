@@ -213,6 +213,44 @@ class HopShape(Shape):
         return found
 
 
+ANSWER = "answer"  # what is retrieved where nuggets were looked for in one answer
+SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
+IMPORTANCE = {"vital": 2.0, "okay": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetShape(Shape):
+    """The nuggets of a question, and how far one answer supports each: nuggetizer's assignments."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with its nuggets as items, and the answer as what was retrieved."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        if not _is_list(found.get("gold")):
+            return found  # what is wrong with it is reported where it is read
+        nuggets: Any = found["gold"]
+        found["retrieved"] = [ANSWER]
+        found["gold"] = [
+            {
+                "docs": {ANSWER: _label(nugget, "assignment", SUPPORT)},
+                "grade": _label(nugget, "importance", IMPORTANCE),
+            }
+            for nugget in nuggets
+        ]
+        return found
+
+
+def _label(nugget: object, name: str, known: Mapping[str, float]) -> float:
+    value: Any = nugget.get(name) if isinstance(nugget, Mapping) else None
+    if isinstance(value, str) and value in known:
+        return known[value]
+    raise InputError(
+        f"the {name} of a nugget is {value!r}",
+        fix=f"write one of {', '.join(known)}, as nuggetizer does",
+    )
+
+
 def _search(hop: object, number: int, *, texts: bool) -> list[Any]:
     """Return what one search found."""
     found: Any = hop
@@ -346,6 +384,16 @@ HOPS = register_shape(
         gold=("gold",),
         reference=("reference",),
         searches=True,
+    )
+)
+NUGGETS = register_shape(
+    NuggetShape(
+        "nuggetizer",
+        query=("qid", "query_id"),
+        question=("query",),
+        retrieved=("nuggets",),
+        gold=("nuggets",),
+        others=("answer_text", "response_length", "run_id"),
     )
 )
 

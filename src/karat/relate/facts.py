@@ -67,13 +67,8 @@ class FactReader:
         found: dict[str, pl.Series] = {}
         findings: list[Finding] = []
         if any(name in READ for name in self.names):
-            text, findings = chunk_texts(rows, self.corpus)
-            text = text.fill_null("")
-            rows = rows.with_columns(text.alias(COLUMN))
-            if "chars" in self.names:
-                found["chars"] = text.str.len_chars()
-            if "tokens" in self.names:
-                found["tokens"] = self.tokenizer.count(text)
+            counted, findings = self._counted(rows)
+            rows = rows.with_columns(counted.get_columns())
         found |= {name: _searches(rows, name, run) for name in self.names if name in SEARCHES}
         if "forbidden" in self.names:
             found["forbidden"] = marked_forbidden(rows, self.corpus, queries)
@@ -81,6 +76,30 @@ class FactReader:
             found |= dict(zip(("date", "newest"), days(rows, self.corpus), strict=True))
         columns = (each.cast(pl.Float64).alias(COLUMN + name) for name, each in found.items())
         return rows.with_columns(*columns), findings
+
+    def _counted(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Return what is counted in the text of each row; of a document of the corpus once."""
+        distinct = rows.select("doc").unique(maintain_order=True)
+        if self.corpus is not None and not _say_texts(rows):
+            text, findings = chunk_texts(distinct, self.corpus)
+            if not findings:  # otherwise they are to count all rows
+                counts = self._counts(text).with_columns(distinct["doc"])
+                joined = rows.select("doc").join(
+                    counts, on="doc", how="left", nulls_equal=True, maintain_order="left"
+                )
+                return joined.drop("doc"), []
+        text, findings = chunk_texts(rows, self.corpus)
+        return self._counts(text), findings
+
+    def _counts(self, text: pl.Series) -> pl.DataFrame:
+        text = text.fill_null("")
+        found = {}
+        if "chars" in self.names:
+            found["chars"] = text.str.len_chars().cast(pl.Float64)
+        if "tokens" in self.names:
+            found["tokens"] = self.tokenizer.count(text).cast(pl.Float64)
+        named = {COLUMN + name: values for name, values in found.items()}
+        return pl.DataFrame(named | ({COLUMN: text} if "copies" in self.names else {}))
 
     def read(self, aligned: Aligned, findings: Sequence[Finding], documents: int) -> ChunkFacts:
         """Return the facts about the chunks of a batch."""
@@ -91,6 +110,11 @@ class FactReader:
             for name in self.names
         }
         return ChunkFacts(aligned.query, aligned.rank, columns, tuple(findings), documents)
+
+
+def _say_texts(rows: pl.DataFrame) -> bool:
+    """Tell whether rows have texts or places of their own, and are not only ids."""
+    return any(name in rows.columns and rows[name].count() > 0 for name in ("text", "start"))
 
 
 def chunk_texts(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:

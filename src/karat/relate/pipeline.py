@@ -188,6 +188,7 @@ class _EdgeColumns:
         self._columns = {name: GrowingColumn(np.int32) for name in (*EDGE_COLUMNS, *UNIT_COLUMNS)}
         self._columns["unit_judged"] = GrowingColumn(np.bool_)
         self._columns["unit_repeat"] = GrowingColumn(np.int8)
+        self._weight: GrowingColumn | None = None  # of the edges, where any has one
         self._alike = True  # units are those of the edges, so far
 
     def move(self, part: DrawnBatch) -> DrawnBatch:
@@ -203,6 +204,12 @@ class _EdgeColumns:
             self._alike = False
             for name in ("query", "rank"):
                 self._columns[f"unit_{name}"].append(self._columns[name].values)
+        if self._weight is None and edges.weight is not None:
+            self._weight = GrowingColumn(np.float64)
+            self._weight.append(np.ones(len(self._columns["query"].values)))
+        if self._weight is not None:
+            ones = np.ones(len(edges.query))
+            self._weight.append(ones if edges.weight is None else edges.weight)
         for name, column in self._columns.items():
             if not self._alike or name not in ("unit_query", "unit_rank"):
                 column.append(getattr(edges, name))
@@ -210,16 +217,17 @@ class _EdgeColumns:
     def take(self) -> dict[str, Any]:
         """Return the columns of a relation: edges by query, rank and item, units by query, rank."""
         found = {name: column.take() for name, column in self._columns.items()}
+        edges: tuple[str, ...] = EDGE_COLUMNS
+        if self._weight is not None:
+            found["weight"] = self._weight.take()
+            edges = (*edges, "weight")
         if self._alike:  # every edge has a unit of its own
-            _sort_in(found, (*EDGE_COLUMNS, "unit_judged", "unit_repeat"), 3)
+            _sort_in(found, (*edges, "unit_judged", "unit_repeat"), 3)
             found |= {"unit_query": found["query"], "unit_rank": found["rank"]}
         else:
-            _sort_in(found, EDGE_COLUMNS, 3)
+            _sort_in(found, edges, 3)
             _sort_in(found, UNIT_COLUMNS, 2)
-        return {
-            f"edge_{name}" if name in EDGE_COLUMNS else name: column
-            for name, column in found.items()
-        }
+        return {f"edge_{name}" if name in edges else name: found[name] for name in found}
 
 
 def _sort_in(columns: dict[str, Any], names: Sequence[str], keys: int) -> None:

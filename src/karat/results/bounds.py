@@ -80,6 +80,9 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         np.concatenate((relation.edge_rank, rank)),
         place[np.concatenate((relation.edge_item, np.arange(old, old + new)))],
     )
+    weight = relation.edge_weight
+    if weight is not None:
+        weight = sort_rows((*edges, np.concatenate((weight, np.ones(new)))), 3)[3]
     edge_query, edge_rank, edge_item = sort_rows(edges, 3)
     times = relation.item_times
     if times is not None:
@@ -94,6 +97,7 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
         edge_query=edge_query,
         edge_rank=edge_rank,
         edge_item=edge_item,
+        edge_weight=weight,
         unit_query=every,
         unit_rank=every_rank,
         unit_judged=np.ones(len(every), dtype=bool),
@@ -133,7 +137,10 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
     nth = np.arange(len(order)) - np.searchsorted(tie[order], tie[order])
     moved = rank.copy()
     moved[order] = ties.first[tie[order]] + nth if first else ties.last[tie[order]] - nth
-    edges = sort_rows((relation.edge_query, moved[of_edge], relation.edge_item), 3)
+    edges = (relation.edge_query, moved[of_edge], relation.edge_item)
+    weight = relation.edge_weight
+    weight = None if weight is None else sort_rows((*edges, weight), 3)[3]
+    edges = sort_rows(edges, 3)
     unit_query, unit_rank, judged, repeat = sort_rows(
         (relation.unit_query, moved[of_unit], relation.unit_judged, relation.unit_repeat), 2
     )
@@ -142,6 +149,7 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
         edge_query=edges[0],
         edge_rank=edges[1],
         edge_item=edges[2],
+        edge_weight=weight,
         unit_query=unit_query,
         unit_rank=unit_rank,
         unit_judged=judged,

@@ -352,6 +352,8 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
     chunks = np.diff(relation.chunks)  # of which there may be facts
     for name, values in (relation.chunk_facts or {}).items():
         rows = rows.with_columns(_lists(values, chunks).alias(FACT + name))
+    if relation.edge_weight is not None:
+        rows = rows.with_columns(edge_weight=_lists(relation.edge_weight, edges))
     if relation.item_times is not None:
         rows = rows.with_columns(item_times=_lists(relation.item_times, items))
     return rows
@@ -398,6 +400,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         chunk_offset=chunk_offset,
         chunk_end=chunk_end,
         chunk_facts=_facts(rows),
+        edge_weight=_flat_if_any(rows, "edge_weight")[0],  # type: ignore[arg-type]
     )
 
 

@@ -80,10 +80,11 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
     if change is None and gold.member_facts is None:
         return gold
     rows = gold.rows().drop(FACTS, strict=False)
+    best = [name for name in ("grade", "weight") if name in rows.columns]
     if change is not None:
         rows = (
             rows.with_columns(doc=change(gold.member_doc))
-            .sort("grade", descending=True, maintain_order=True)
+            .sort(best, descending=True, maintain_order=True)
             .unique(["query", "doc", "group"], keep="first", maintain_order=True)
         )
     return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
@@ -54,6 +54,7 @@ class Edges:
     items: Items | None = None
     failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
     lenient: Edges | None = None  # the same, if every failure counted as a yes
+    weight: Floats | None = None  # how far each edge supports its item; None: fully
 
 
 _NONE = np.zeros(0, dtype=np.int32)
@@ -109,6 +110,7 @@ class EqualKeys:
 
     def __init__(self, gold: Gold, keys: pl.Series) -> None:
         self._item = gold.member_item
+        self._weight = gold.member_weight
         self._judged = gold.item_grade >= 0
         self._doc = keys
         kind = gold.member_item.dtype  # numbers of two kinds would be copied for the search
@@ -117,7 +119,8 @@ class EqualKeys:
     def edges(self, units: Units) -> Edges:
         """Return the edges of units, which come sorted by query and rank."""
         unit, member = self._pairs(units)
-        return edges_of(units, (unit, self._item[member]), self._judged)
+        edges = edges_of(units, (unit, self._item[member]), self._judged)
+        return edges if self._weight is None else replace(edges, weight=self._weight[member])
 
     def _pairs(self, units: Units) -> tuple[Ints, Ints]:
         query, doc = units.query, units.key

@@ -1,0 +1,131 @@
+"""Support by degrees: nugget recall, strict and partial, vital and all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import karat
+from karat.errors import KaratError
+from karat.results.bounds import with_unjudged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Save
+
+# the scores of castorini/nuggetizer, core/metrics.py, by the measure that gives them
+SCORES = {
+    "strict_vital_score": "recall(rel=2,support=1)",
+    "strict_all_score": "recall(support=1)",
+    "vital_score": "recall(rel=2)",
+    "all_score": "recall",
+}
+
+
+def record(qid: str, *nuggets: str) -> dict[str, Any]:
+    parts = [nugget.split() for nugget in nuggets]
+    return {
+        "qid": qid,
+        "query": "what is it",
+        "nuggets": [
+            {"text": f"nugget {at}", "importance": importance, "assignment": assignment}
+            for at, (importance, assignment) in enumerate(parts)
+        ],
+    }
+
+
+RECORDS = [
+    record(
+        "1",
+        "vital support",
+        "vital partial_support",
+        "vital not_support",
+        "okay support",
+        "okay partial_support",
+    ),
+    record("2", "vital support", "okay not_support"),
+]
+# by hand: 1 of 3 and 1 of 1; 2 of 5 and 1 of 2; 1.5 of 3 and 1 of 1; 3 of 5 and 1 of 2
+EXPECTED = {
+    "strict_vital_score": (1 / 3, 1.0),
+    "strict_all_score": (2 / 5, 1 / 2),
+    "vital_score": (1.5 / 3, 1.0),
+    "all_score": (3 / 5, 1 / 2),
+}
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_published_scores(score: str, save: Save, tmp_path: Path) -> None:
+    lines = save("assignments.jsonl", "\n".join(map(json.dumps, RECORDS)))
+    for given in (RECORDS, lines):
+        result = karat.evaluate(given, None, [SCORES[score]])
+        assert result.per_query["value"].to_list() == pytest.approx(EXPECTED[score])
+    result.save(tmp_path / "saved")
+    again = karat.load(tmp_path / "saved")
+    assert again.values == result.values
+    assert again.score("recall").values == karat.evaluate(RECORDS, None, "recall").values
+
+
+def test_no_vital_nugget_is_undefined() -> None:
+    records = [record("1", "okay support"), record("2", "vital support")]
+    found = karat.evaluate(records, None, "recall(rel=2)")
+    assert found.per_query["reason"].to_list() == ["no relevant item", None]  # nuggetizer says 0
+
+
+def test_labels_that_are_none() -> None:
+    with pytest.raises(KaratError, match="the assignment of a nugget is 'maybe'"):
+        karat.evaluate([record("1", "vital maybe")], None, "recall")
+    with pytest.raises(KaratError, match="is not a number from 0 to 1"):
+        karat.evaluate({"q": ["a"]}, [{"query": "q", "gold": [{"docs": {"a": 2}}]}], "recall")
+    with pytest.raises(KaratError, match="support is a number from 0 to 1"):
+        karat.parse_measure("recall(support=2)")
+
+
+def by_hand(run: list[str], items: list[dict[str, float]], k: int, least: float) -> float:
+    best = [
+        max((w for d, w in item.items() if d in run[:k] and w >= least), default=0.0)
+        for item in items
+    ]
+    return sum(best) / len(items)
+
+
+def test_lists_of_documents_against_a_loop() -> None:
+    pick = np.random.default_rng(5)
+    docs = [f"d{number}" for number in range(8)]
+    run, gold, items = {}, [], {}
+    for number in range(60):
+        query = f"q{number}"
+        run[query] = [str(doc) for doc in pick.permutation(docs)[:5]]
+        items[query] = [
+            {str(doc): float(pick.choice([0, 0.25, 0.5, 1])) for doc in pick.permutation(docs)[:3]}
+            for _ in range(int(pick.integers(1, 5)))
+        ]
+        gold.append({"query": query, "gold": [{"docs": item} for item in items[query]]})
+    for k, least in ((1, 0.0), (3, 0.0), (3, 0.5), (5, 1.0)):
+        name = f"recall(support={least:g})@{k}" if least else f"recall@{k}"
+        result = karat.evaluate(run, gold, [name])
+        expected = [by_hand(run[q], items[q], k, least) for q in run]
+        assert result.per_query["value"].to_list() == pytest.approx(expected)
+        (measure,) = result.measures
+        relation = result.relation("run")
+        parts = [measure.values(part) for part in relation.blocks(20)]
+        assert len(parts) > 1
+        assert np.concatenate(parts).tolist() == pytest.approx(expected)
+        some = np.arange(60) % 2 == 0
+        assert measure.values(relation.select(some)).tolist() == pytest.approx(expected[::2])
+        low = measure.values(with_unjudged(relation, 0.0))
+        assert low.tolist() == pytest.approx(expected)
+
+
+def test_all_found_asks_for_full_support() -> None:
+    gold = [{"query": "q", "gold": [{"docs": {"a": 0.5, "b": 1}}]}]
+    found = karat.evaluate({"q": ["a", "b"]}, gold, ["all_found@1", "all_found@2"])
+    assert list(found.values.values()) == [0.0, 1.0]
+
+
+def test_plain_gold_carries_no_weights() -> None:
+    assert karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall").relation("run").edge_weight is None
