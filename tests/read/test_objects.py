@@ -509,3 +509,30 @@ def test_every_search_of_several_may_hold_objects() -> None:
         record = {"query": "q", "hops": [{"query": "first", "retrieved": ["a", "x"]}, second]}
         result = karat.evaluate([{**record, "gold": ["a", "b", "c"]}], measures=["recall"])
         assert result["recall"] == pytest.approx(2 / 3)
+
+
+def test_chunks_with_offsets_are_places_in_their_documents(save: Save) -> None:
+    """In every form; the id of a chunk says nothing about its document."""
+    node: dict[str, Any] = {
+        "id_": "chunk-9",
+        "text": "lasts six hours",
+        "relationships": {},
+        "metadata": {},
+    }
+    node |= {"ref_doc_id": "guide", "start_char_idx": 3, "end_char_idx": 18}
+    cut = {"source": "guide", "start_index": 3}
+    document = {"id": "chunk-9", "page_content": "lasts six hours", "metadata": cut}
+    own = {"doc": "chunk-9", "source": "guide", "start": 3, "end": 18}
+    other = {"doc": "chunk-1", "source": "other", "start": 3, "end": 18}
+    gold: Any = {"q1": [{"doc": "guide", "start": 5, "end": 15}]}
+    for entry in (document, {"node": node, "score": 1.0}, _as_object(node), own):
+        runs: list[Any] = [{"q1": [other, entry]}, [{"query": "q1", "retrieved": [other, entry]}]]
+        if entry is not node and not isinstance(entry, SimpleNamespace):
+            line = json.dumps({"query": "q1", "retrieved": [other, entry]}) + "\n"
+            runs.append(save("run.jsonl", line))
+        for run in runs:
+            assert karat.evaluate(run, gold, "RR", by="spans")["RR"] == 0.5
+        found = karat.evaluate(
+            {"q1": [{"doc": "guide", "start": 0, "end": 20}]}, {"q1": [entry]}, "RR", by="spans"
+        )
+        assert found["RR"] == 1

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Bools: TypeAlias = NDArray[np.bool_]
 
 
-FACTS = ("text", "start", "end")  # what an entry may say beside its id
+# what an entry may say beside its id; start and end count in the source, or else in the doc itself
+FACTS = ("text", "start", "end", "source")
 EMPTY_ITEM = "an item names no document"
 TEXT_ITEM = "an item is a text, and names no document"
 
@@ -42,7 +43,8 @@ class Run:
     """What one system retrieved: one row per document.
 
     `rows` has the columns query and doc (strings) and, where there are scores, score (float64);
-    where texts were asked for, also text, start and end (its characters in the document).
+    where texts were asked for, also text, start and end (its characters in the document), and
+    source (that document, if not doc).
     `order` says what the order of the rows of a query means: `listed` is rank order (a list is
     what the LLM saw); otherwise the score decides, and the rows are in the order of a file
     (`scored`) or in none (`mapped`).
@@ -309,7 +311,7 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     """
     if all_different(index, rows["doc"]):
         return rows, index, []
-    told_by = ("query", "doc", "group", "text", "start", "end")
+    told_by = ("query", "doc", "group", *FACTS)
     subset = [name for name in told_by if name in rows.columns]
     numbered = rows.with_columns(__row=pl.int_range(pl.len()))
     best = numbered.sort("grade", descending=True, maintain_order=True)

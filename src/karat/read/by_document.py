@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.core.data import FACTS, Gold
+from karat.core.data import Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import finding_about
@@ -45,6 +45,7 @@ DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars renames a second column 
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 TEXTS = (*IDS, "group", "text")
+FACTS = ("text", "start", "end")  # what a row may say beside the id
 MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
 
 

@@ -243,7 +243,7 @@ def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
 
 
 def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
-    """Return text, start and end, null where an entry has none."""
+    """Return text, start, end and source, null where an entry has none."""
     if "quote" in fields.columns and "text" not in fields.columns:
         fields = fields.rename({"quote": "text"})
     columns = []
@@ -254,10 +254,10 @@ def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
         elif given.dtype not in (kind, pl.Null):
             raise _DoubtError
         columns.append(given.cast(kind).alias(name))
-    text, start, end = columns
+    text, start, end, source = columns
     _doubt_if(text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any())
     _doubt_if((start > end).any() or (start < 0).any())
-    return columns
+    return [text, start, end, source.set(start.is_null(), None)]
 
 
 def _graded(item: pl.Series, grade: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -43,6 +43,7 @@ class DocEntry(NamedTuple):
     text: str | None = None
     start: int | None = None
     end: int | None = None
+    source: str | None = None  # the document in which start and end count, if it is not doc
     hop: int | None = None  # which search found it, from 1, and how many searches there were
     calls: int | None = None
 
@@ -163,9 +164,8 @@ def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
             f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
             fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
         )
-    start, end = _offsets(entry, query)
-    searches = entry.get(HOP), entry.get(CALLS)
-    return DocEntry(_doc(doc, query), number, text, start, end, *searches)
+    place = _offsets(entry, query)
+    return DocEntry(_doc(doc, query), number, text, *place, entry.get(HOP), entry.get(CALLS))
 
 
 def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]:
@@ -204,17 +204,18 @@ def _text(entry: Mapping[Any, Any], query: str) -> str | None:
     )
 
 
-def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | None]:
-    """Return where in its document an entry begins and ends, in characters."""
+def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | None, str | None]:
+    """Return where in its document an entry begins and ends, in characters, and that document."""
     start, end = entry.get("start"), entry.get("end")
     if start is None and end is None:
-        return None, None
+        return None, None, None
     if type(start) is not int or type(end) is not int or not 0 <= start <= end:
         raise InputError(
             f"{start!r} to {end!r} of query {query!r} is not a span of characters",
             fix="give start and end as whole numbers, 0 ≤ start ≤ end",
         )
-    return start, end
+    source = entry.get("source")
+    return start, end, None if source is None else _doc(source, query)
 
 
 def _several(value: object) -> list[object]:

@@ -37,7 +37,7 @@ FIRST = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
-TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
+TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64, "source": pl.String}
 SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several searches
 
 

@@ -223,13 +223,14 @@ def placed(
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Return rows whose doc is a place, `document[start:end]`, with the findings.
 
-    A row has a place of its own (start and end in the document that doc names), or the corpus
-    knows where the chunk doc was cut from (source, start and end), or its text is looked for in
-    the corpus; a document of the corpus without a text beside it is all of that document. What
-    cannot be found keeps its id and covers nothing.
+    A row has a place of its own (start and end in its source, or else in the document that doc
+    names), or the corpus knows where the chunk doc was cut from (source, start and end), or its
+    text is looked for in the corpus; a document of the corpus without a text beside it is all of
+    that document. What cannot be found keeps its id and covers nothing.
     """
-    rows = _with_columns(rows, "text", "start", "end")
+    rows = _with_columns(rows, "text", "start", "end", "source")
     found = _known_places(rows, pl.DataFrame(schema=COLUMNS) if corpus is None else corpus)
+    rows = rows.drop("source")
     findings: list[Finding] = []
     if corpus is not None:
         rows = _with_quotes(rows, corpus)
@@ -269,10 +270,10 @@ def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
         return pl.when(own).then(mine).when(cut).then(of_chunk).when(whole).then(of_document)
 
     return (
-        rows.select("doc", "text", "start", "end")
+        rows.select("doc", "text", "start", "end", own=pl.coalesce("source", "doc"))
         .join(known, on="doc", how="left", maintain_order="left")
         .select(
-            first("doc", "source", "doc").alias("place"),
+            first("own", "source", "doc").alias("place"),
             first("start", "from", pl.lit(0, pl.Int64)).alias("from"),
             first("end", "to", "size").alias("to"),
         )
