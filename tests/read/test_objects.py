@@ -536,3 +536,10 @@ def test_chunks_with_offsets_are_places_in_their_documents(save: Save) -> None:
             {"q1": [{"doc": "guide", "start": 0, "end": 20}]}, {"q1": [entry]}, "RR", by="spans"
         )
         assert found["RR"] == 1
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_entries_are_read_as_they_are(name: str) -> None:
+    """What was saved reads the same again, scores whose sign was turned included."""
+    entries = entries_of(ANSWERS[name])
+    assert entries_of(entries) == entries_of(json.loads(json.dumps(entries))) == entries

@@ -28,8 +28,8 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
     """Return the results of an answer in their order, and whether strings are texts among them."""
     if answer is None:
         return (), False
-    if type(answer) is list:  # what most retrievers return, and no object with fields
-        return _listed(answer)
+    if isinstance(answer, list | tuple):
+        return _one_answer(list(answer))
     rows = _table_rows(answer)
     if rows is not None:
         return rows, False
@@ -41,12 +41,12 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
         return found
     if not is_list(answer):
         raise not_readable(answer)
-    return _listed(list(answer))  # type: ignore[call-overload]
+    return _one_answer(list(answer))  # type: ignore[call-overload]
 
 
-def _listed(results: list[object]) -> tuple[Iterable[object], bool]:
-    """Return the results of a list, which may be that of the only query of a batch."""
-    if results and all(map(_is_several, results)):  # one answer per query of a batch, as Milvus's
+def _one_answer(results: list[object]) -> tuple[Iterable[object], bool]:
+    """Return results as they are, or those of the only query of a batch, as Milvus gives them."""
+    if results and all(map(_is_several, results)):
         if len(results) > 1:
             raise InputError(
                 f"the answers to {len(results)} queries, where those to one are expected",
@@ -158,7 +158,8 @@ def _holds_results(answer: object) -> bool:
 def _is_several(value: object) -> bool:
     """Tell an answer, which holds results, from one result and from a pair (document, score)."""
     if not isinstance(value, list | tuple):
-        return not is_plain(value) and _holds_results(value) and known_source(value) is None
+        known = is_plain(value) or known_source(value) is not None
+        return not known and _holds_results(value)
     if is_row(value):
         return False
     return not value or not (is_plain(value[0]) or is_number(value[-1]))

@@ -106,10 +106,10 @@ def by_key(value: object) -> object:
 
 def get_field(value: object, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return value.get(name, ABSENT)
-    if value is None or is_plain(value):
-        return ABSENT
+    if value is None or isinstance(value, str | bytes | int | float | list | tuple | UUID):
+        return getattr(value, name, ABSENT) if is_row(value) else ABSENT
     try:
         found = getattr(value, name, ABSENT)
     except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked

@@ -59,6 +59,8 @@ class ObjectSource:
     score: Scores = ()
     metadata: str = ""  # where the user's own fields stand; empty: beside the others
     source: tuple[str, ...] = ()  # the document that a chunk was cut from
+    start: tuple[str, ...] = ()  # where a chunk begins in that document, if not in the metadata
+    end: tuple[str, ...] = ()
     own_name: bool = False  # the id stands under a name that the user chose, beside the others
 
 
@@ -126,6 +128,8 @@ register_source(
         score=(("score", "higher"),),
         metadata="node.metadata",
         source=("node.ref_doc_id", "node.relationships.1.node_id"),
+        start=("node.start_char_idx",),
+        end=("node.end_char_idx",),
     )
 )
 register_source(  # a node or a document without a score
@@ -136,6 +140,8 @@ register_source(  # a node or a document without a score
         text=("text", "text_resource.text"),
         metadata="metadata",
         source=("ref_doc_id", "relationships.1.node_id"),
+        start=("start_char_idx",),
+        end=("end_char_idx",),
     )
 )
 register_source(
@@ -227,7 +233,16 @@ register_source(
 )
 # rows of LanceDB, Azure AI Search, pgvector and other databases, results of txtai, and whatever
 # else has an id or a text under a usual name
-register_source(ObjectSource("record", needs=(), score=SCORE_NAMES))
+register_source(
+    ObjectSource(
+        "record",
+        needs=(),
+        score=SCORE_NAMES,
+        source=SOURCE_NAMES,
+        start=START_NAMES,
+        end=END_NAMES,
+    )
+)
 
 RESPONSES = (
     ResponseForm("elasticsearch", "hits.hits"),  # and OpenSearch

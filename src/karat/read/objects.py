@@ -45,6 +45,7 @@ from karat.read.object_sources import (
 if TYPE_CHECKING:
     from karat.read.object_sources import Direction, ObjectSource
 
+ENTRY_FIELDS = frozenset({"doc", "text", "score", "start", "end", "source", "metadata"})
 METADATA_NAMES = ("metadata", "meta", "payload", "fields")
 
 
@@ -99,8 +100,6 @@ def entries_of(
     >>> entries_of([("d1", 0.25), ("d2", 0.5)])
     [{'doc': 'd1', 'score': -0.25}, {'doc': 'd2', 'score': -0.5}]
     """
-    if type(answer) is list and all(type(each) is str and each for each in answer):
-        return [{"doc": each} for each in answer]  # ids alone, as a function of one's own has them
     notes = EntryNotes() if notes is None else notes
     results, texts = results_of(answer)
     return make_entries(results, id_from=id_from, notes=notes, texts=texts)
@@ -110,6 +109,9 @@ def make_entries(
     results: Iterable[object], *, id_from: str | None, notes: EntryNotes, texts: bool = False
 ) -> list[dict[str, Any]]:
     """Return results one by one as entries; with `texts` a string is a text and not an id."""
+    results = list(results)
+    if not texts and all(type(result) is str for result in results):
+        return [{"doc": doc} for doc in results]
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
     _turn_distances(made)
     return [entry for entry, _ in made]
@@ -120,7 +122,9 @@ def _entry(
 ) -> tuple[dict[str, Any], Direction]:
     result, beside = _take_apart(result)
     direction: Direction = "metric"
-    if is_plain(result):
+    if id_from is None and _is_entry(result):
+        entry, direction = dict(result), "higher"  # type: ignore[call-overload]
+    elif is_plain(result):
         entry = _plain_entry(result, notes, texts=texts)
     else:
         source = find_source(result)
@@ -135,6 +139,16 @@ def _entry(
     if beside is not None:
         entry, direction = {**entry, "score": float(beside)}, "metric"
     return entry, direction
+
+
+def _is_entry(result: object) -> bool:
+    """Tell whether this is what `entries_of` returns."""
+    return (
+        type(result) is dict
+        and type(result.get("doc")) is str
+        and result.keys() <= ENTRY_FIELDS
+        and None not in result.values()
+    )
 
 
 def _plain_entry(result: object, notes: EntryNotes, *, texts: bool) -> dict[str, Any]:
@@ -172,9 +186,11 @@ def _read(
     score, direction = _score(result, source)
     entry: dict[str, Any] = {"doc": "", "text": text, "score": score}
     entry["source"] = _source_of(result, source, metadata)
-    entry["start"], entry["end"] = _span(result, metadata, text)
+    entry["start"], entry["end"] = _span(result, source, metadata, text)
     entry["metadata"] = metadata or None
     entry["doc"] = _id(result, source, entry, id_from, notes)
+    if entry["source"] == entry["doc"]:  # it is a document, or known by it
+        entry["source"] = None
     return {name: value for name, value in entry.items() if value is not None}, direction
 
 
@@ -268,21 +284,21 @@ def _turn_distances(made: list[tuple[dict[str, Any], Direction]]) -> None:
 
 def _source_of(result: object, source: ObjectSource, metadata: Mapping[str, Any]) -> str | None:
     value = first_of(result, source.source)
-    if value is None:
+    if value is None and metadata:
         value = first_named(metadata, SOURCE_NAMES)
-    return id_text(value) if isinstance(value, str | int | UUID) and value != "" else None
+    known = isinstance(value, str | int | UUID) and not isinstance(value, bool)
+    return str(value) or None if known else None
 
 
 def _span(
-    result: object, metadata: Mapping[str, Any], text: str | None
+    result: object, source: ObjectSource, metadata: Mapping[str, Any], text: str | None
 ) -> tuple[int | None, int | None]:
     """Return the first character and the one after the last in the document, if they are known."""
-    inner = look_up(result, "node")
-    for place in (result, inner, metadata):
-        start, end = (first_named(place, names) for names in (START_NAMES, END_NAMES))
-        if type(start) is int and start >= 0:
-            if end is None and text is not None:
-                end = start + len(text)
-            if type(end) is int and end >= start:
-                return start, end
-    return None, None
+    start, end = first_of(result, source.start), first_of(result, source.end)
+    if start is None and metadata:
+        start, end = (first_named(metadata, names) for names in (START_NAMES, END_NAMES))
+    if type(start) is not int or start < 0:
+        return None, None
+    if end is None and text is not None:
+        end = start + len(text)
+    return (start, end) if type(end) is int and end >= start else (None, None)
