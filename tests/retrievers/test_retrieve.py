@@ -335,6 +335,14 @@ def test_the_size_of_the_context_is_measured() -> None:
     assert (timing.context_bytes, timing.context_tokens) == (33.0, 8.0)
 
 
+def test_offsets_are_places_in_the_source() -> None:
+    def find(_: str) -> list[dict[str, Any]]:
+        return [{"id": "c9", "text": "lasts", "metadata": {"source": "guide", "start_index": 3}}]
+
+    gold = [{"query": "q1", "question": "?", "gold": [{"doc": "guide", "start": 3, "end": 8}]}]
+    assert karat.evaluate(find, gold, "recall", by="spans")["recall"] == 1.0
+
+
 def test_progress_counts_failures() -> None:
     def sometimes(question: str) -> list[str]:
         if question.endswith("0"):

@@ -100,8 +100,6 @@ def entries_of(
     >>> entries_of([("d1", 0.25), ("d2", 0.5)])
     [{'doc': 'd1', 'score': -0.25}, {'doc': 'd2', 'score': -0.5}]
     """
-    if type(answer) is list and all(type(each) is str and each for each in answer):
-        return [{"doc": each} for each in answer]  # ids alone, as a function of one's own has them
     notes = EntryNotes() if notes is None else notes
     results, texts = results_of(answer)
     return make_entries(results, id_from=id_from, notes=notes, texts=texts)

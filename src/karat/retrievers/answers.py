@@ -18,7 +18,8 @@ from karat.texts.tokens import find_tokenizer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-FACTS = {"score": pl.Float64, "text": pl.String, "start": pl.Int64, "end": pl.Int64}
+FACTS = {"score": pl.Float64, **dict.fromkeys(("text", "source"), pl.String)}
+FACTS |= dict.fromkeys(("start", "end"), pl.Int64)
 TIMES = ("latency_ms", "started_s", "ended_s", "cpu_ms")
 
 

@@ -207,6 +207,8 @@ class Dispatcher:
     def _answer(self, job: _Job, answer: object, ended: float, cpu: float) -> Answer:
         try:
             entries = self.read(answer)[: self.retriever.k]
+            for entry in entries:
+                entry.pop("metadata", None)  # its id is taken from it; the rest would fill memory
         except KaratError as error:
             return self._failure(job, error)
         # what the processor did meanwhile is this question's only if no other was asked
