@@ -108,10 +108,11 @@ KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
 		--requirements benchmarks/continuous-eval.lock
 	@touch $@
 
-# retrieval frameworks whose objects karat reads, apart from all else, for the slow tests
+# retrieval frameworks whose objects karat reads, apart from all else, for the slow tests;
+# copied, because NLTK, which comes with one of them, refuses the hard links that uv makes
 .venv/frameworks: .venv/uv pyproject.toml tests/frameworks.lock $(KERNEL)
 	$(BIN)/uv venv --quiet --clear .venv/frameworks-env
-	$(BIN)/uv pip install --quiet --python .venv/frameworks-env/bin/python \
+	$(BIN)/uv pip install --quiet --link-mode copy --python .venv/frameworks-env/bin/python \
 		--requirements tests/frameworks.lock
 	$(BIN)/uv pip install --quiet --python .venv/frameworks-env/bin/python --no-deps --editable .
 	@touch $@
