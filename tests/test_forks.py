@@ -148,6 +148,7 @@ def test_karat_is_imported_after_the_fork(use: str, found: list[str], tmp_path: 
 
 # with what each public function that works on data is called
 CALLS = {
+    "retrieve": "len, {'q': 'a question'}",
     "agree": "RUN, RUN",
     "anchor": "GOLD, {'b': 'text'}",
     "check": "RUN, GOLD",

@@ -12,6 +12,7 @@ import pytest
 import karat
 from karat.core.data import Gold
 from karat.read import load_gold, source
+from tests.chunk_facts import with_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ def test_every_measure_of_blocks_is_that_of_the_whole() -> None:
     run = {f"q{number}": rng.sample(docs, rng.randint(0, 9)) for number in range(40)}
     gold = pl.DataFrame(judgements(7, back=False), schema=["query", "doc", "grade"], orient="row")
     result = karat.evaluate(run, gold, "RR")
-    relation = result.relation(result.runs[0])
+    relation = with_facts(result.relation(result.runs[0]))
     blocks = list(relation.blocks(10))
     assert len(blocks) > 5
     assert pl.concat([block.queries for block in blocks]).equals(relation.queries)

@@ -17,6 +17,7 @@ import karat
 from karat.dialects import known_dialects
 from karat.measures.alpha_ndcg import UNSHARED, greedy_gains
 from karat.measures.running import LONG, running_products, running_sums
+from tests.chunk_facts import with_facts
 from tests.growth import SLACK, assert_near_linear, cpu_seconds
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ SHAPES = {
 def relation_of(shape: str, size: int) -> Relation:
     run, gold = SHAPES[shape](size, np.random.default_rng(20))
     result = karat.evaluate(run, gold, measures=["queries"])
-    return result.relation(result.runs[0])
+    return with_facts(result.relation(result.runs[0]))
 
 
 def _formulas() -> dict[str, Measure]:
