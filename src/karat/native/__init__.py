@@ -137,7 +137,7 @@ def _whole_queries(
                 yield Piece(room[:size], offset)
             return
         lines = buffer.rfind(b"\n") + 1
-        if not lines and size > LINE:
+        if size - lines > LINE:  # a line that is longer than a line can be
             raise DeclinedError
         cut = last_query(room[:lines])
         if cut:
