@@ -94,7 +94,13 @@ def _formulas() -> dict[str, Measure]:
 FORMULAS = _formulas()
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+QUICK = {"groups", "many queries"}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in SHAPES],
+)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_measure_costs_what_was_hit(name: str, shape: str) -> None:
     measure = FORMULAS[name]
