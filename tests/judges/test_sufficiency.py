@@ -87,7 +87,7 @@ def test_a_dialect_that_reads_the_whole_list_is_given_all_that_was_asked() -> No
             records(3),
             measures=[name],
             dialect="liverag",
-            judge=lambda sample: {"sufficiency": True},
+            judge=lambda _: {"sufficiency": True},
         )
         assert list(result.values.values()) == [1.0]
 
