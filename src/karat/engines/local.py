@@ -8,7 +8,7 @@ be read together as one batch.
 from __future__ import annotations
 
 import io
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ class LocalEngine:
         except ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with Spread() as spread:
+            with closing(Spread()) as spread:
                 return from_batches(_spread(run.batches(), bound.gold, spread))
 
 
@@ -90,7 +90,7 @@ def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Draw
     try:
         return joined(native.batches())
     except ScatteredError:
-        with Spread() as spread:
+        with closing(Spread()) as spread:
             return joined(native.spread_batches(spread))
 
 

@@ -73,8 +73,7 @@ class NativeDrawing:
                 part, names = self._part(outcome, None if rows else piece), outcome[1]
             if not part.documents:  # comments and blank lines
                 continue
-            again = seen[part.queries].any() or not extra.isdisjoint(names)
-            if again:
+            if seen[part.queries].any() or not extra.isdisjoint(names):
                 raise ScatteredError
             seen[part.queries] = True
             extra.update(names)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from karat.errors import SaveError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
 
 PARTS = 64  # each holds as many queries of the gold; one more holds those that it does not have
 
@@ -18,18 +17,11 @@ class Spread:
     """Bytes by part: written to one temporary file as they come, and read part by part."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="karat-")  # noqa: SIM115 - closed by __exit__
+        self._file = tempfile.TemporaryFile(prefix="karat-")  # noqa: SIM115 - see `close`
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(PARTS + 1)]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give the disk back."""
         self._file.close()
 
     def add(self, part: int, data: bytes) -> None:
