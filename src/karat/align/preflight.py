@@ -72,6 +72,9 @@ NUMBER = Hint(
     "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
+SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name, or yes
+YES = frozenset({"true", "yes", "1"})
+NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
 QUERIES = (*SAME, NUMBER)
 DOCUMENTS = (
     *SAME,
@@ -152,6 +155,33 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         f"query without a relevant item: {meaning}",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
+
+
+def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
+    """Look for queries that a model wrote, by their column `synthetic`, which names it.
+
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"query": ["q1", "q2"], "synthetic": ["openai:some-model", None]})
+    >>> [finding.message for finding in synthetic_questions(table)]
+    ['synthetic question, written by openai:some-model: users may ask others']
+    """
+    if SYNTHETIC not in queries.columns:
+        return []
+    found: dict[str, list[str]] = {}
+    for query, by in queries.select("query", SYNTHETIC).iter_rows():
+        name = str(by).strip()
+        if by is not None and name.casefold() not in NOT_SYNTHETIC:
+            found.setdefault("a model" if name.casefold() in YES else name, []).append(query)
+    return [
+        finding
+        for name, names in found.items()
+        for finding in finding_about(
+            "synthetic-question",
+            names,
+            f"synthetic question, written by {name}: users may ask others",
+            "compare systems with it, and confirm values with questions of users",
+        )
+    ]
 
 
 def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
