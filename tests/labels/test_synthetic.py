@@ -281,6 +281,13 @@ def test_a_question_that_others_answer_is_dropped(server: Server) -> None:
     assert not checks  # the quote stands there: nobody need be asked
 
 
+def test_a_copy_is_found_although_the_question_has_other_words(server: Server) -> None:
+    documents = corpus(12, 1)
+    many = documents | {f"twin-{name}": f"{text} Again." for name, text in documents.items()}
+    made = karat.questions(many, judge=model_of(server), n=4, shares={"paraphrased": 1})
+    assert reasons(made) == {DropReason.ELSEWHERE: 12}
+
+
 def test_others_are_judged_where_they_say_it_in_other_words(server: Server) -> None:
     documents = corpus(4, 1)
     turned = {

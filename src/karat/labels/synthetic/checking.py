@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from karat.client.protocol import Answer, Failure, Outcome, Reason
@@ -120,13 +120,23 @@ class Author:
             await self._refuse(written, others, DropReason.ELSEWHERE, ask)
 
     def _others(self, draft: Draft, written: Written) -> list[Passage]:
-        """Return what a search for question and answer finds, without the passages themselves."""
+        """Return what a search finds for the question and its answer, and what for its spans.
+
+        The one finds passages about what is asked, the other those that say what the spans say,
+        also where the question has other words. The passages of the draft itself are left out.
+        """
         places = [(each.doc, each.start, each.end) for each in draft.passages]
-        found = map(
-            self.passages.__getitem__, self.index.search(f"{written.question} {written.answer}")
-        )
-        others = (each for each in found if not any(each.overlaps(*place) for place in places))
-        return list(islice(others, OTHERS))
+        asked = self.index.search(f"{written.question} {written.answer}")
+        said = self.index.search(" ".join(span.quote for span in written.spans))
+        others: dict[int, Passage] = {}
+        for number in chain.from_iterable(zip_longest(asked, said)):
+            if number is not None and not any(
+                self.passages[number].overlaps(*place) for place in places
+            ):
+                others[number] = self.passages[number]
+            if len(others) == OTHERS:
+                break
+        return list(others.values())
 
     async def _refuse(
         self, written: Written, passages: Sequence[Passage], reason: DropReason, ask: Ask

@@ -61,4 +61,4 @@ class PassageIndex:
                 place = slice(self._starts[term], self._starts[term + 1])
                 scores[self._texts[place]] += self._weights[place]
         found = np.flatnonzero(scores)
-        yield from found[np.argsort(-scores[found], kind="stable")].tolist()
+        yield from map(int, found[np.argsort(-scores[found], kind="stable")])
