@@ -258,6 +258,7 @@ def test_the_public_names_are_pinned() -> None:
         "load_run",
         "parse_measure",
         "power",
+        "questions",
         "register_aspect",
         "register_measure",
         "register_shape",

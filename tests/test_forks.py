@@ -165,6 +165,7 @@ CALLS = {
     "load_gold": "GOLD",
     "load_run": "RUN",
     "power": "result, result",
+    "questions": "{'b': 'text'}, judge='openai:some-model'",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",
 }

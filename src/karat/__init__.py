@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
+    from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -62,6 +63,7 @@ _MODULES = {
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
+    "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
     "karat.read.corpus": "load_corpus",
@@ -84,8 +86,8 @@ __all__ = [
     "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
     "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
     "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
-    "load_run", "parse_measure", "power", "register_aspect", "register_measure", "register_shape",
-    "report", "retrieve", "smallest_k",
+    "load_run", "parse_measure", "power", "questions", "register_aspect", "register_measure",
+    "register_shape", "report", "retrieve", "smallest_k",
 ]  # fmt: skip
 
 

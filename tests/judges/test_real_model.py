@@ -7,6 +7,7 @@ for the model file inside it only). What the model thinks is not judged, what ar
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,6 +27,7 @@ from karat.errors import EndpointError
 from karat.judges.llm.judge import LLMJudge
 from karat.judges.llm.parse import extract_object
 from karat.judges.settings import Judge
+from karat.labels.synthetic.questions import questions
 from tests.client.asking import ask_all
 from tests.judges.building import sample_of
 from tests.judges.judging import ALL, check_shape, check_totals, sentences
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.judges.verdicts import Sample
+    from karat.labels.synthetic.questions import SyntheticQuestions
 
 pytestmark = pytest.mark.slow
 
@@ -240,3 +243,37 @@ def test_the_judge_as_a_whole(url: str, tmp_path: Path) -> None:
     if not about["failed"]:
         assert second == judged
         assert again.about()["calls"] == 0
+
+
+def test_a_small_model_writes_questions_as_well_as_it_can(url: str, tmp_path: Path) -> None:
+    documents = {
+        "bike": "Charge the bike before the first ride. An empty battery takes four hours. "
+        "In winter the battery lasts for about forty kilometres.",
+        "ferry": "The ferry to the island leaves at six in the morning. It carries bikes for free, "
+        "but cars have to be booked a day ahead.",
+        "museum": "The museum of the island is closed on Mondays. A ticket costs seven euros, and "
+        "children under twelve pay nothing.",
+    }
+
+    def made(cache: Cache) -> SyntheticQuestions:
+        options: dict[str, Any] = {"max_tokens": 250}
+        judge = Judge(
+            "openai:smollm2", base_url=url, key=KEY, cache=cache, retry=RETRY, options=options
+        )
+        return questions(documents, judge=judge, n=4, seed=1)
+
+    with Cache.open(tmp_path) as cache:
+        first = made(cache)
+        again = made(cache)
+    drafts = first.summary["drafts"].sum()
+    assert drafts == len(first) + first.dropped["count"].sum()
+    assert drafts >= 4
+    for record in first.records:
+        for span in record["gold"]:
+            assert documents[span["doc"]][span["start"] : span["end"]] == span["quote"]
+    about = first.manifest["judge"]
+    assert about["answered"] > 0
+    assert KEY not in json.dumps(first.manifest)
+    if not about["failed"]:
+        assert again.records == first.records
+        assert again.manifest["judge"]["calls"] == 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import polars as pl
 
 from karat.core.data import TEXT_ITEM
 from karat.core.normalisers import normaliser
@@ -16,8 +17,6 @@ from karat.findings import Finding, FindingKind, finding_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    import polars as pl
 
     from karat.core.data import Bools, Gold, RunStream
     from karat.core.policy import Policy
@@ -72,6 +71,9 @@ NUMBER = Hint(
     "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
+SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name, or yes
+YES = frozenset({"true", "yes", "1"})
+NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
 QUERIES = (*SAME, NUMBER)
 DOCUMENTS = (
     *SAME,
@@ -91,7 +93,6 @@ DOCUMENTS = (
 def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[Hint, int] | None:
     """Return the first reason that makes ids meet which did not, and how many.
 
-    >>> import polars as pl
     >>> found = hint(pl.Series(["d2#3", "d3#2"]), pl.Series(["d2", "d3"]), DOCUMENTS)
     >>> found[0].ids, found[1]
     ('chunk-to-doc:#', 2)
@@ -152,6 +153,29 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         f"query without a relevant item: {meaning}",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
+
+
+def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
+    """Look for queries that a model wrote, by their column `synthetic`, which names it.
+
+    >>> table = pl.DataFrame({"query": ["q1", "q2"], "synthetic": ["openai:some-model", None]})
+    >>> [finding.message for finding in synthetic_questions(table)]
+    ['synthetic question, written by openai:some-model: users may ask others']
+    """
+    if SYNTHETIC not in queries.columns:
+        return []
+    by = queries[SYNTHETIC].cast(pl.String).str.strip_chars()
+    findings = []
+    for name in by.drop_nulls().unique(maintain_order=True).to_list():
+        if name.casefold() not in NOT_SYNTHETIC:
+            author = "a model" if name.casefold() in YES else name
+            findings += finding_about(
+                "synthetic-question",
+                queries["query"].filter(by.eq(name).fill_null(value=False)),
+                f"synthetic question, written by {author}: users may ask others",
+                "compare systems with it, and confirm values with questions of users",
+            )
+    return findings
 
 
 def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:

@@ -35,6 +35,7 @@ COMMANDS = (
     "judge-card",
     "anchor",
     "drift",
+    "questions",
     "measures",
     "demo",
 )

@@ -35,14 +35,7 @@ def _as_fields(
     return found or None
 
 
-judge_options = options.option_set(
-    click.option(
-        "--judge",
-        default="local",
-        metavar="JUDGE",
-        help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
-        "replay:FILE.",
-    ),
+_server = options.option_set(
     click.option(
         "--base-url",
         metavar="URL",
@@ -55,18 +48,8 @@ judge_options = options.option_set(
         metavar="N",
         help="Ask this many times, and take the majority (default: 1).",
     ),
-    click.option(
-        "--separate-calls",
-        is_flag=True,
-        default=None,
-        help="Ask about relevance, claims and entities in separate calls.",
-    ),
-    click.option(
-        "--decompose",
-        is_flag=True,
-        default=None,
-        help="Let the model list claims and statements (default: they are sentences).",
-    ),
+)
+_calls = options.option_set(
     click.option("--prompts", metavar="DIR", help="Folder of prompts to use instead of karat's."),
     click.option(
         "--option",
@@ -116,6 +99,40 @@ judge_options = options.option_set(
         help="Prices of a million tokens: a TOML or JSON file of models, or two numbers.",
     ),
 )
+judge_options = options.option_set(
+    click.option(
+        "--judge",
+        default="local",
+        metavar="JUDGE",
+        help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
+        "replay:FILE.",
+    ),
+    _server,
+    click.option(
+        "--separate-calls",
+        is_flag=True,
+        default=None,
+        help="Ask about relevance, claims and entities in separate calls.",
+    ),
+    click.option(
+        "--decompose",
+        is_flag=True,
+        default=None,
+        help="Let the model list claims and statements (default: they are sentences).",
+    ),
+    _calls,
+)
+# of commands that need a language model
+model_options = options.option_set(
+    click.option(
+        "--judge",
+        default="local",
+        metavar="JUDGE",
+        help="Who writes and checks: openai:MODEL; local and others cannot.",
+    ),
+    _server,
+    _calls,
+)
 
 
 def take(choices: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +155,7 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     if refresh or off:
         settings["cache"] = "refresh" if refresh else "off"
     judge = Judge(spec, **settings) if settings else spec
-    if choices.pop("dry_run"):
+    if choices.pop("dry_run", False):
         if remote:
             raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
         judge = DryRunJudge(find_judge(judge))
@@ -228,14 +245,18 @@ class DryRunJudge:
             self._judge.dry_run(samples, aspects, seen=seen)
             for aspects, samples in self._asked.items()
         ]
-        estimate = total(parts)
-        if how == "json":
-            return json.dumps({"forecast": asdict(estimate)}, indent=1) + "\n"
-        cost = "unknown, give --prices" if estimate.cost is None else f"{estimate.cost:.4f}"
-        return (
-            f"calls: {estimate.calls} ({estimate.stored} more are in the cache)\n"
-            f"prompt tokens: about {estimate.prompt_tokens}\n"
-            f"answer tokens: about {estimate.completion_tokens}\n"
-            f"cost: {cost}\n"
-            "nothing was asked\n"
-        )
+        return render_forecast(total(parts), how)
+
+
+def render_forecast(estimate: Forecast, how: str) -> str:
+    """Return an estimate as text or as JSON."""
+    if how == "json":
+        return json.dumps({"forecast": asdict(estimate)}, indent=1) + "\n"
+    cost = "unknown, give --prices" if estimate.cost is None else f"{estimate.cost:.4f}"
+    return (
+        f"calls: {estimate.calls} ({estimate.stored} more are in the cache)\n"
+        f"prompt tokens: about {estimate.prompt_tokens}\n"
+        f"answer tokens: about {estimate.completion_tokens}\n"
+        f"cost: {cost}\n"
+        "nothing was asked\n"
+    )

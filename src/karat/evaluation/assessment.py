@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import polars as pl
 
-from karat.align.preflight import check_gold
+from karat.align.preflight import check_gold, synthetic_questions
 from karat.core.cutoff import COUNTED
 from karat.core.policy import Missing
 from karat.engines.local import LocalEngine
@@ -63,6 +63,7 @@ def assess(  # noqa: PLR0917
         for name in matchers
     }
     drawn = _Drawn(reads, dialect.policy, engine or LocalEngine(), keep, facts)
+    drawn.findings += synthetic_questions(gold.queries)
     bound = {
         name: matcher.bind(gold, context)
         for name, matcher in matchers.items()

@@ -125,7 +125,10 @@ def grids(
 
 def _summary(result: Result, *, spread: bool = False) -> Grid:
     rows = result.summary.to_dicts()
-    title = f"{result.queries.height} queries · dialect {result.dialect}{_matching(result)}"
+    synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
+    title = (
+        f"{result.queries.height} queries{synthetic} · dialect {result.dialect}{_matching(result)}"
+    )
     if len(result.runs) > 1 and not result.bound_arrays:
         return _leaderboard(result, title, spread=spread)
     bars = _spread(result) if spread else {}

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from karat import display
+from karat.align.preflight import synthetic_questions
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError, choose, choose_column, naming_files, nearest
 from karat.forks import refuse_after_fork
@@ -92,6 +93,11 @@ class Result:
     def judge(self) -> Mapping[str, Any]:
         """Who judged: name, model, prompts, cost; empty if nobody did."""
         return self.provenance.judge
+
+    @property
+    def synthetic(self) -> int:
+        """How many of the queries a model wrote, as their column `synthetic` says."""
+        return sum(found.count for found in synthetic_questions(self.queries))
 
     @property
     def level(self) -> float | None:
@@ -366,6 +372,7 @@ class Result:
         ]
         return {
             "summary": self.summary.to_dicts(),
+            **({"synthetic": self.synthetic} if self.synthetic else {}),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
             **({"timing": timings} if timings else {}),

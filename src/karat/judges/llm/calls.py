@@ -146,6 +146,7 @@ class PromptWriter:
 
     prompts: Mapping[str, Prompt]
     options: Mapping[str, Json] = field(default_factory=dict)
+    role: str = "judge"  # the prompt that says what the model is
 
     def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
         """Ask for verdicts."""
@@ -169,7 +170,7 @@ class PromptWriter:
         seed = options.get("seed")
         if vote and isinstance(seed, int):
             options["seed"] = seed + vote
-        messages = (Message("system", self.prompts["judge"].text), Message("user", asked))
+        messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
         return ChatRequest(messages, form, options, vote, "verdicts")
 
     @staticmethod

@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from karat.client.cache import Cache
 from karat.client.endpoint import Endpoint
-from karat.client.jobs import Ask, Session
+from karat.client.jobs import Ask, Conversation, Session
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.judges.verdicts import Judged, Sample
 
+T = TypeVar("T")
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
 IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")
@@ -46,7 +47,8 @@ VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot d
 class LLMJudge:
     """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
 
-    def __init__(self, settings: Judge) -> None:
+    def __init__(self, settings: Judge, *, other_prompts: Iterable[str] = ()) -> None:
+        """Take the settings; the folder of prompts may also hold others, read elsewhere."""
         self.settings = settings
         model = settings.model.strip().removeprefix(MODEL)
         self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
@@ -58,31 +60,35 @@ class LLMJudge:
         self._cache = settings.cache
         self._session = Session(self.endpoint, _retry(settings))
         chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
-        self._options = {name: value for name, value in chosen.items() if value is not None}
-        self._prompts = load_prompts(settings.prompts)
-        self._writer = PromptWriter(self._prompts, self._options)
+        self.options = {name: value for name, value in chosen.items() if value is not None}
+        self._prompts = load_prompts(settings.prompts, other_prompts)
+        self._writer = PromptWriter(self._prompts, self.options)
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         self.stats.begin()
-        self._know(aspects)
-        cache = self._opened()
 
         def report(done: int) -> None:
             if progress is not None:
                 progress(Progress(done, len(samples), self.budget.spent_so_far()))
 
-        judged = self._session.run(
-            (partial(self._judge_sample, sample, aspects) for sample in samples),
-            cache=cache,
-            budget=self.budget,
-            progress=report,
+        return self.hold(
+            (partial(self.judge_sample, sample, aspects) for sample in samples), report
         )
+
+    def hold(
+        self,
+        conversations: Iterable[Conversation[T]],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[T]:
+        """Hold conversations with the model, within the budget and with the cache of this judge."""
+        cache = self.cache
+        held = self._session.run(conversations, cache=cache, budget=self.budget, progress=progress)
         if cache.broken:
             self.stats.note("unsaved-answer", cache.broken)
-        return judged
+        return held
 
     def dry_run(
         self, samples: Sequence[Sample], aspects: frozenset[str], *, seen: set[bytes] | None = None
@@ -95,7 +101,7 @@ class LLMJudge:
         seen = set() if seen is None else seen
         stats = JudgeStats()  # these are not verdicts
         self._know(aspects)
-        cache = self._opened()
+        cache = self.cache
         for start in range(0, len(samples), BATCH):
             opened = [
                 self._open(sample, aspects, stats) for sample in samples[start : start + BATCH]
@@ -123,7 +129,7 @@ class LLMJudge:
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
             "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
-            "options": dict(self._options),
+            "options": dict(self.options),
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **self.budget.summary(),
             **self.stats.about(),
@@ -142,7 +148,9 @@ class LLMJudge:
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
         return OpenSample(sample, aspects, self.settings, self._writer, stats)
 
-    async def _judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
+    async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
+        """Return the verdicts of one sample, as a part of a conversation."""
+        self._know(aspects)
         opened = self._open(sample, aspects, self.stats)
         await self._settle(listings(opened), ask)
         await self._settle(opened.questions(), ask)
@@ -159,8 +167,14 @@ class LLMJudge:
         if again := question.settle(outcome):
             await self._settle(again, ask)
 
-    def _opened(self) -> Cache:
-        """Return the cache, opened once: what `refresh` asked again is known from then on."""
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The names of its prompts."""
+        return tuple(self._prompts)
+
+    @property
+    def cache(self) -> Cache:
+        """The cache, opened once: what `refresh` asked again is known from then on."""
         if isinstance(self._cache, str):
             self._cache = Cache.open(mode=self._cache)
             weakref.finalize(self, self._cache.close)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -63,18 +63,35 @@ class Prompt:
         return {"version": self.version, "sha256": self.sha256, "own": self.own}
 
 
-def load_prompts(folder: str | os.PathLike[str] | None = None) -> dict[str, Prompt]:
-    """Read all prompts; files of the same name in a folder take the place of the package's."""
-    found = {
-        name: _packaged("karat.judges.llm", Prompt(name, fills=fills))
-        for name, fills in SHARED.items()
-    }
+def load_prompts(
+    folder: str | os.PathLike[str] | None = None, others: Iterable[str] = ()
+) -> dict[str, Prompt]:
+    """Read all prompts; files of the same name in a folder take the place of the package's.
+
+    The folder may also hold `others`, which are not read here.
+    """
+    found = packaged_prompts("karat.judges.llm", SHARED)
     for aspect in ASPECTS.values():
         found |= aspect_prompts(aspect)
-    if folder is not None:
-        for path in _own(Path(folder), found):
-            found[path.stem] = found[path.stem].with_text(_read(path), str(path), own=True)
-    return found
+    return replace_prompts(found, folder, others)
+
+
+def packaged_prompts(package: str, fills: Mapping[str, frozenset[str]]) -> dict[str, Prompt]:
+    """Read prompts of a package by their names; each says what is filled in."""
+    return {name: _packaged(package, Prompt(name, fills=each)) for name, each in fills.items()}
+
+
+def replace_prompts(
+    prompts: dict[str, Prompt], folder: str | os.PathLike[str] | None, others: Iterable[str] = ()
+) -> dict[str, Prompt]:
+    """Return prompts with those of a folder in their place; it may also hold `others`."""
+    if folder is None:
+        return prompts
+    mine = [path for path in _own(Path(folder), [*prompts, *others]) if path.stem in prompts]
+    own = {
+        path.stem: prompts[path.stem].with_text(_read(path), str(path), own=True) for path in mine
+    }
+    return prompts | own
 
 
 def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
@@ -128,7 +145,7 @@ def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _own(folder: Path, known: Iterable[str]) -> list[Path]:
+def _own(folder: Path, known: Collection[str]) -> list[Path]:
     paths = sorted(folder.glob("*.md"))
     if not paths:
         raise InputError(

@@ -60,6 +60,21 @@ def terms_of(texts: Sequence[str], language: str = ENGLISH) -> pl.DataFrame:
     return table.join(lexicon, on="word", maintain_order="left").drop("word")
 
 
+def content_terms(texts: Sequence[str], language: str = ENGLISH) -> list[frozenset[str]]:
+    """Return for each text the terms that carry a meaning of their own.
+
+    >>> [sorted(terms) for terms in content_terms(["The capitals of Brazil", "of the"])]
+    [['brazil', 'capital'], []]
+    """
+    found: list[set[str]] = [set() for _ in texts]
+    table = _words(column_of(texts).alias("word").to_frame().with_row_index("text"), language)
+    for text, word in table.select("text", "word").iter_rows():
+        term, weight = term_and_weight(word, language)
+        if weight:
+            found[text].add(term)
+    return [frozenset(terms) for terms in found]
+
+
 def column_of(texts: Sequence[str]) -> pl.Series:
     """Return texts as a column; half a surrogate pair, which UTF-8 cannot write, becomes a `?`."""
     try:
