@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,8 @@ def command(
         options.write(page(prepared), target)
         if target != "-":
             click.echo(f"written: {target}", err=True)
-    for note in prepared.notes if with_page else ():
+    notes = dict.fromkeys(chain.from_iterable(prepared.notes.values()))
+    for note in notes if with_page else ():
         click.echo(f"note: {note}", err=True)
     lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
     return options.print_unmeasured(lacking)

@@ -94,12 +94,16 @@ def signed(value: float | None, digits: int | None = None) -> str:
 
 
 def limits(row: dict[str, Any]) -> str:
-    """Write an interval of differences, with as many digits as tell its ends apart.
+    """Write the interval of a difference, with as many digits as tell its ends apart.
 
-    >>> limits({"low": -0.0123, "high": 0.2}), limits({"low": 0.00211, "high": 0.00219})
-    ('−0.012 … +0.200', '+0.0021 … +0.0022')
+    It is the one that was corrected as p was, so that it and the verdict say the same.
+
+    >>> limits({"low_adjusted": -0.0123, "high_adjusted": 0.2})
+    '−0.012 … +0.200'
+    >>> limits({"low_adjusted": 0.00211, "high_adjusted": 0.00219})
+    '+0.0021 … +0.0022'
     """
-    low, high = row["low"], row["high"]
+    low, high = row["low_adjusted"], row["high_adjusted"]
     if low is None or high is None:
         return "–"
     digits = 3 if 0.01 <= high - low <= 10 else None
