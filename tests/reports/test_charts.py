@@ -20,9 +20,10 @@ from karat.errors import OptionError
 from karat.reports.charts import Chart, png, standalone, write_image
 from karat.reports.charts.svg import HEAT, asset, colors, ticks
 from karat.reports.escape import xml
+from karat.reports.grid import Grid
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import prepare
-from karat.reports.tables import Grid, signed
+from karat.reports.tables import signed
 from tests import hostile
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import click
 from click.core import ParameterSource
 
 from karat.reports.escape import printable
 from karat.reports.tables import describe_finding
+from karat.reports.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -259,6 +260,13 @@ def paths(runs: Sequence[str], gold: str | None = None) -> tuple[list[str], str 
     return files, "/dev/stdin" if gold == "-" else gold
 
 
+class Screen(TypedDict):
+    """How a table is drawn."""
+
+    color: bool
+    width: int | None  # of the terminal; None: as wide as it likes
+
+
 def use_color() -> bool:
     """Return whether standard output is a terminal that wants colour."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -270,6 +278,11 @@ def width(output: str | None) -> int | None:
     if output not in (None, "-") or sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
+
+
+def screen(output: str | None) -> Screen:
+    """Return how tables are drawn: in colour or not, and how wide at most."""
+    return {"color": output in (None, "-") and use_color(), "width": width(output)}
 
 
 @contextmanager
@@ -304,24 +317,36 @@ def progress(message: str) -> Iterator[Report | None]:
 def print_findings(findings: Iterable[Finding]) -> None:
     """Print findings on standard error, each with what to do about it."""
     for finding in findings:
-        click.echo(f"note: {describe_finding(finding)}", err=True)
+        note(f"note: {describe_finding(finding)}")
         if finding.fix:
-            click.echo(f"  fix: {printable(finding.fix)}", err=True)
+            note(f"  fix: {printable(finding.fix)}")
 
 
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     code = 0
     for line in lines:
-        click.echo(f"not measured: {printable(line)}", err=True)
+        note(f"not measured: {printable(line)}")
         code = NOT_MEASURED
     return code
 
 
-def write(text: str, output: str | None) -> None:
-    """Print to standard output, or write a file whole or not at all."""
+def note(text: str) -> None:
+    """Print a line on standard error; on a terminal it is broken between words, and in colour."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    lines = wrap(text, shutil.get_terminal_size().columns if terminal else None)
+    plain = not terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    head, colon, rest = lines.partition(":")
+    click.echo(lines if plain else f"{click.style(head + colon, fg='yellow')}{rest}", err=True)
+
+
+def write(text: str, output: str | None, how: str | None = None) -> None:
+    """Print to standard output, or write a file whole or not at all.
+
+    In the format `table`, lines that are wider than a terminal are broken between words.
+    """
     if output in (None, "-"):
-        _print(text)
+        _print(wrap(text, width(output)) if how == "table" else text)
         return
     from karat.storage.files import write_text  # noqa: PLC0415
 

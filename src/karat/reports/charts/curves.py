@@ -24,7 +24,8 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.tables import Grid, number
+from karat.reports.grid import Grid
+from karat.reports.tables import number
 from karat.results.cutoffs import curve
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.tables import Grid, number
+from karat.reports.grid import Grid
 from karat.reports.tables import count as queries
+from karat.reports.tables import number
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints

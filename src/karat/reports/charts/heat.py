@@ -19,8 +19,9 @@ from karat.reports.charts.svg import (
     link_to_queries,
     title,
 )
-from karat.reports.tables import Grid, number
+from karat.reports.grid import Grid
 from karat.reports.tables import count as queries
+from karat.reports.tables import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

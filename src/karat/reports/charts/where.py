@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from karat.reports.charts import Chart
 from karat.reports.charts.forest import difference_point, differences_axis, reach_of
 from karat.reports.charts.svg import LETTER, drawing, label, linear, link_to_queries
-from karat.reports.tables import Grid, chance, limits, number, signed
+from karat.reports.grid import Grid
+from karat.reports.tables import chance, limits, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
