@@ -93,7 +93,9 @@ def test_a_judge_card_says_what_its_numbers_mean() -> None:
         {"question": f"q{at}", "chunk": said, "label": int(truth)}
         for at, (said, truth) in enumerate(pairs)
     ]
-    card = karat.judge_card(labels, judge=lambda question, chunk: chunk == "yes")
+    card = karat.judge_card(
+        labels, judge=lambda sample: {"relevance": [int(each == "yes") for each in sample.chunks]}
+    )
     shown = render_card(card, "table")
     assert "κ 0.67 is substantial agreement beyond chance" in shown
     assert "the judge says yes 17 points more often than people" in shown

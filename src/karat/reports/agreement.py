@@ -124,7 +124,7 @@ def in_words(figures: Sequence[CardFigure]) -> str:
         more = "more" if bias > 0 else "less"
         often = f"{abs(bias) * 100:.0f} points {more} often than people"
         sentences.append(f"the judge says yes {'as often as people' if not bias else often}")
-    return ". ".join(sentences)
+    return "; ".join(sentences)
 
 
 def _limits(figure: CardFigure) -> list[str]:
