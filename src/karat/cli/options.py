@@ -293,10 +293,11 @@ def progress(message: str) -> Iterator[Report | None]:
         return
     from rich import progress as bars  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
 
     columns = (
         bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.fields[phase]}", table_column=Column(no_wrap=True)),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TextColumn("{task.fields[rate]}"),
@@ -304,12 +305,20 @@ def progress(message: str) -> Iterator[Report | None]:
         bars.TextColumn("{task.fields[note]}"),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(message, total=None, rate="", note="")
+        task = bar.add_task(message, total=None, rate="", note="", phase=message)
 
         def update_bar(step: Progress) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.{1 if speed < 10 else 0}f}/s" if speed else ""
-            bar.update(task, completed=step.done, total=step.total, rate=rate, note=step.note)
+            phase = step.phase or message
+            bar.update(
+                task,
+                completed=step.done,
+                total=step.total,
+                rate=rate,
+                note=step.note,
+                phase=phase,
+            )
 
         yield update_bar
 
