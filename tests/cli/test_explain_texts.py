@@ -43,7 +43,7 @@ def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Karat) -> None
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert "the list (5 units, by rouge-sentence(threshold=0.8))" in lines
-    (hit,) = (line for line in lines if "✓ hit" in line)
+    (hit,) = (line for line in lines if "✓ hit  " in line)
     assert cells(hit, "   ") == [
         "2", "manual#2", "1", "Charging takes about four hours.", "✓ hit", "item 1",
         "1.0000 item 1", "0.5000", "1.0000", "1.0000",

@@ -462,3 +462,35 @@ def test_the_same_seed_gives_the_same_at_any_number_of_workers() -> None:
                 assert one["difference"] == pytest.approx(again["difference"], abs=1e-12)
     seeds = [compared(OLD, NEW, seed=seed)["recall"]["p"] for seed in (7, 7, 8)]
     assert seeds[0] == seeds[1] != seeds[2]
+
+
+@pytest.mark.parametrize("all_pairs", [False, True])
+def test_intervals_say_what_the_corrected_p_says(*, all_pairs: bool) -> None:
+    rng = np.random.default_rng(5)
+    base = rng.beta(5, 5, 120)
+    shifts = (0.0, 0.02, 0.025, 0.03, 0.035, 0.06, -0.025)
+    systems = [np.clip(base + shift + rng.normal(0, 0.15, 120), 0, 1).round(1) for shift in shifts]
+    found = compared(base.round(1), *systems, all_pairs=all_pairs)
+    rows = found.comparisons.to_dicts()
+    # within the little by which a permutation test and an interval differ at the border
+    clear = [row for row in rows if abs(row["p_adjusted"] - 0.05) > 0.01]
+    leaves_out_0 = [row["low_adjusted"] > 0 or row["high_adjusted"] < 0 for row in clear]
+    assert leaves_out_0 == [row["p_adjusted"] < 0.05 for row in clear]
+    uncorrected = [row["low"] > 0 or row["high"] < 0 for row in clear]
+    assert uncorrected != leaves_out_0  # the correction decides some of them
+
+
+def test_intervals_of_slices_are_corrected_as_their_p() -> None:
+    rng = np.random.default_rng(3)
+    old = rng.beta(5, 5, 300).round(1)
+    shift = np.repeat([0.0, 0.05, 0.08, 0.0, 0.04, 0.12], 50)
+    new = np.clip(old + shift + rng.normal(0, 0.15, 300), 0, 1).round(1)
+    about = {f"q{at}": {"topic": "abcdef"[at // 50]} for at in range(300)}
+    queries = [{"query": query, **each} for query, each in about.items()]
+    found = compared(old, new, slices="topic", queries=queries)
+    rows = found.slices.to_dicts()
+    shown = [row["p_adjusted"] < 0.05 for row in rows]
+    assert 0 < sum(shown) < 6
+    assert [row["low_adjusted"] > 0 or row["high_adjusted"] < 0 for row in rows] == shown
+    widths = [(row["high_adjusted"] - row["low_adjusted"]) for row in rows]
+    assert all(wide > row["high"] - row["low"] for wide, row in zip(widths, rows, strict=True))

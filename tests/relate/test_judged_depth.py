@@ -299,7 +299,7 @@ def test_each_aspect_is_asked_as_deep_as_its_own_measures() -> None:
     assert sorted(seen, key=str) == sorted(
         [("q0", 5, shallow), ("q0", 20, deep), ("q1", 4, shallow | deep)], key=str
     )
-    assert steps == [(1, 3), (2, 3), (3, 3)]
+    assert [step for step in steps if step[0]] == [(1, 3), (2, 3), (3, 3)]
     assert result.kept.verdicts is not None
     counts = result.kept.verdicts.filter(query="q0").group_by("aspect").len()
     assert dict(counts.rows()) == {"relevance": 5, "claims": 20, "statements": 9}

@@ -20,9 +20,10 @@ from karat.errors import OptionError
 from karat.reports.charts import Chart, png, standalone, write_image
 from karat.reports.charts.svg import HEAT, asset, colors, ticks
 from karat.reports.escape import xml
+from karat.reports.grid import Grid
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import prepare
-from karat.reports.tables import Grid
+from karat.reports.tables import signed
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Chart]) -
     for figure in figures.values():
         root = ET.fromstring(standalone(figure))
         assert root.tag == f"{{{SVG}}}svg"
-        assert root.get("role") == "img"
+        linked = any(each.tag == f"{{{SVG}}}a" for each in root.iter())
+        assert root.get("role") == ("group" if linked else "img")
         assert root.get("aria-label") == figure.says
         assert "var(" not in standalone(figure)
         assert figure.table.rows
@@ -191,3 +193,68 @@ def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
     assert np.isnan(panel.pairing.values).any()
     for figure in prepare(panel).charts.values():
         assert ET.fromstring(figure.svg).tag.endswith("svg")
+
+
+def test_systems_share_one_scale_of_counts() -> None:
+    short, long = ({f"q{n}": ["d"] for n in range(size)} for size in (10, 40))
+    gold = {f"q{n}": ["d"] for n in range(40)}
+    results = [karat.evaluate({"a": run}, gold, ["recall"]) for run in (short, long)]
+    panel = lay_side_by_side([results[0], karat.evaluate({"b": long}, gold, ["recall"])])
+    root = ET.fromstring(prepare(panel, cases=False).charts["distribution recall"].svg)
+    heights = {
+        each.find(f"{{{SVG}}}title").text: float(each.get("height"))  # type: ignore[union-attr, arg-type]
+        for each in root.iter(f"{{{SVG}}}rect")
+        if "bar" in (each.get("class") or "")
+    }
+    assert heights == {
+        "10 queries from 0.95 to 1.00": 10.0,
+        "30 queries from 0.00 to 0.05": 30.0,
+        "40 queries from 0.95 to 1.00": 40.0,
+    }
+    axis = [each.text for each in root.iter(f"{{{SVG}}}text") if each.text in {"0", "40"}]
+    assert axis.count("40") == 2
+
+
+def test_every_measure_has_its_place_on_a_heat_map() -> None:
+    names = [f"{name}@{k}" for name in ("recall", "P", "nDCG", "success") for k in (1, 2, 3, 5)]
+    runs = {f"s{n}": {f"q{i}": ["d"] for i in range(30)} for n in range(3)}
+    gold = [{"query": f"q{i}", "gold": ["d"], "topic": "xyz"[i % 3]} for i in range(30)]
+    prepared = prepare(lay_side_by_side([karat.evaluate(runs, gold, names)]), cases=False)
+    maps = prepared.slices["topic"]
+    assert len(maps) > 1
+    heads = {head.partition(" ")[0] for each in maps for head in each.table.header[2:]}
+    assert heads == set(names)
+    assert len({each.name for each in maps}) == len(maps)
+
+
+def test_cells_of_few_queries_look_it() -> None:
+    gold = [
+        {"query": f"q{i}", "gold": ["d"], "topic": "few" if i < 4 else "many"} for i in range(40)
+    ]
+    run = {f"q{i}": ["d"] for i in range(40)}
+    prepared = prepare(lay_side_by_side([karat.evaluate(run, gold, ["recall"])]), cases=False)
+    (figure,) = prepared.slices["topic"]
+    root = ET.fromstring(figure.svg)
+    cells = {
+        hint.text: each.get("class")
+        for each in root.iter(f"{{{SVG}}}rect")
+        if (hint := each.find(f"{{{SVG}}}title")) is not None
+    }
+    assert cells == {"1.0000 over 4 queries": "few", "1.0000 over 36 queries": "h9"}
+
+
+def test_where_the_other_system_is_better(demo_folder: Path, figures: dict[str, Chart]) -> None:
+    table = figures["where minilm"].table
+    found = karat.compare(
+        karat.load(demo_folder), measures="recall@5", slices=["topic", "wording"], moved=0
+    )
+    expected = {
+        (row["column"], row["slice"]): signed(row["difference"]) for row in found.slices.to_dicts()
+    }
+    at = table.header.index("difference")
+    assert expected.items() <= {(row[0], row[1]): row[at] for row in table.rows}.items()
+    gains = [float(row[at].replace("−", "-")) for row in table.rows if row[at] != "–"]
+    assert gains == sorted(gains, reverse=True)
+    shown = [row[:2] for row in table.rows if row[-1] == "better"]
+    assert ["wording", "paraphrase"] in shown
+    assert "#in+wording=paraphrase" in figures["where minilm"].svg

@@ -16,7 +16,8 @@ from karat.comparison.gates import gate
 from karat.reports import comparison as tables
 from karat.reports import escape, html
 from karat.reports.gate import as_junit, lines, summary
-from karat.reports.tables import Grid, chance
+from karat.reports.grid import Grid
+from karat.reports.tables import chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 

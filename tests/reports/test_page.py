@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -161,8 +162,48 @@ def test_many_systems() -> None:
         f"system {number}": {query: ["a"] * (number % 2) for query in GOLD} for number in range(12)
     }
     prepared = prepare(lay_side_by_side([karat.evaluate(runs, GOLD, ["recall@5"])]))
-    assert "Charts show the first 8 of 12 systems." in prepared.notes
-    assert len(data_of(page(prepared))["systems"]) == 12
+    note = "Charts show the baseline and the best 7 others by recall@5, of 12 systems in all."
+    assert prepared.notes["distributions"] == [note]
+    systems = data_of(page(prepared))["systems"]
+    assert len(systems) == 12
+    assert systems[:7] == [f"system {number}" for number in (0, 1, 3, 5, 7, 9, 11)]
+
+
+def test_what_systems_share_is_said_once() -> None:
+    runs = {f"system {number}": {query: ["a"] for query in GOLD} for number in range(3)}
+    html = report(karat.evaluate(runs, GOLD, ["recall@5"]))
+    assert html.count("<dt>policies</dt>") == 1
+    assert all(html.count(f"<h3>system {number}</h3>") == 1 for number in range(3))
+
+
+def _sliced(low: int) -> str:
+    """Return a report on 60 queries of which the first of 6 topics has so many misses in 10."""
+    rng = np.random.default_rng(0)
+    gold = [{"query": f"q{n}", "gold": ["d"], "topic": f"t{n // 10}"} for n in range(60)]
+    hit = np.concatenate([np.arange(10) >= low, rng.permutation(50) >= 15])
+    run = {f"q{n}": ["d" if found else "x"] for n, found in enumerate(hit)}
+    return report(karat.evaluate(run, gold, ["recall@1"]))
+
+
+def test_a_slice_is_called_weakest_only_where_a_test_shows_it() -> None:
+    assert "is weakest where topic is <strong>t0</strong>" in _sliced(10)
+    doubtful = _sliced(5)
+    assert "is weakest" not in doubtful
+    assert "is lowest where topic is <strong>" in doubtful
+    assert "that it is weaker there is not shown" in doubtful
+
+
+def test_the_same_in_one_measure_is_not_the_same_in_all() -> None:
+    gold = {f"q{n}": ["d"] for n in range(30)}
+    first, second = (dict.fromkeys(gold, docs) for docs in (["d", "x"], ["x", "d"]))
+    html = report(karat.evaluate({"first": first, "second": second}, gold, ["recall@2", "RR"]))
+    assert "It differs in RR (−0.5000, worse)." in html
+
+
+def test_backticks_are_code() -> None:
+    html = report(karat.evaluate(RUN, GOLD, ["recall@2"]))
+    assert "<code>karat score --save DIR</code>" in html
+    assert "`" not in html.partition("<script")[0].partition("</style>")[2]
 
 
 def test_results_are_named_by_their_folders_and_the_baseline_comes_first(tmp_path: Path) -> None:
@@ -194,7 +235,7 @@ def test_a_budget_keeps_the_failures(demo_folder: Path, monkeypatch: pytest.Monk
     assert 3 < len(data["cases"]) < 40
     lead = [data["values"][system][data["lead"]] for system in (0, 1)]
     assert all(0 in (lead[0][at], lead[1][at]) for at in data["cases"])
-    assert any("`karat view`" in note for note in prepared.notes)
+    assert any("`karat view`" in note for note in prepared.notes["queries"])
     assert len(script_json(data["cases"])) + len(script_json(data["texts"])) < 80_000
 
 

@@ -69,6 +69,6 @@ def command(
     from karat.reports.agreement import render  # noqa: PLC0415
 
     found = agree(first, second, measures=list(measures) or None, **choices)
-    options.write(render(found, how, details=details), output)
+    options.write(render(found, how, details=details, width=options.width(output)), output, how)
     if how != "json":
         options.print_findings(found.findings)

@@ -8,7 +8,14 @@ import click
 
 from karat.cli import options
 from karat.findings import shorten
-from karat.reports.tables import FORMATS, Grid, number, render_grids, to_json, to_rows
+from karat.reports.grid import Grid
+from karat.reports.tables import (
+    FORMATS,
+    number,
+    render_grids,
+    to_json,
+    to_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +83,7 @@ def write_labels(
     if output is not None:
         options.write(anchored.jsonl(), output)
     if output != "-":
-        options.write(render(anchored, how), None)
+        options.write(render(anchored, how), None, how)
     options.print_findings(anchored.findings)
 
 
@@ -91,7 +98,7 @@ def render(anchored: Anchored, how: str) -> str:
         }
         return to_json(shown)
     if how in ("markdown", "table"):
-        return render_grids(_grids(anchored), how)
+        return render_grids(_grids(anchored), how, width=options.width(None))
     if how != "jsonl":  # which alone can hold lists
         lists = [name for name, kind in labels.schema.items() if kind.is_nested()]
         labels = labels.with_columns(labels[name].list.join(" ") for name in lists)

@@ -102,8 +102,9 @@ def command(
         comparison = compare(*files, measures=named, **chosen)
     requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
     gate = gates.gate(comparison, requirements, **decisions)
-    text = render(comparison, how, moved=moved, color=options.use_color())
-    options.write(gating.with_verdicts(text, gate, how), output)
+    screen = options.screen(output)
+    text = render(comparison, how, moved=moved, **screen)
+    options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(comparison.findings)
     lacking = options.print_unmeasured(unmeasured(comparison))

@@ -136,8 +136,8 @@ def command(
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
     else:
-        text = render_curve(table, enough, how, matched_by, over)
-    options.write(text, output)
+        text = render_curve(table, enough, how, matched_by, over, width=options.width(output))
+    options.write(text, output, how)
     if how != "json":
         options.print_findings(result.findings)
     return options.print_unmeasured(unmeasured(result))

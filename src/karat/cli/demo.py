@@ -47,7 +47,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages).\n"
         "Written to show karat at work; it proves nothing about BM25 or MiniLM.\n"
     )
-    click.echo(render(result, "table", by=["wording", "kind"], color=options.use_color()), nl=False)
+    click.echo(render(result, "table", by=["wording", "kind"], **options.screen(None)), nl=False)
     click.echo(
         "\nRead it: the embedding model is ahead overall. By wording the picture splits: where\n"
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
@@ -56,7 +56,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     options.print_findings(result.findings)
     if save is not None:
         result.save(save)
-        click.echo(f"saved: {save}", err=True)
+        options.note(f"saved: {save}")
     if files is not None:
         _copy(folder, Path(files))
     where = files or "demo"
@@ -88,7 +88,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
         click.echo(f"\nThe embedded judge is not shown: {error.what}; {error.fix}")
         return
     click.echo("\nThe same lists before karat's embedded judge, which knows no label:\n")
-    click.echo(render(result, "table", color=options.use_color()), nl=False)
+    click.echo(render(result, "table", **options.screen(None)), nl=False)
     click.echo(
         "\nIt compares words, so its relevance sides with BM25, while claims and entities of the\n"
         "reference answers show that the embedding model finds more; a judge is to be checked too."

@@ -66,7 +66,7 @@ def command(
         shown = {"explanations": [each.as_dict() for each in explained]}
         options.write(to_json(shown), output)
         return
-    color = output is None and options.use_color()
-    options.write("\n".join(render(each, how, color=color) for each in explained), output)
+    screen = options.screen(output)
+    options.write("\n".join(render(each, how, **screen) for each in explained), output, how)
     for first in explained[:1]:  # all have the same findings
         options.print_findings(first.findings)

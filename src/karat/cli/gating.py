@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -73,9 +73,9 @@ def report_verdicts(
 
     if how not in SHOWN or output is not None:
         for line in lines(gate):
-            click.echo(line, err=True)
+            options.note(line)
     if gate.exit_code == NOT_DECIDED:
-        click.echo(f"undecided: {ADVICE}", err=True)
+        options.note(f"undecided: {ADVICE}")
     if how != "json":
         options.print_findings(gate.findings)
     if junit is not None:
@@ -84,7 +84,9 @@ def report_verdicts(
     return gate.exit_code
 
 
-def with_verdicts(text: str, gate: GateReport | None, how: str) -> str:
+def with_verdicts(
+    text: str, gate: GateReport | None, how: str, **screen: Unpack[options.Screen]
+) -> str:
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
     if how not in SHOWN or gate is None or not gate.verdicts:
         return text
@@ -94,7 +96,7 @@ def with_verdicts(text: str, gate: GateReport | None, how: str) -> str:
         shown: dict[str, Any] = json.loads(text) | gate.as_dict()
         shown["findings"] += [finding.as_dict() for finding in gate.findings]
         return to_json(shown)
-    return text + ("\n" if how == "markdown" else "") + render(gate, how)
+    return text + ("\n" if how == "markdown" else "") + render(gate, how, **screen)
 
 
 def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
@@ -109,7 +111,7 @@ def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
             file.write(summary(gate, tables()))
     except OSError as error:  # the numbers are right, and the exit code says so
         reason = f"{GITHUB}: {error.strerror}"
-        click.echo(printable(f"note: the summary could not be written to ${reason}"), err=True)
+        options.note(printable(f"note: the summary could not be written to ${reason}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,20 +212,20 @@ class Requirements:
         if self.before is not None:
             found = check_update(result, self.before, slices)
             for verdict in found.worse:
-                click.echo(printable(f"worse than the baseline: {sentence(verdict)}"), err=True)
+                options.note(printable(f"worse than the baseline: {sentence(verdict)}"))
             options.print_findings(found.findings)
             if code or not found.allowed:
-                click.echo(f"the baseline stays as it is: {folder}", err=True)
+                options.note(f"the baseline stays as it is: {folder}")
                 if not found.allowed:
-                    click.echo(f"to replace it all the same: --save {folder}", err=True)
+                    options.note(f"to replace it all the same: --save {folder}")
                 return code or EXIT["fail"]
             if found.added:
                 names = ", ".join(map(str, found.added))
-                click.echo(f"measured as well, as the baseline has it: {names}", err=True)
+                options.note(f"measured as well, as the baseline has it: {names}")
             result = found.result
         elif code:
-            click.echo(f"no baseline is saved: {folder}", err=True)
+            options.note(f"no baseline is saved: {folder}")
             return code
         result.save(folder)
-        click.echo(f"baseline saved: {folder}", err=True)
+        options.note(f"baseline saved: {folder}")
         return 0

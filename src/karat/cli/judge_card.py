@@ -81,8 +81,8 @@ def command(
         return
     with options.progress("judging") as progress:
         card = judge_card(given, progress=progress, **chosen, **choices)
-    options.write(render_card(card, how), output)
+    options.write(render_card(card, how, width=options.width(output)), output, how)
     if not no_save:
-        click.echo(f"note: card saved in {card.save(save)}", err=True)
+        options.note(f"note: card saved in {card.save(save)}")
     if card.blank:
-        click.echo(f"note: {card.blank} pairs have no label and were left out", err=True)
+        options.note(f"note: {card.blank} pairs have no label and were left out")

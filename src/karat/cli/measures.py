@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.reports.tables import Grid, terminal, to_json
+from karat.reports.grid import Grid
+from karat.reports.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from karat.measures import Measure
@@ -50,17 +51,18 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
     known, find = (known_matchers, find_matcher) if relations else (known_measures, parse_measure)
     classes: list[Any] = [*known().values()] if name is None else [type(find(name))]
     facts = [_relation_facts(cls) if relations else _measure_facts(cls) for cls in classes]
+    screen = options.screen(output)
     if how == "json":
         text = to_json(facts)
     elif name is not None:
         text = _explanation(facts[0])
     elif relations:
         title = "relations · use one with --by NAME or MEASURE/NAME"
-        text = terminal(Grid.of(title, RELATION_COLUMNS, facts, left=3))
+        text = render_grids([Grid.of(title, RELATION_COLUMNS, facts, left=3)], "table", **screen)
     else:
         title = "measures · `karat measures NAME` explains one"
-        text = terminal(Grid.of(title, MEASURE_COLUMNS, facts, left=2))
-    options.write(text, output)
+        text = render_grids([Grid.of(title, MEASURE_COLUMNS, facts, left=2)], "table", **screen)
+    options.write(text, output, how)
 
 
 def _relation_facts(cls: type[Matcher]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import click
 from click.core import ParameterSource
 
 from karat.reports.escape import printable
 from karat.reports.tables import describe_finding
+from karat.reports.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -259,6 +260,13 @@ def paths(runs: Sequence[str], gold: str | None = None) -> tuple[list[str], str 
     return files, "/dev/stdin" if gold == "-" else gold
 
 
+class Screen(TypedDict):
+    """How a table is drawn."""
+
+    color: bool
+    width: int | None  # of the terminal; None: as wide as it likes
+
+
 def use_color() -> bool:
     """Return whether standard output is a terminal that wants colour."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -272,6 +280,11 @@ def width(output: str | None) -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def screen(output: str | None) -> Screen:
+    """Return how tables are drawn: in colour or not, and how wide at most."""
+    return {"color": output in (None, "-") and use_color(), "width": width(output)}
+
+
 @contextmanager
 def progress(message: str) -> Iterator[Report | None]:
     """Show on a terminal's standard error how far the work has come."""
@@ -280,10 +293,11 @@ def progress(message: str) -> Iterator[Report | None]:
         return
     from rich import progress as bars  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
 
     columns = (
         bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.fields[phase]}", table_column=Column(no_wrap=True)),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TextColumn("{task.fields[rate]}"),
@@ -291,12 +305,20 @@ def progress(message: str) -> Iterator[Report | None]:
         bars.TextColumn("{task.fields[note]}"),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(message, total=None, rate="", note="")
+        task = bar.add_task(message, total=None, rate="", note="", phase=message)
 
         def update_bar(step: Progress) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.{1 if speed < 10 else 0}f}/s" if speed else ""
-            bar.update(task, completed=step.done, total=step.total, rate=rate, note=step.note)
+            phase = step.phase or message
+            bar.update(
+                task,
+                completed=step.done,
+                total=step.total,
+                rate=rate,
+                note=step.note,
+                phase=phase,
+            )
 
         yield update_bar
 
@@ -304,24 +326,36 @@ def progress(message: str) -> Iterator[Report | None]:
 def print_findings(findings: Iterable[Finding]) -> None:
     """Print findings on standard error, each with what to do about it."""
     for finding in findings:
-        click.echo(f"note: {describe_finding(finding)}", err=True)
+        note(f"note: {describe_finding(finding)}")
         if finding.fix:
-            click.echo(f"  fix: {printable(finding.fix)}", err=True)
+            note(f"  fix: {printable(finding.fix)}")
 
 
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     code = 0
     for line in lines:
-        click.echo(f"not measured: {printable(line)}", err=True)
+        note(f"not measured: {printable(line)}")
         code = NOT_MEASURED
     return code
 
 
-def write(text: str, output: str | None) -> None:
-    """Print to standard output, or write a file whole or not at all."""
+def note(text: str) -> None:
+    """Print a line on standard error; on a terminal it is broken between words, and in colour."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    lines = wrap(text, shutil.get_terminal_size().columns if terminal else None)
+    plain = not terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    head, colon, rest = lines.partition(":")
+    click.echo(lines if plain else f"{click.style(head + colon, fg='yellow')}{rest}", err=True)
+
+
+def write(text: str, output: str | None, how: str | None = None) -> None:
+    """Print to standard output, or write a file whole or not at all.
+
+    In the format `table`, lines that are wider than a terminal are broken between words.
+    """
     if output in (None, "-"):
-        _print(text)
+        _print(wrap(text, width(output)) if how == "table" else text)
         return
     from karat.storage.files import write_text  # noqa: PLC0415
 

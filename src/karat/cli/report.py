@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +100,10 @@ def command(
     if with_page:
         options.write(page(prepared), target)
         if target != "-":
-            click.echo(f"written: {target}", err=True)
-    for note in prepared.notes if with_page else ():
-        click.echo(f"note: {note}", err=True)
+            options.note(f"written: {target}")
+    notes = dict.fromkeys(chain.from_iterable(prepared.notes.values()))
+    for note in notes if with_page else ():
+        options.note(f"note: {note}")
     lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
     return options.print_unmeasured(lacking)
 
@@ -112,7 +114,7 @@ def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
     charts = prepared.charts
     chosen = next(iter(charts)) if name is None else choose("chart", name, charts)
     boxed = write_image(charts[chosen], path)
-    click.echo(f"written: {path} ({chosen})", err=True)
+    options.note(f"written: {path} ({chosen})")
     if boxed:
         click.echo(
             f"note: no font here has letters such as {boxed}, so the image shows boxes; "

@@ -100,18 +100,18 @@ def command(
         if judging.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
-        color, width = options.use_color(), options.width(output)
-        text = render(result, how, per_query=per_query, by=slices, color=color, width=width)
+        screen = options.screen(output)
+        text = render(result, how, per_query=per_query, by=slices, **screen)
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:
         _export(result, how, output)
     else:
-        options.write(gating.with_verdicts(text, gate, how), output)
+        options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
     if save is not None:
-        click.echo(f"saved: {save}", err=True)
+        options.note(f"saved: {save}")
     lacking = options.print_unmeasured(unmeasured(result))
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
@@ -125,4 +125,4 @@ def _export(result: Result, how: str, output: str) -> None:
         path = f"{output}.{LIVERAG_EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
         text = table.write_ndjson() if lines else table.write_csv(separator="\t")
         options.write(text, path)
-        click.echo(f"written: {path}", err=True)
+        options.note(f"written: {path}")

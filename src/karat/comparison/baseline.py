@@ -118,7 +118,7 @@ def _worse_slices(
     higher = {str(measure): measure.higher_is_better for measure in pairing.measures}
     found = [
         f"{row['column']}={row['slice']}: {row['measure']}"
-        for row in slice_contrasts(pairing, [(0, 1)], slices, how)
+        for row in (each.row for each in slice_contrasts(pairing, [(0, 1)], slices, how))
         if row["low"] is not None
         and (row["high"] < 0 if higher[row["measure"]] else row["low"] > 0)
     ]

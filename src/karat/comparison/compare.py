@@ -201,14 +201,14 @@ def compare(
     if all_pairs:
         correct_all_pairs(rows, table, how)
     else:
-        correct(rows, "holm")
+        correct(rows, "holm", level)
     explain_reach(rows, how)
     columns = [slices] if isinstance(slices, str) else list(slices)
     return Comparison(
         baseline=table.systems[0],
         systems=table.systems,
         measures=table.measures,
-        comparisons=pl.DataFrame(rows, schema=ROWS),
+        comparisons=pl.DataFrame([each.row for each in rows], schema=ROWS),
         slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICES),
         values=pl.DataFrame(list(_values(table)), schema=VALUES),
         moved=pl.DataFrame(_moved(table, moved), schema=MOVED),

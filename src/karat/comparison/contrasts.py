@@ -12,8 +12,15 @@ import polars as pl
 
 from karat.errors import OptionError, choose
 from karat.measures.aggregate import aggregate
-from karat.statistics.paired import Paired, paired
-from karat.statistics.significance import Significance, adjust, mcnemar, out_of_reach, paired_t
+from karat.statistics.paired import Paired, difference_interval, paired
+from karat.statistics.significance import (
+    Significance,
+    adjust,
+    error_rates,
+    mcnemar,
+    out_of_reach,
+    paired_t,
+)
 from karat.statistics.tukey import tukey
 from karat.statistics.values import is_binary
 
@@ -38,6 +45,8 @@ ROWS: dict[str, PolarsDataType] = {
     **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
     **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
     **dict.fromkeys(("test", "correction", "method"), pl.String),
+    # the interval corrected as p_adjusted is: it leaves out 0 where that shows a difference
+    **dict.fromkeys(("low_adjusted", "high_adjusted"), pl.Float64),
     "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
     "reason": pl.String,
 }
@@ -61,7 +70,39 @@ class Statistics:
         return replace(self, clusters=kept)
 
 
-def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A row, and what its interval is made of, to make it at another level."""
+
+    row: Row
+    values: tuple[Floats, Floats]  # of baseline and system
+    measure: Measure
+    clusters: tuple[object, ...] | None
+
+    def widen(self, level: float) -> None:
+        """Give the row a corrected interval: the same at another level."""
+        if self.row["low"] is None:
+            return
+        found = difference_interval(
+            *self.values,
+            statistic=self.measure.aggregation,
+            level=level,
+            bounds=self.measure.bounds,
+            clusters=self.clusters,
+        )
+        self.row.update({"low_adjusted": found.low, "high_adjusted": found.high})
+
+    def spread(self, reach: float) -> None:
+        """Give the row a corrected interval that reaches as far to both sides."""
+        if self.row["low"] is None:
+            return
+        low, high = self.measure.bounds
+        room = high - low
+        ends = (self.row["difference"] - reach, self.row["difference"] + reach)
+        self.row.update({"low_adjusted": max(ends[0], -room), "high_adjusted": min(ends[1], room)})
+
+
+def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[Contrast]:
     """Return a row for each pair of systems and each measure, p-values not corrected yet."""
     measures = pairing.measures
     first, second = ([pair[side] for pair in pairs] for side in (0, 1))
@@ -83,7 +124,8 @@ def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[
     for column, (each, test) in enumerate(zip(found, tests, strict=True)):
         pair, measure = pairs[column // len(measures)], measures[column % len(measures)]
         values = before[:, column], after[:, column]
-        rows.append(_row(pairing, pair, measure, each, test, values))
+        row = _row(pairing, pair, measure, each, test, values)
+        rows.append(Contrast(row, values, measure, how.clusters))
     return rows
 
 
@@ -109,6 +151,8 @@ def _row(  # noqa: PLR0917
         "high": found.difference.high,
         "p": test.p,
         "p_adjusted": test.p,
+        "low_adjusted": found.difference.low,
+        "high_adjusted": found.difference.high,
         "effect": found.effect.value,
         "wins": won,
         "ties": found.ties,
@@ -156,24 +200,27 @@ def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
     return bool(both.any()) and is_binary(one[both]) and is_binary(other[both])
 
 
-def correct(rows: Iterable[Row], method: str) -> None:
-    """Correct the p-values of the rows of each measure for their number.
+def correct(rows: Iterable[Contrast], method: str, level: float) -> None:
+    """Correct the p-values of the rows of each measure for their number, and their intervals.
 
     A single p-value needs no correction.
     """
-    by_measure: dict[str, list[Row]] = {}
-    for row in rows:
-        by_measure.setdefault(row["measure"], []).append(row)
+    by_measure: dict[str, list[Contrast]] = {}
+    for each in rows:
+        by_measure.setdefault(each.row["measure"], []).append(each)
     for family in by_measure.values():
         if len(family) == 1:
             continue
-        for row, p in zip(family, adjust([row["p"] for row in family], method), strict=True):
-            row |= {"p_adjusted": p, "correction": method}
+        p_values = [each.row["p"] for each in family]
+        rates = error_rates(p_values, method, 1 - level)
+        for each, p, rate in zip(family, adjust(p_values, method), rates, strict=True):
+            each.row.update({"p_adjusted": p, "correction": method})
+            each.widen(1 - rate)
 
 
-def explain_reach(rows: Iterable[Row], how: Statistics) -> None:
+def explain_reach(contrasted: Iterable[Contrast], how: Statistics) -> None:
     """Say of each row whether its test could have shown anything: with few units it cannot."""
-    rows = list(rows)
+    rows = [each.row for each in contrasted]
     family = Counter(row["measure"] for row in rows)
     for row in rows:
         reach = out_of_reach(
@@ -186,8 +233,8 @@ def explain_reach(rows: Iterable[Row], how: Statistics) -> None:
         row["reason"] = _joined(row["reason"], reach)
 
 
-def correct_all_pairs(rows: Sequence[Row], pairing: Pairing, how: Statistics) -> None:
-    """Correct the p-values of all pairs of systems, in order: randomised Tukey HSD."""
+def correct_all_pairs(rows: Sequence[Contrast], pairing: Pairing, how: Statistics) -> None:
+    """Correct the p-values and intervals of all pairs, in order: randomised Tukey HSD."""
     found = tukey(
         pairing.values,
         statistic=[measure.aggregation for measure in pairing.measures],
@@ -195,8 +242,13 @@ def correct_all_pairs(rows: Sequence[Row], pairing: Pairing, how: Statistics) ->
         seed=how.seed,
     )
     for at, every in enumerate(found):
-        for p, row in zip(every.p.values(), rows[at :: len(found)], strict=True):
+        for p, each in zip(every.p.values(), rows[at :: len(found)], strict=True):
+            row = each.row
             row |= {"p_adjusted": p, "correction": "tukey"}
+            if each.measure.aggregation == "mean":
+                each.spread(every.reach(how.level))
+            else:  # shuffles are of logarithms or sums
+                each.widen(1 - (1 - how.level) / len(every.p))
             row["reason"] = _joined(row["reason"], every.reason, NO_TUKEY if how.clusters else "")
 
 
@@ -208,14 +260,14 @@ def slice_rows(
 ) -> list[Row]:
     """Return the rows of every slice, corrected for all slices and systems of a measure."""
     rows = list(slice_contrasts(pairing, pairs, columns, how))
-    correct(rows, "bh")
+    correct(rows, "bh", how.level)
     explain_reach(rows, how)
-    return rows
+    return [each.row for each in rows]
 
 
 def slice_contrasts(
     pairing: Pairing, pairs: Sequence[Pair], columns: Iterable[str], how: Statistics
-) -> Iterator[Row]:
+) -> Iterator[Contrast]:
     """Yield the rows of every slice, p-values not corrected yet."""
     for column in dict.fromkeys(columns):
         labels = pairing.column(column).cast(pl.String)
@@ -224,5 +276,5 @@ def slice_contrasts(
             part = replace(
                 pairing, values=pairing.values[inside], queries=pairing.queries.filter(inside)
             )
-            for row in contrasts(part, pairs, how.only(inside)):
-                yield {"column": column, "slice": value, **row}
+            for each in contrasts(part, pairs, how.only(inside)):
+                yield replace(each, row={"column": column, "slice": value, **each.row})

@@ -15,6 +15,7 @@ from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS
+from karat.progress import Stages
 from karat.read import is_several
 from karat.read.source import Source
 from karat.results.result import Result
@@ -202,16 +203,20 @@ def _evaluated(
     """Evaluate what is no result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]
     together: dict[int, Result] = {}
+    alone = [each for each in given if each.result is None and each not in files]
+    stages = Stages(options.get("progress"), len(alone) + bool(files))
+
+    def evaluated(data: Any, phase: str) -> Result:  # noqa: ANN401
+        own = {**options, "progress": stages.begin(phase)} if "progress" in options else options
+        return evaluate(data, gold, measures, **own)
+
     if files:
         names = unique_names([each.spellings("") for each in files])
-        runs = {name: each.data for name, each in zip(names, files, strict=True)}
-        whole = evaluate(runs, gold, measures, **options)
+        whole = evaluated({name: each.data for name, each in zip(names, files, strict=True)}, "")
         together = {id(each): whole.only(name) for name, each in zip(names, files, strict=True)}
     return [
         each
         if each.result is not None
-        else replace(
-            each, result=together.get(id(each)) or evaluate(each.data, gold, measures, **options)
-        )
+        else replace(each, result=together.get(id(each)) or evaluated(each.data, each.name or ""))
         for each in given
     ]

@@ -13,6 +13,7 @@ from karat.core.policy import Missing
 from karat.engines.local import LocalEngine
 from karat.errors import OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings, merge_findings
+from karat.progress import Stages
 from karat.relate.facts import FactReader
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.pipeline import TEXT
@@ -56,7 +57,7 @@ def assess(  # noqa: PLR0917
     }
     tasks = {matcher: matcher.task(reads[name]) for name, matcher in matchers.items()}
     asked = {matcher: task for matcher, task in tasks.items() if task is not None}
-    judging = None if judge is None or not asked else _judging(judge, asked, progress)
+    judging = None if judge is None or not asked else _judging(judge, asked)
     context = replace(context, run_ids=dialect.run_ids, judging=judging)
     facts = {
         name: FactReader.of(facts_of(reads[name]), context.corpus, context.tokenizer)
@@ -71,14 +72,19 @@ def assess(  # noqa: PLR0917
     }
     for name, each in bound.items():
         drawn.look_at_gold(name, each, matchers[name])
-    for judged in (False, True):  # a judge costs: whatever else may fail comes first
+    by_rule = [name for name in bound if not matchers[name].judged]
+    stages = Stages(progress, len(runs) * (len(by_rule) + (judging is not None)))
+    for run in runs:
+        for name in by_rule:
+            phase = run.name if len(by_rule) == 1 else f"{run.name} by {name}"
+            drawn.draw(name, bound[name], run, stages.begin(phase), context.corpus)
+    if judging is not None:  # a judge costs: whatever else may fail came first
         for run in runs:
+            judging.progress = stages.begin(f"judging {run.name}")
             for name, each in bound.items():
-                if matchers[name].judged == judged:
-                    own = None if judged else progress  # a judge reports its own
-                    drawn.draw(name, each, run, own, context.corpus)
-            if judged and judging is not None:
-                drawn.keep_verdicts(judging, run.name)
+                if matchers[name].judged:
+                    drawn.draw(name, each, run, None, context.corpus)
+            drawn.keep_verdicts(judging, run.name)
     abouts = {run.name: run.about() for run in runs}
     ids = dialect.run_ids if context.ids == "identity" else context.ids
     return Result(
@@ -178,10 +184,10 @@ def _card(judge: str) -> dict[str, str]:
     return {} if card is None else {"card": card.cite()}
 
 
-def _judging(judge: JudgeProtocol, tasks: dict[Matcher, Task], progress: Report | None) -> Judging:
+def _judging(judge: JudgeProtocol, tasks: dict[Matcher, Task]) -> Judging:
     from karat.relate.judged.judging import Judging  # noqa: PLC0415
 
-    return Judging(judge, tasks, progress)
+    return Judging(judge, tasks)
 
 
 def _own(matchers: dict[str, Matcher]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import choose_column, naming_files
 from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
-from karat.evaluation.inputs import files_of, load_inputs, with_columns
+from karat.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
 from karat.measures import DEFAULTS, Measure
+from karat.progress import Stages
 from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.result import SummaryOptions
@@ -152,6 +153,8 @@ def evaluate(
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(judge, base_url)
     judges = find_judge(judge) if judging else None
+    asks = asks_retrievers(run)
+    stages = Stages(progress, 1 + asks)
     with ExitStack() as reading:
         streams, known, inputs = load_inputs(
             run,
@@ -164,7 +167,7 @@ def evaluate(
             id_from=id_from,
             unlabelled=len(judging) == len(matchers),
             queries=queries,
-            progress=progress,
+            progress=stages.begin("") if asks else None,
         )
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         reading.enter_context(naming_files(files_of(streams, inputs)))
@@ -182,7 +185,7 @@ def evaluate(
                 corpus=table, embedder=embedder, ids=ids, base_url=server, tokenizer=tokenizer
             ),
             judge=judges,
-            progress=progress,
+            progress=stages.begin("measuring" if asks else ""),
             keep=keep,
         )
     forgotten = by is None and not any(measure.relation for measure in wanted)

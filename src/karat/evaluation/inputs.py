@@ -16,6 +16,7 @@ from karat.core.timing import TIMED
 from karat.engines.prefetch import begin
 from karat.errors import AlignError, InputError, naming_files
 from karat.findings import merge_findings
+from karat.progress import Stages
 from karat.read import is_several, load_gold, load_run, load_samples
 from karat.read.queries import join_queries, load_queries
 from karat.read.records import join_about
@@ -57,9 +58,8 @@ def load_inputs(
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
             gold = load_gold(gold, format=gold_format, **how)
-        named = [
-            (name, _asked(name, data, gold, queries, id_from, progress)) for name, data in named
-        ]
+        stages = Stages(progress, sum(is_retriever(data) for _, data in named))
+        named = [(name, _asked(name, data, gold, queries, id_from, stages)) for name, data in named]
     if gold is None:
         given = [Input.of("samples", data) for _, data in named]
         streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
@@ -83,13 +83,18 @@ def load_inputs(
     return _unique_names(joined), loaded, inputs
 
 
+def asks_retrievers(run: object) -> bool:
+    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
+    return any(is_retriever(data) for _, data in _named(run))
+
+
 def _asked(  # noqa: PLR0917
     name: str,
     data: object,
     gold: Gold | None,
     queries: object,
     id_from: str | None,
-    progress: Report | None,
+    stages: Stages,
 ) -> object:
     """Return the run that a retriever makes; anything else stays what it is."""
     if not is_retriever(data):
@@ -103,7 +108,7 @@ def _asked(  # noqa: PLR0917
     settings = replace(settings, name=called, id_from=settings.id_from or id_from)
     if gold is not None:
         asked = questions_for(gold, queries).select("query", "question")
-        run = ask_all(settings, asked, progress)
+        run = ask_all(settings, asked, stages.begin(f"asking {called}"))
         return replace(run, about=None if run.about is None else run.about.drop("question"))
     if queries is None:
         raise InputError(
@@ -111,7 +116,7 @@ def _asked(  # noqa: PLR0917
             where=f"run {called}",
             fix="give a gold whose records have a question, or queries={id: question}",
         )
-    return ask_all(settings, load_questions(queries), progress)
+    return ask_all(settings, load_questions(queries), stages.begin(f"asking {called}"))
 
 
 def _kept(data: object) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.reports.tables import Grid, number, render_grids, to_json
+from karat.reports.grid import Grid
+from karat.reports.tables import number, render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "markdown")
 CARD_FORMATS = ("table", "json", "markdown")
 CARD_SLICES = ("kappa", "precision", "recall", "bias")
+AGREEMENT = (
+    (0.8, "almost perfect"),
+    (0.6, "substantial"),
+    (0.4, "moderate"),
+    (0.2, "fair"),
+    (0.0, "slight"),
+    (-1.0, "no"),
+)
 TITLES = {
     "rankings": "rankings: the mean over queries",
     "systems": "orders of systems",
@@ -25,13 +34,14 @@ TITLES = {
 }
 
 
-def render(found: Agreement, how: str, *, details: bool = False) -> str:
+def render(found: Agreement, how: str, *, details: bool = False, width: int | None = None) -> str:
     """Return the agreement in one of FORMATS; `csv` holds the details if these are asked for."""
     if how == "json":
         return to_json(found.as_dict())
     if how == "csv":
         return (found.details if details else found.summary).write_csv()
-    return render_grids(_grids(found, details=details or found.kind == "labels"), how)
+    shown = _grids(found, details=details or found.kind == "labels")
+    return render_grids(shown, how, width=width)
 
 
 def _grids(found: Agreement, *, details: bool) -> Iterator[Grid]:
@@ -68,11 +78,11 @@ def _details(details: pl.DataFrame) -> Grid:
     return Grid("one by one", details.columns, rows, left=len(texts))
 
 
-def render_card(card: JudgeCard, how: str) -> str:
+def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:
     """Return a card in one of CARD_FORMATS."""
     if how == "json":
         return to_json(card.as_dict())
-    return render_grids(_card_grids(card), how)
+    return render_grids(_card_grids(card), how, width=width)
 
 
 def _card_grids(card: JudgeCard) -> Iterator[Grid]:
@@ -86,7 +96,7 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         [each.statistic + (f" ({each.reason})" if each.reason else ""), *_limits(each), str(each.n)]
         for each in card.figures
     ]
-    yield Grid(title, header, rows)
+    yield Grid(title, header, rows, note=in_words(card.figures))
     labels = [str(label) for label in card.confusion.labels]
     counts = [
         [f"judge {label}", *map(str, row)]
@@ -99,6 +109,22 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
     if card.recalibration is not None:
         yield _recalibration(card.recalibration)
+
+
+def in_words(figures: Sequence[CardFigure]) -> str:
+    """Say what κ and bias mean, in the words that Landis and Koch gave to κ (1977)."""
+    value = {figure.statistic: figure.value for figure in figures}
+    sentences = []
+    if (kappa := value.get("kappa")) is not None:
+        word = next(word for least, word in AGREEMENT if kappa >= least)
+        sentences.append(
+            f"κ {kappa:.2f} is {word} agreement beyond chance (0 is chance, 1 is perfect)"
+        )
+    if (bias := value.get("bias")) is not None:
+        more = "more" if bias > 0 else "less"
+        often = f"{abs(bias) * 100:.0f} points {more} often than people"
+        sentences.append(f"the judge says yes {'as often as people' if not bias else often}")
+    return "; ".join(sentences)
 
 
 def _limits(figure: CardFigure) -> list[str]:

@@ -12,9 +12,9 @@ import polars as pl
 from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
+from karat.reports.grid import Grid
 from karat.reports.result import with_relation
 from karat.reports.tables import (
-    Grid,
     best,
     bullets,
     chance,
@@ -43,13 +43,21 @@ TESTS = {
     "mcnemar": "McNemar's test",
 }
 READ = (
-    "Read it: difference is system − baseline, p how often chance alone makes as much, effect the\n"
-    "difference in standard deviations; won, tied and lost count queries."
+    "Read it: difference is system − baseline, p how often chance alone makes as\n"
+    "much, effect the difference in standard deviations; won, tied and lost count\n"
+    "queries."
 )
 DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 
 
-def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = False) -> str:
+def render(
+    comparison: Comparison,
+    how: str,
+    *,
+    moved: int = 5,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
     """Return a comparison in one of FORMATS, with a line break at the end.
 
     Formats with one row per line hold one table: the slices if there are any, else the comparisons.
@@ -59,7 +67,7 @@ def render(comparison: Comparison, how: str, *, moved: int = 5, color: bool = Fa
     if how == "latex":
         return latex(comparison)
     if how in ("table", "markdown"):
-        return _tables(comparison, how, moved=moved, color=color)
+        return _tables(comparison, how, moved=moved, color=color, width=width)
     rows = comparison.slices if comparison.slices.height else comparison.comparisons
     return to_rows(with_relation(rows, comparison.matched_by), how)
 
@@ -73,9 +81,9 @@ def unmeasured(comparison: Comparison) -> list[str]:
     ]
 
 
-def _tables(comparison: Comparison, how: str, *, moved: int, color: bool) -> str:
+def _tables(comparison: Comparison, how: str, *, moved: int, color: bool, width: int | None) -> str:
     first, *more = grids(comparison, moved=moved)
-    head, rest = render_grids([first], how, color=color), render_grids(more, how, color=color)
+    head, rest = (render_grids(each, how, color=color, width=width) for each in ([first], more))
     if how == "markdown":
         parts = [head, f"{READ}\n", bullets(notes(comparison), how), rest]
         return "\n".join(filter(None, parts))
@@ -122,7 +130,16 @@ def lay_out(
     header += [f"{100 * comparison.level:g}% interval", "p"]
     header += [CORRECTIONS[corrected[0]]] if corrected else []
     header += ["effect", "won/tied/lost", "n"]
-    return Grid(title, header, cells, left=len(texts) + 1)
+    verdicts = [row[len(texts)] for row in cells]
+    return Grid(
+        title,
+        header,
+        cells,
+        left=len(texts) + 1,
+        named_by=len(texts),
+        good={(at, len(texts)) for at, each in enumerate(verdicts) if each == "better"},
+        bad={(at, len(texts)) for at, each in enumerate(verdicts) if each == "worse"},
+    )
 
 
 def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:

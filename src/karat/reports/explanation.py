@@ -6,11 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from karat.findings import shorten
-from karat.reports.tables import Grid, bullets, cleaner, number, render_grids
+from karat.measures import parse_measure
+from karat.reports.grid import Grid
+from karat.reports.tables import bullets, cleaner, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from karat.explanation.calculation import Calculation
     from karat.explanation.explain import Explanation
@@ -27,14 +29,25 @@ MARKS = {
     "unjudged": "?",
     "miss": "·",
 }
+MEANINGS = {
+    "hit": "relevant",
+    "again": "covers only what was covered above",
+    "repeated": "stands above already",
+    "rejected": "judged, not relevant",
+    "unjudged": "not judged",
+    "miss": "matches nothing",
+}
+BELOW = 10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
 PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
 SAME = 1e-12  # sums in another order
 
 
-def render(explained: Explanation, how: str, *, color: bool = False) -> str:
+def render(
+    explained: Explanation, how: str, *, color: bool = False, width: int | None = None
+) -> str:
     """Return an explanation as `table` for the terminal or as `markdown`."""
     parts = [cleaner(how)(heading(explained)) + "\n"]
-    parts += (render_grids([grid], how, color=color) for grid in grids(explained))
+    parts += (render_grids([grid], how, color=color, width=width) for grid in grids(explained))
     parts.append(bullets(map(sentence, explained.calculations), how))
     if explained.differences:
         parts += ["Why they differ\n", bullets(explained.differences, how)]
@@ -91,7 +104,9 @@ def heading(explained: Explanation) -> str:
 
 def _steps(explained: Explanation, ranking: Ranking) -> Grid:
     """One row per unit: what it is and covers, and how the sums of the measures grow with it."""
-    steps, readers = ranking.steps, set(ranking.read_by)
+    readers = set(ranking.read_by)
+    mine = [each for each in explained.calculations if (each.measure, each.dialect) in readers]
+    steps, cutoff = _shown_steps(ranking, mine)
     texts = any(step.text is not None for step in steps)
     columns: dict[str, Callable[[Step], str]] = {
         "rank": lambda step: str(step.rank),
@@ -108,21 +123,59 @@ def _steps(explained: Explanation, ranking: Ranking) -> Grid:
         columns["grade"] = lambda step: "" if step.grade is None else f"{step.grade:g}"
     if any(step.scores for step in steps):
         columns["scores"] = _scores
-    left = len(columns)
+    texts_end = len(columns)
     columns["precision"] = lambda step: number(step.precision)
-    for each in explained.calculations:
-        if each.terms and (each.measure, each.dialect) in readers:
+    for each in mine:
+        if each.terms:
             several = len(explained.dialects) > 1
             columns[f"Σ {each.measure}" + f" {each.dialect}" * several] = partial(_sum_to, each)
-    title = ", ".join([f"{len(steps)} units", *_seen_by(explained, ranking)])
-    return Grid.of(
+    title = ", ".join([f"{len(ranking.steps)} units", *_seen_by(explained, ranking)])
+    rows = [[show(step) for show in columns.values()] for step in steps]
+    above = _with_cut(rows, [step.rank for step in steps], cutoff)
+    left = len(ranking.steps) - len(steps)
+    kinds = dict.fromkeys(step.mark for step in steps)
+    legend = [f"{MARKS[kind]}: {MEANINGS[kind]}" for kind in kinds]
+    legend += [f"{left:,} more ranks cover nothing"] if left else []
+
+    def marked(*kinds: str) -> set[tuple[int, int]]:
+        rows = (at for at, step in enumerate(steps) if step.mark in kinds)
+        return {(at + (at >= above), mark) for at in rows}
+
+    return Grid(
         f"the list ({title})",
-        columns,
-        steps,
-        left=left,
-        good=_cells(mark, (step.mark in ("hit", "again") for step in steps)),
-        bad=_cells(mark, (step.mark == "rejected" for step in steps)),
+        list(columns),
+        rows,
+        left=texts_end,
+        good=marked("hit", "again"),
+        bad=marked("rejected"),
+        note=" · ".join(legend),
     )
+
+
+def _shown_steps(ranking: Ranking, read: Sequence[Calculation]) -> tuple[list[Step], int | None]:
+    """Return the ranks worth showing, and the deepest cutoff if every number has one.
+
+    Below the cutoff, or else some ranks below the last that adds to a number, only ranks that cover
+    an item are worth it.
+    """
+    steps = ranking.steps
+    cutoffs = [parse_measure(each.measure).k for each in read]
+    known = [k for k in cutoffs if type(k) is int]
+    in_chunks = any(step.chunk is not None for step in steps)  # of which cutoffs count chunks
+    cutoff = max(known) if known and len(known) == len(cutoffs) and not in_chunks else None
+    adding = [rank for each in read for rank, _ in each.terms]
+    last = max(adding, default=0) + BELOW if cutoff is None else cutoff
+    return [step for step in steps if step.rank <= last or step.covers], cutoff
+
+
+def _with_cut(rows: list[list[str]], ranks: Sequence[int], cutoff: int | None) -> int:
+    """Put a line below the cutoff; return how many rows are above it."""
+    above = sum(cutoff is None or rank <= cutoff for rank in ranks)
+    if above < len(rows):
+        rows.insert(
+            above, ["┄" * len(str(cutoff)), f"below K = {cutoff}"] + [""] * (len(rows[0]) - 2)
+        )
+    return above
 
 
 def _sum_to(calculation: Calculation, step: Step) -> str:

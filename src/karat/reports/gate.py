@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.escape import printable, xml
-from karat.reports.tables import Grid, count, number, render_grids, signed
+from karat.reports.grid import Grid
+from karat.reports.tables import count, number, render_grids, signed
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def figure_unit(measure: str) -> str:
     return FIGURES[measure].shown if measure in FIGURES else ""
 
 
-def render(gate: GateReport, how: str) -> str:
+def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:
     """Return one row per requirement and run, as `table` for the terminal or as `markdown`."""
     several = len({verdict.run for verdict in gate.verdicts}) > 1
     compared = any(verdict.baseline is not None for verdict in gate.verdicts)
@@ -81,8 +82,16 @@ def render(gate: GateReport, how: str) -> str:
     level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
     header += [f"{level:g}% interval", "n"]
     by = name_relations(verdict.relation for verdict in gate.verdicts if verdict.relation)
-    grid = Grid(f"requirements: {gate.outcome}{by}", header, rows, left=len(texts))
-    return render_grids([grid], how)
+    outcomes = [verdict.outcome for verdict in gate.verdicts]
+    grid = Grid(
+        f"requirements: {gate.outcome}{by}",
+        header,
+        rows,
+        left=len(texts),
+        good={(at, 0) for at, each in enumerate(outcomes) if each == "pass"},
+        bad={(at, 0) for at, each in enumerate(outcomes) if each == "fail"},
+    )
+    return render_grids([grid], how, color=color, width=width)
 
 
 def summary(gate: GateReport, tables: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from karat.comparison.compare import Comparison
     from karat.explanation.explain import Explanation
-    from karat.reports.tables import Grid
+    from karat.reports.grid import Grid
     from karat.results.result import Result
 
 ROWS = 100  # of a table in a notebook, which is no place for more

@@ -14,17 +14,22 @@ from karat.reports.html import document
 from karat.reports.tables import best, chance, limits, signed
 from karat.reports.timing import rows as timing_rows
 from karat.spelling import name_relations
+from karat.statistics.significance import adjust
+from karat.statistics.subsets import subset_p
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from karat.comparison.compare import Comparison
     from karat.comparison.systems import System
+    from karat.core.data import Bools
     from karat.reports.panel import Panel
     from karat.reports.prepare import ReportContent
 
 SECTIONS = {
     "overview": "Overview",
     "comparison": "Comparison",
+    "where": "Where is it better?",
     "queries": "Queries",
     "distributions": "Distributions",
     "cutoffs": "Cutoffs",
@@ -40,7 +45,7 @@ MOST = 3  # systems that have a sentence
 VERDICTS = {
     "better": "is better than",
     "worse": "is worse than",
-    "same": "scores the same as",
+    "same": "scores the same on every query as",
     "not shown": "is not shown to differ from",
     "unknown": "cannot be compared with",
 }
@@ -65,7 +70,8 @@ def page(
         sections={
             id_: name
             for id_, name in SECTIONS.items()
-            if id_ != "comparison" or panel.comparison is not None
+            if (id_ != "comparison" or panel.comparison is not None)
+            and (id_ != "where" or content.where)
         },
         data=content.data,
         live=live,
@@ -82,12 +88,13 @@ def page(
         comparison=panel.comparison,
         tests=[] if panel.comparison is None else notes(panel.comparison),
         forest=content.forest,
+        where=content.where,
         notes=content.notes,
         distributions=content.distributions,
         cutoffs=content.cutoffs,
         slices=content.slices,
         findings=panel.findings,
-        provenance=[(system.name, provenance(system)) for system in panel.systems],
+        provenance=_provenance(panel.systems),
     )
 
 
@@ -164,11 +171,22 @@ def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
             "difference": signed(row["difference"]),
             "interval": limits(row),
             "p": p if p.startswith("<") else f"= {p}",
+            "but": [] if verdict(found, row) != "same" else _elsewhere(found, row["system"]),
         }
     if len(rows) > MOST:
         rest = Counter(verdict(found, row) for row in rows[MOST:])
         verdicts = ", ".join(f"{count} {word}" for word, count in rest.items())
         yield {"kind": "more", "count": len(rows) - MOST, "verdicts": verdicts}
+
+
+def _elsewhere(found: Comparison, system: str) -> list[str]:
+    """Name the measures in which a system differs that is the same in the leading one."""
+    rows = [row for row in found.comparisons.to_dicts() if row["system"] == system]
+    return [
+        f"{row['measure']} ({signed(row['difference'])}, {verdict(found, row)})"
+        for row in rows
+        if verdict(found, row) not in ("same", "unknown")
+    ]
 
 
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -185,13 +203,17 @@ def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
 
 
 def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
-    """Name for the first systems the slice that is furthest below the rest."""
+    """Name for the first systems the slice that is furthest below the rest, and whether it is so.
+
+    p is corrected for all slices of the system that were looked at.
+    """
     if not panel.measures[panel.lead].higher_is_better:
         return
     for at, name in enumerate(panel.names[:MOST]):
         values = panel.pairing.values[:, at, panel.lead]
         known = ~np.isnan(values)
         found: list[dict[str, Any]] = []
+        parts: list[Bools] = []
         for column, labels in panel.facets.items():
             mine = panel.labels(column)
             for label in labels:
@@ -201,9 +223,35 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
                     means = (float(values[inside].mean()), float(values[rest].mean()))
                     about = {"column": column, "label": label, "queries": int(inside.sum())}
                     found.append(about | {"inside": means[0], "outside": means[1]})
-        worst = min(found, key=lambda each: each["inside"] - each["outside"], default=None)
-        if worst is not None and worst["inside"] - worst["outside"] < -WEAKER_BY:
-            yield {"kind": "weakest", "system": name, **worst}
+                    parts.append(inside[known])
+        if not found:
+            continue
+        chances = adjust(subset_p(values[known], parts), "bh")
+        low, p = min(
+            zip(found, chances, strict=True),
+            key=lambda each: each[0]["inside"] - each[0]["outside"],
+        )
+        if low["inside"] - low["outside"] < -WEAKER_BY:
+            yield {"kind": "weakest", "system": name, **low, **_how_sure(panel, p, len(found))}
+
+
+def _how_sure(panel: Panel, p: float | None, slices: int) -> dict[str, Any]:
+    """Say whether a slice is shown to be weaker; queries that hang together show nothing here."""
+    cluster = panel.systems[0].result.options.cluster
+    level = panel.systems[0].result.level or 0.95
+    shown = p is not None and p < 1 - level and cluster is None
+    written = "not tested, as queries are clustered" if cluster else f"p = {chance(p)}"
+    return {"shown": shown, "p": written.replace("= <", "<"), "slices": slices}
+
+
+def _provenance(systems: Sequence[System]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what made the numbers: what all systems share once, then what each has of its own."""
+    facts = [(system.name, provenance(system)) for system in systems]
+    if len(facts) == 1:
+        return facts
+    shared = [fact for fact in facts[0][1] if all(fact in each for _, each in facts)]
+    own = [(name, [fact for fact in each if fact not in shared]) for name, each in facts]
+    return [("All systems", shared), *own]
 
 
 def provenance(system: System) -> list[tuple[str, str]]:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.comparison.compare import Comparison, compare
+from karat.comparison.contrasts import Row, Statistics, slice_rows
 from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
 from karat.errors import InputError, choose
+from karat.reports.charts.svg import SYSTEMS
 
 if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
 
 FACETS = 40  # values of a column that are still slices
+SLICED = 3  # systems whose difference to the baseline is shown by slice
 NOT_SLICES = ("query", "question", "reference", "answer")
 
 
@@ -80,6 +83,27 @@ class Panel:
                 found[name] = values
         return found
 
+    @cached_property
+    def slice_differences(self) -> dict[str, list[Row]]:
+        """Differences to the baseline in each slice, by the lead measure, for the first systems."""
+        found = self.comparison
+        if found is None or not self.facets:
+            return {}
+        lead = replace(
+            self.pairing,
+            measures=self.measures[self.lead : self.lead + 1],
+            values=self.pairing.values[:, :, self.lead : self.lead + 1],
+            queries=self.queries.with_columns(self.labels(name) for name in self.facets),
+        )
+        column = found.cluster
+        clusters = None if column is None else tuple(self.pairing.column(column))
+        how = Statistics(found.level, found.permutations, found.seed, "auto", clusters)
+        pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]
+        by_system: dict[str, list[Row]] = {}
+        for row in slice_rows(lead, pairs, self.facets, how):
+            by_system.setdefault(row["system"], []).append(row)
+        return by_system
+
     def labels(self, column: str) -> pl.Series:
         """Return the slice of each query by a column."""
         return self.queries[column].cast(pl.String).fill_null("(none)")
@@ -111,8 +135,22 @@ def lay_side_by_side(
         systems.sort(key=lambda system: system.name != baseline)
     if only is not None:
         systems = [replace(system, result=system.result.where(*only)) for system in systems]
+    if len(systems) > SYSTEMS:
+        systems = _best_first(systems)
     comparison = None
     if len(systems) > 1:
         level = systems[0].result.level or 0.95
         comparison = compare({system.name: system.result for system in systems}, level=level)
     return Panel(tuple(systems), pair(systems), comparison, only)
+
+
+def _best_first(systems: list[System]) -> list[System]:
+    """Return the baseline, then the others by their first measure, the best first."""
+    first = systems[0].result.measures[0]
+    sign = -1 if first.higher_is_better else 1
+
+    def place(system: System) -> tuple[bool, float]:
+        value = system.result[system.run, str(first)]
+        return value is None, 0.0 if value is None else sign * value
+
+    return [systems[0], *sorted(systems[1:], key=place)]

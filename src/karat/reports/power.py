@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.reports.tables import Grid, bullets, cleaner, number, render_grids
+from karat.reports.grid import Grid
+from karat.reports.tables import bullets, cleaner, number, render_grids
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from karat.statistics.values import Quantity
 
 
-def render(plans: tuple[PowerPlan, ...], how: str) -> str:
+def render(plans: tuple[PowerPlan, ...], how: str, *, width: int | None = None) -> str:
     """Return plans as `table` for the terminal or as `markdown`."""
     parts = []
     for plan in plans:
-        drawn = "\n" + render_grids([_curve(plan)], how) if plan.curve else ""
+        drawn = "\n" + render_grids([_curve(plan)], how, width=width) if plan.curve else ""
         parts.append(f"{cleaner(how)(_heading(plan))}\n\n{bullets(sentences(plan), how)}{drawn}")
     return "\n".join(parts)
 

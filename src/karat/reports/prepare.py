@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,11 @@ from karat.reports.charts.distribution import distribution
 from karat.reports.charts.forest import forest
 from karat.reports.charts.heat import heat
 from karat.reports.charts.svg import SYSTEMS
+from karat.reports.charts.where import where_better
+from karat.reports.comparison import verdict
 from karat.reports.details import QueryDetails, gold_texts, query_details, shorten
 from karat.reports.escape import multiline
+from karat.reports.panel import SLICED
 
 if TYPE_CHECKING:
     from karat.core.data import Ints
@@ -43,22 +46,24 @@ class ReportContent:
     distributions: list[Chart]
     cutoffs: list[Chart]
     forest: Chart | None
-    slices: list[Chart]
+    where: list[Chart]  # the difference to the baseline by slice, for the first systems
+    slices: dict[str, list[Chart]]  # by column
     kept: Ints  # the queries of the table
     data: dict[str, Any]  # for the page's script
-    notes: list[str]  # what was left out, and where it is
+    notes: dict[str, list[str]]  # by section: what was left out, and where it is
 
     @property
     def charts(self) -> dict[str, Chart]:
         """Every chart by name."""
         first = [] if self.forest is None else [self.forest]
-        every = [*first, *self.distributions, *self.cutoffs, *self.slices]
+        maps = chain.from_iterable(self.slices.values())
+        every = [*first, *self.where, *self.distributions, *self.cutoffs, *maps]
         return {chart.name: chart for chart in every}
 
 
 def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
     """Prepare a report; `cases` says whether single queries are part of it."""
-    drawn = curves(panel)
+    drawn, dropped = curves(panel)
     charts = [curve_chart(each) for each in drawn]
     by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
     if "recall" in by_name and "P" in by_name:
@@ -71,11 +76,22 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
         distributions=[distribution(panel, at) for at in range(min(len(panel.measures), MEASURES))],
         cutoffs=charts,
         forest=None if panel.comparison is None else forest(panel.comparison),
-        slices=[heat(panel, column) for column in list(panel.facets)[:SLICINGS]],
+        where=_where(panel),
+        slices={column: heat(panel, column) for column in list(panel.facets)[:SLICINGS]},
         kept=kept,
         data=_data(panel, kept) | {"cases": embedded, "texts": texts},
-        notes=_notes(panel, len(kept), len(embedded) if cases else len(kept)),
+        notes=_notes(panel, len(kept), len(embedded) if cases else len(kept), dropped),
     )
+
+
+def _where(panel: Panel) -> list[Chart]:
+    found = panel.comparison
+    if found is None:
+        return []
+    return [
+        where_better(found, rows, [verdict(found, row) for row in rows])
+        for rows in panel.slice_differences.values()
+    ]
 
 
 def order_of_interest(panel: Panel) -> Ints:
@@ -151,24 +167,38 @@ def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
     }
 
 
-def _notes(panel: Panel, kept: int, opened: int) -> list[str]:
-    notes = []
-    every = panel.queries.height
+def _notes(panel: Panel, kept: int, opened: int, dropped: list[str]) -> dict[str, list[str]]:
+    every, shown = panel.queries.height, len(panel.names)
+    queries = []
     if kept < every:
-        notes.append(
+        queries.append(
             f"The table below holds {kept:,} of {every:,} queries, failures first; the "
             "numbers and charts above are about all of them."
         )
     if opened < kept:
-        notes.append(
+        queries.append(
             f"{opened:,} of {every:,} queries can be opened here, failures first, so "
             "that this file stays small; `karat view` on the folder of the result opens every one."
         )
-    if len(panel.names) > SYSTEMS:
-        notes.append(f"Charts show the first {SYSTEMS} of {len(panel.names)} systems.")
     if not any(system.result.kept.listed for system in panel.systems):
-        notes.append(
+        queries.append(
             "The results do not remember the retrieved documents; `karat score --save DIR` "
             "keeps them, and the lists then appear here."
         )
-    return notes
+    best = f"Charts show the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
+    systems = [f"{best}, of {shown} systems in all."] if shown > SYSTEMS else []
+    measures = [str(each) for each in panel.measures[MEASURES:]]
+    columns = list(panel.facets)[SLICINGS:]
+    others = len(panel.names) - 1 - SLICED
+    return {
+        "queries": queries,
+        "comparison": systems,
+        "where": [f"{others} more systems are in the charts below only."] if others > 0 else [],
+        "distributions": [*systems, *_left_out("measures", measures)],
+        "cutoffs": [*systems, *_left_out("measures", dropped)],
+        "slices": [*systems, *_left_out("columns", columns)],
+    }
+
+
+def _left_out(what: str, names: list[str]) -> list[str]:
+    return [f"Not drawn here, to keep this short: the {what} {', '.join(names)}."] if names else []

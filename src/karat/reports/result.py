@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from karat.reports.grid import Grid
 from karat.reports.tables import (
     BARS,
-    Grid,
     best,
     cleaner,
     interval,
     number,
     render_grids,
-    terminal,
     to_json,
     to_rows,
 )
@@ -56,7 +55,8 @@ def render(
 ) -> str:
     """Return the result in one of FORMATS, with a line break at the end.
 
-    `width` is that of the terminal; where it allows, a table shows how the queries are spread.
+    `width` is that of the terminal, which tables fit; where it allows, they show how the queries
+    are spread.
 
     Formats with one row per line hold one table: the queries if asked for, else the slices if asked
     for, else the summary.
@@ -67,7 +67,7 @@ def render(
     if how in ("markdown", "table", "latex"):
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
-        drawn = render_grids(tables, how, color=color)
+        drawn = render_grids(tables, how, color=color, width=width)
         judge = cleaner(how)(judge_line(result.judge))
         if not judge or how == "latex":
             return drawn
@@ -79,7 +79,7 @@ def _fits(result: Result, width: int) -> bool:
     """Tell whether the summary with a column about the spread fits a terminal."""
     from rich.cells import cell_len  # noqa: PLC0415
 
-    lines = terminal(next(grids(result, spread=True))).splitlines()
+    lines = render_grids([next(grids(result, spread=True))], "table").splitlines()
     return max(map(cell_len, lines)) <= width
 
 
@@ -272,6 +272,8 @@ def render_curve(
     how: str,
     matched_by: Mapping[str, str],
     over: str = "k",
+    *,
+    width: int | None = None,
 ) -> str:
     """Return the curves as `table` or `markdown`, with what is enough below."""
     cutoffs = table["k"].unique(maintain_order=True).to_list()
@@ -282,7 +284,8 @@ def render_curve(
     header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
     counted = "at each cutoff" if over == "k" else f"at each budget of {over}"
     grid = Grid(f"{counted}{name_relations(matched_by.values())}", header, rows, left=3)
-    return render_grids([grid], how) + "".join(_target_line(each, over) for each in enough)
+    drawn = render_grids([grid], how, width=width)
+    return drawn + "".join(_target_line(each, over) for each in enough)
 
 
 def sparkline(values: list[float | None]) -> str:

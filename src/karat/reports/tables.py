@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
+from karat.reports.grid import Grid  # noqa: TC001 - for the examples
+from karat.reports.terminal import terminal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,41 +18,10 @@ if TYPE_CHECKING:
     from karat.findings import Finding
 
 Key = TypeVar("Key")
-Row = TypeVar("Row")
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
 DIGITS = 4
 BARS = "▁▂▃▄▅▆▇█"
-BEST, GOOD, BAD, PLAIN = "\x1b[1;32m", "\x1b[32m", "\x1b[31m", "\x1b[0m"  # green, red, and back
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text; `best` marks the cells that lead their column."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    left: int = 1  # how many columns are text; the rest are numbers
-    best: set[tuple[int, int]] = field(default_factory=set)
-    good: set[tuple[int, int]] = field(default_factory=set)  # cells about a success
-    bad: set[tuple[int, int]] = field(default_factory=set)  # cells about a failure
-
-    @classmethod
-    def of(
-        cls,
-        title: str,
-        columns: Mapping[str, Callable[[Row], str]],
-        rows: Iterable[Row],
-        **more: Any,  # noqa: ANN401
-    ) -> Grid:
-        """Lay out rows in columns, each a name and what it shows of a row.
-
-        >>> Grid.of("lists", {"docs": str, "first": min}, ["ab", "c"]).rows
-        [['ab', 'a'], ['c', 'c']]
-        """
-        cells = [[show(row) for show in columns.values()] for row in rows]
-        return cls(title, list(columns), cells, **more)
 
 
 def number(value: float | None) -> str:
@@ -94,12 +64,16 @@ def signed(value: float | None, digits: int | None = None) -> str:
 
 
 def limits(row: dict[str, Any]) -> str:
-    """Write an interval of differences, with as many digits as tell its ends apart.
+    """Write the interval of a difference, with as many digits as tell its ends apart.
 
-    >>> limits({"low": -0.0123, "high": 0.2}), limits({"low": 0.00211, "high": 0.00219})
-    ('−0.012 … +0.200', '+0.0021 … +0.0022')
+    It is the one that was corrected as p was, so that it and the verdict say the same.
+
+    >>> limits({"low_adjusted": -0.0123, "high_adjusted": 0.2})
+    '−0.012 … +0.200'
+    >>> limits({"low_adjusted": 0.00211, "high_adjusted": 0.00219})
+    '+0.0021 … +0.0022'
     """
-    low, high = row["low"], row["high"]
+    low, high = row["low_adjusted"], row["high_adjusted"]
     if low is None or high is None:
         return "–"
     digits = 3 if 0.01 <= high - low <= 10 else None
@@ -167,39 +141,13 @@ def bullets(lines: Iterable[str], how: str) -> str:
     return "".join(f"{bullet}{cleaner(how)(line)}\n" for line in lines)
 
 
-def render_grids(grids: Iterable[Grid], how: str, *, color: bool = False) -> str:
+def render_grids(
+    grids: Iterable[Grid], how: str, *, color: bool = False, width: int | None = None
+) -> str:
     """Return tables one after another as `table` for the terminal, `markdown` or `latex`."""
     if how == "table":
-        return "".join(terminal(grid, color=color) for grid in grids)
+        return "".join(terminal(grid, color=color, width=width) for grid in grids)
     return "\n".join(map(markdown if how == "markdown" else latex, grids))
-
-
-def terminal(grid: Grid, *, color: bool = False) -> str:
-    """Return a table for the terminal; the best of a column is bold where colour is on."""
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    header = [printable(cell) for cell in grid.header]
-    rows = [[printable(cell) for cell in row] for row in grid.rows]
-    columns = zip(header, *rows, strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
-
-    def line(cells: list[str], row: int = -1) -> str:
-        padded = []
-        for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            blank = " " * (width - cell_len(cell))
-            paint = _paint(grid, (row, at)) if color else ""
-            shown = f"{paint}{cell}{PLAIN}" if paint else cell
-            padded.append(shown + blank if at < grid.left else blank + shown)
-        return " " + "   ".join(padded).rstrip() + "\n"
-
-    rule = " " + "─" * (sum(widths) + 3 * (len(widths) - 1)) + "\n"
-    body = "".join(line(cells, row) for row, cells in enumerate(rows))
-    return f"{printable(grid.title)}\n\n{line(header)}{rule}{body}\n"
-
-
-def _paint(grid: Grid, cell: tuple[int, int]) -> str:
-    kinds = ((grid.best, BEST), (grid.good, GOOD), (grid.bad, BAD))
-    return next((paint for cells, paint in kinds if cell in cells), "")
 
 
 def markdown(grid: Grid) -> str:
@@ -211,7 +159,8 @@ def markdown(grid: Grid) -> str:
     rules = ["---" if at < grid.left else "---:" for at in range(len(grid.header))]
     body = "".join(map(line, _cells(grid, escape.markdown, "**{}**")))
     header = line(map(escape.markdown, grid.header))
-    return f"**{escape.markdown(grid.title)}**\n\n" + header + line(rules) + body
+    note = f"\n{escape.markdown(grid.note)}\n" if grid.note else ""
+    return f"**{escape.markdown(grid.title)}**\n\n" + header + line(rules) + body + note
 
 
 def _cells(grid: Grid, clean: Callable[[str], str], bold: str) -> Iterator[list[str]]:

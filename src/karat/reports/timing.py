@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.reports.tables import Grid
+from karat.reports.grid import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

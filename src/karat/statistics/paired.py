@@ -97,11 +97,7 @@ def paired(
     (0.25, 0.125, 4)
     """
     check_share("level", level)
-    before, after = as_columns(baseline), as_columns(system)
-    same_shape(before, after)
-    names = each_statistic(statistic, before.shape[1])
-    codes = None if clusters is None else cluster_codes(clusters, len(before))
-    both = _Both(to_scale(before, names), to_scale(after, names), names, codes)
+    before, after, both = _sides(baseline, system, statistic, clusters)
     tests = sign_flip(
         both.differences,
         permutations=permutations,
@@ -125,6 +121,40 @@ def paired(
         )
         for column in range(before.shape[1])
     )
+
+
+def difference_interval(
+    baseline: ArrayLike,
+    system: ArrayLike,
+    *,
+    statistic: Statistic = "mean",
+    level: float = 0.95,
+    bounds: Bounds | Sequence[Bounds] = UNIT,
+    clusters: Sequence[object] | None = None,
+) -> Interval:
+    """Return the interval of a difference as `paired` does, of one column and without a test.
+
+    >>> before, after = [0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9]
+    >>> difference_interval(before, after) == paired(before, after)[0].difference
+    True
+    """
+    check_share("level", level)
+    _, _, both = _sides(baseline, system, statistic, clusters)
+    return _intervals(both, level, bounds, 1.0)[0]
+
+
+def _sides(
+    baseline: ArrayLike,
+    system: ArrayLike,
+    statistic: Statistic,
+    clusters: Sequence[object] | None,
+) -> tuple[Floats, Floats, _Both]:
+    """Return both tables as they are, and on the scale of their statistics."""
+    before, after = as_columns(baseline), as_columns(system)
+    same_shape(before, after)
+    names = each_statistic(statistic, before.shape[1])
+    codes = None if clusters is None else cluster_codes(clusters, len(before))
+    return before, after, _Both(to_scale(before, names), to_scale(after, names), names, codes)
 
 
 def effect_size(differences: ArrayLike) -> Quantity:

@@ -232,6 +232,35 @@ def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[floa
     return tuple(None if p is None else next(found) for p in p_values)
 
 
+def error_rates(
+    p_values: Sequence[float | None], method: str = "holm", alpha: float = 0.05
+) -> tuple[float, ...]:
+    """Return the error that the corrected test allows each p-value by itself.
+
+    An interval at 1 − this is as strict as the corrected test: it leaves out 0 where the corrected
+    p is below alpha. After Holm, p-values that are shown have the rate of their step, all others
+    that of the first step that failed. After Benjamini and Hochberg, with R of m shown, all have
+    alpha × R ÷ m, and the share of wrong intervals among those shown is alpha at most (Benjamini
+    and Yekutieli 2005).
+
+    >>> error_rates([0.01, 0.04, None, 0.03])
+    (0.016666666666666666, 0.025, 0.025, 0.025)
+    >>> error_rates([0.01, 0.04, 0.6], "bh")
+    (0.016666666666666666, 0.016666666666666666, 0.016666666666666666)
+    """
+    tests = sum(p is not None for p in p_values)
+    shown = [p is not None and p < alpha for p in adjust(p_values, method)]
+    count = sum(shown)
+    if not tests:
+        return (alpha,) * len(p_values)
+    if method == "bh":
+        return (alpha * max(count, 1) / tests,) * len(p_values)
+    known = [(p, at) for at, p in enumerate(p_values) if p is not None]
+    step = {at: place for place, (_, at) in enumerate(sorted(known))}
+    rest = alpha / max(tests - count, 1)
+    return tuple(alpha / (tests - step[at]) if shown[at] else rest for at in range(len(p_values)))
+
+
 def _extreme(sums: Floats, values: Floats) -> np.ndarray:
     """Say which sums are at least as extreme as that of the values as they are."""
     rounding = ROUNDING * np.abs(values).sum(axis=0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
-from math import sqrt
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,19 @@ class AllPairs:
     p: Mapping[tuple[int, int], float | None]  # by the numbers of two systems, smaller first
     method: str  # permutation, or normal where there are many queries
     n: int  # queries with a value in every system
+    # between the best and the worst mean when values are dealt anew, ascending
+    ranges: Floats = field(repr=False, compare=False)
     reason: str = ""
+
+    def reach(self, level: float) -> float:
+        """Return how far a difference of means must lie from 0 to be shown at this level.
+
+        A difference ± this is its interval; all pairs have theirs right at once at this level.
+        """
+        beyond = ceil((1 - level) * (len(self.ranges) + 1) - 1) - 1
+        if beyond < 0:  # too few shuffles to show anything
+            return inf
+        return float(self.ranges[len(self.ranges) - 1 - beyond])
 
 
 def tukey(
@@ -81,7 +93,8 @@ def tukey(
         chances = _chances(centred[:, :, measure], ranges[measure])
         p = {pair: float(chances[pair]) if n else None for pair in combinations(range(systems), 2)}
         reason = _reason(n, systems, centred[:, :, measure])
-        found.append(AllPairs(p, methods[measure], n, reason))
+        dealt = np.sort(ranges[measure]) / max(n, 1)
+        found.append(AllPairs(p, methods[measure], n, dealt, reason))
     return tuple(found)
 
 

@@ -88,6 +88,14 @@
   }
   if (!data.systems) return;
 
+  /* ---- one of several charts at a time ---- */
+  document.querySelectorAll(".one-of").forEach((group) => {
+    const select = group.querySelector("select");
+    const show = () => group.querySelectorAll("figure").forEach((figure) => { figure.hidden = figure.id !== select.value; });
+    select.addEventListener("change", show);
+    show();
+  });
+
   /* ---- the queries ---- */
   const systems = data.systems;
   const lower = data.query.map((id, at) => `${id}\n${data.question ? data.question[at] : ""}`.toLowerCase());
@@ -265,7 +273,7 @@
     const more = mine.depth - mine.list.length;
     return h("div", { class: "side" }, title,
       mine.gold.map(goldOf),
-      h("h4", {}, `What was retrieved (${mine.depth ? `first ${mine.list.length} of ${mine.depth}` : "nothing"})`),
+      h("h4", {}, `What was retrieved (${!mine.depth ? "nothing" : mine.list.length < mine.depth ? `first ${mine.list.length} of ${mine.depth}` : many(mine.depth, "result")})`),
       listed.length ? [h("ol", { class: "ranking" }, listed), all] : h("p", { class: "empty" }, "Nothing was retrieved."),
       more > 0 ? h("p", { class: "note" }, `and ${more.toLocaleString("en")} more`) : null,
       (mine.verdicts || []).map(verdict),

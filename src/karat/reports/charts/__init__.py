@@ -17,7 +17,7 @@ from karat.reports.charts.svg import light_css
 from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
-    from karat.reports.tables import Grid
+    from karat.reports.grid import Grid
 
 SCALE = 2  # pixels of an image for each of the chart: sharp on slides
 FONT = "Arimo"  # in PNG images, so that they are the same on every machine

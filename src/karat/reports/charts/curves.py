@@ -24,7 +24,8 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.tables import Grid, number
+from karat.reports.grid import Grid
+from karat.reports.tables import number
 from karat.results.cutoffs import curve
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ class Curve:
         return self.measure if self.over == "k" else f"{self.measure} over {self.over}"
 
 
-def curves(panel: Panel) -> list[Curve]:
+def curves(panel: Panel) -> tuple[list[Curve], list[str]]:
     """Return the curves of recall, precision and whatever else was measured at a cutoff.
 
-    What was measured within a budget has a curve over budgets, too.
+    What was measured within a budget has a curve over budgets, too. The names of what there is no
+    room for come second.
     """
     over_costs = [
         (replace(each, k=None), each.k.unit)
@@ -81,7 +83,7 @@ def curves(panel: Panel) -> list[Curve]:
             continue
         values = {name: column.to_list() for name, column in by_system.items()}
         found.append(Curve(str(base), cutoffs, values, over))
-    return found[:CURVES]
+    return found[:CURVES], [each.name for each in found[CURVES:]]
 
 
 def _budgets(panel: Panel, base: Measure, unit: str) -> list[int]:
@@ -156,7 +158,7 @@ def tradeoff(recall: Curve, precision: Curve) -> Chart:
     """Draw precision against recall, one point per cutoff."""
     names = list(recall.values)
     key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
-    top = 40 + tall
+    top = 54 + tall  # with room for the name of the axis
     across, up = linear((0, 1), (LEFT, WIDTH - RIGHT)), linear((0, 1), (top + HIGH, top))
     parts = [label("precision against recall", LEFT, 16, class_="strong"), key, *_frame(up, 1.0)]
     parts += (centered(f"{tick:g}", across(tick), top + HIGH + 16) for tick in ticks(0, 1))
@@ -173,7 +175,8 @@ def tradeoff(recall: Curve, precision: Curve) -> Chart:
             side = {"text_anchor": "end", "x": across(r) - 7} if r > 0.85 else {"x": across(r) + 7}
             parts.append(label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(centered("recall (precision upwards)", middle, top + HIGH + 34))
+    parts.append(centered("recall", middle, top + HIGH + 34))
+    parts.append(label("precision", 8, top - 8, class_="muted small"))
     says = "Precision against recall at growing cutoffs: " + "; ".join(
         f"{name} from recall {number(recall.values[name][0])} and precision "
         f"{number(precision.values[name][0])} at K = {recall.cutoffs[0]} to "

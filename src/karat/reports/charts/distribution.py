@@ -11,6 +11,7 @@ from karat.reports.charts.svg import (
     SYSTEMS,
     centered,
     color,
+    distinct,
     drawing,
     element,
     label,
@@ -18,16 +19,19 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.tables import Grid, number
+from karat.reports.grid import Grid
+from karat.reports.tables import count as queries
+from karat.reports.tables import number
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
+    from karat.core.data import Floats, Ints
     from karat.measures import Measure
     from karat.reports.charts.svg import Scale
     from karat.reports.panel import Panel
 
 BINS = 20
-WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 66.0, 30.0, 12.0, 22.0
+WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 72.0, 30.0, 12.0, 22.0
+AXIS = 30.0  # for the counts
 HIGH = 40.0  # of the highest bar
 
 
@@ -38,13 +42,17 @@ def distribution(panel: Panel, at: int) -> Chart:
     known = [each[~np.isnan(each)] for each in values]
     low, high = _domain(measure, known)
     edges = np.linspace(low, high, BINS + 1)
-    place = linear((low, high), (SIDE, WIDTH - SIDE))
+    place = linear((low, high), (SIDE + AXIS, WIDTH - SIDE))
+    counts = [np.histogram(each, edges)[0] for each in known]
+    most = max([1, *(int(each.max(initial=0)) for each in counts)])
     height = TOP + ROW * len(shown) + FOOT
     parts = [label(str(measure), SIDE, 16, most=40, class_="strong")]
-    for system, each in enumerate(known):
+    names = distinct(shown, 25)
+    for system, each in enumerate(counts):
         base = TOP + ROW * (system + 1) - 10
-        parts += _bars(each, edges, system, place, base)
-        parts += _mean(panel, system, at, place, base)
+        parts += _counts(most, base)
+        parts += _bars(each, edges, system, place, base=base, most=most)
+        parts += _mean(panel, system, at, place, base=base, name=names[system])
     foot = height - FOOT
     parts += (centered(f"{tick:g}", place(tick), foot + 14) for tick in ticks(low, high))
     says = f"{measure}, how many queries have which value: " + "; ".join(
@@ -67,28 +75,38 @@ def _domain(measure: Measure, values: list[Floats]) -> tuple[float, float]:
     return low, high if high > low else low + 1.0
 
 
-def _bars(values: Floats, edges: Floats, system: int, place: Scale, base: float) -> list[str]:
-    counts, _ = np.histogram(values, edges)
-    top = max(int(counts.max(initial=0)), 1)
-    parts = [
-        element("line", x1=place(edges[0]), x2=place(edges[-1]), y1=base, y2=base, class_="axis")
-    ]
+def _counts(most: int, base: float) -> list[str]:
+    """Draw the axis: how many queries a bar of full height is, the same for all systems."""
+    parts = []
+    for count in (0, most):
+        y = base - HIGH * count / most
+        ends = {"x1": SIDE + AXIS, "x2": WIDTH - SIDE}
+        parts.append(element("line", y1=y, y2=y, class_="grid" if count else "axis", **ends))
+        parts.append(
+            label(f"{count:,}", SIDE + AXIS - 5, y + 4, class_="muted small", text_anchor="end")
+        )
+    return parts
+
+
+def _bars(
+    counts: Ints, edges: Floats, system: int, place: Scale, *, base: float, most: int
+) -> list[str]:
+    parts = []
     for count, left, right in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
         if not count:
             continue
-        tall = max(HIGH * count / top, 1.5)
+        tall = max(HIGH * count / most, 1.5)
         x = place(left) + 0.5
-        hint = title(f"{count} queries from {left:.2f} to {right:.2f}")
+        hint = title(f"{queries(count)} from {left:.2f} to {right:.2f}")
         shape = {"x": x, "y": base - tall, "width": place(right) - x - 0.5, "height": tall}
         parts.append(element("rect", hint, class_=f"{color(system)} bar", **shape))
     return parts
 
 
-def _mean(panel: Panel, system: int, at: int, place: Scale, base: float) -> list[str]:
-    name, measure = panel.names[system], str(panel.measures[at])
-    row = panel.summary[name, measure]
-    y = base - HIGH - 6
-    parts = [label(name, SIDE, y, most=25, class_="small")]
+def _mean(panel: Panel, system: int, at: int, place: Scale, *, base: float, name: str) -> list[str]:
+    row = panel.summary[panel.names[system], str(panel.measures[at])]
+    y = base - HIGH - 11
+    parts = [label(name, SIDE, y, class_="small")]
     if row["value"] is None:
         return [*parts, label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small")]
     value = row["value"]
@@ -111,7 +129,8 @@ def _sentence(name: str, values: Floats) -> str:
         return f"{name} has no value"
     zero, one = float((values == 0).mean()), float((values == 1).mean())
     return (
-        f"{name} mean {values.mean():.3f}, median {np.median(values):.3f}, "
+        f"{name} ({queries(len(values))}) mean {values.mean():.3f}, "
+        f"median {np.median(values):.3f}, "
         f"{zero:.0%} of queries at 0, {one:.0%} at 1"
     )
 

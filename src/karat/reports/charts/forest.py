@@ -9,11 +9,11 @@ from karat.reports.charts.svg import (
     LETTER,
     SYSTEMS,
     centered,
+    distinct,
     drawing,
     element,
     label,
     linear,
-    short,
     ticks,
     title,
 )
@@ -21,7 +21,7 @@ from karat.reports.comparison import by_measure, lay_out, verdict
 from karat.reports.tables import chance, limits, signed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from karat.comparison.compare import Comparison
     from karat.reports.charts.svg import Scale
@@ -37,26 +37,23 @@ def forest(comparison: Comparison) -> Chart:
     names = comparison.systems[1 : SYSTEMS + 1]
     table = comparison.comparisons.filter(comparison.comparisons["system"].is_in(names))
     rows = by_measure(comparison, table)
+    written = dict(zip(names, distinct(names, SYSTEM), strict=True))
     named = [
-        f"{row['measure']} · {short(row['system'], SYSTEM)}" if len(names) > 1 else row["measure"]
+        f"{row['measure']} · {written[row['system']]}" if len(names) > 1 else row["measure"]
         for row in rows
     ]
     start = NAMES + LETTER * min(max(map(len, named), default=0), LONGEST) + 20
-    low, high = _domain(rows)
+    low, high = reach_of(rows)
     across = linear((low, high), (start, start + PLOT))
     foot = TOP + ROW * len(rows)
     parts = [label(f"difference to {comparison.baseline}", NAMES, 18, most=60, class_="strong")]
     beside = {name: start + PLOT + x for name, x in SHOWN.items()}
     parts += (label(name, x, TOP - 14, class_="muted small") for name, x in beside.items())
-    for tick in ticks(low, high):
-        x, kind = across(tick), "axis" if tick == 0 else "grid"
-        parts.append(element("line", x1=x, x2=x, y1=TOP - 6, y2=foot, class_=kind))
-        shown = f"{tick:+g}".replace("-", "−") if tick else "0"
-        parts.append(centered(shown, x, foot + 16))
+    parts += differences_axis(across, (low, high), TOP, foot)
     for at, (row, name) in enumerate(zip(rows, named, strict=True)):
         y = TOP + ROW * at + 12
         parts.append(label(name, NAMES, y + 4, most=LONGEST))
-        parts += _point(comparison, row, y, across)
+        parts += difference_point(row, verdict(comparison, row), y, across)
         cells = {
             "difference": signed(row["difference"]),
             "interval": limits(row),
@@ -80,22 +77,34 @@ def forest(comparison: Comparison) -> Chart:
     )
 
 
-def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
+def differences_axis(
+    across: Scale, reach: tuple[float, float], top: float, foot: float
+) -> Iterator[str]:
+    """Draw the lines of an axis of differences, and their numbers at its foot."""
+    for tick in ticks(*reach):
+        x, kind = across(tick), "axis" if tick == 0 else "grid"
+        yield element("line", x1=x, x2=x, y1=top - 6, y2=foot, class_=kind)
+        shown = f"{tick:+g}".replace("-", "−") if tick else "0"
+        yield centered(shown, x, foot + 16)
+
+
+def reach_of(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     """Return the reach of all intervals, with 0 in it and some air."""
-    keys = ("low", "high", "difference")
+    keys = ("low_adjusted", "high_adjusted", "difference")
     ends = [row[key] for row in rows for key in keys if row[key] is not None]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     air = (high - low or 1.0) * 0.06
     return low - air, high + air
 
 
-def _point(comparison: Comparison, row: dict[str, Any], y: float, across: Scale) -> Iterator[str]:
+def difference_point(row: dict[str, Any], found: str, y: float, across: Scale) -> Iterator[str]:
+    """Draw a difference and its interval; one that is better or worse is filled."""
     if row["difference"] is None:
         return
-    paint = COLORS.get(verdict(comparison, row), "none")
+    paint = COLORS.get(found, "none")
     x = across(row["difference"])
-    if row["low"] is not None:
-        ends = {"x1": across(row["low"]), "x2": across(row["high"])}
+    if row["low_adjusted"] is not None:
+        ends = {"x1": across(row["low_adjusted"]), "x2": across(row["high_adjusted"])}
         yield element("line", y1=y, y2=y, class_=f"plot {paint}", **ends)
     hint = title(f"{row['system']} {row['measure']}: {signed(row['difference'])} ({limits(row)})")
     shape = {"x": x - 5, "y": y - 5, "width": 10, "height": 10}

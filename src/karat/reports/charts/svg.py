@@ -7,14 +7,16 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from itertools import takewhile
 from typing import TypeAlias
+from urllib.parse import urlencode
 
 from karat.reports.escape import xml
 
 Scale: TypeAlias = Callable[[float], float]
 
 LETTER = 6.4  # pixels of a letter, about
-SYSTEMS = 8  # colours for systems
+SYSTEMS = 8  # colours for systems, and systems that charts show
 HEAT = 10  # steps of the heat map
 _VARIABLE = re.compile(r"var\(--([\w-]+)\)")
 _COLOR = re.compile(r"--([\w-]+): (#\w+);")
@@ -48,6 +50,22 @@ def short(content: str, most: int) -> str:
     return f"{content[:head]}…{content[len(content) - (most - 1 - head) :]}"
 
 
+def distinct(names: Sequence[str], most: int) -> list[str]:
+    """Return names of at most this many letters: without what all of them begin with, if need be.
+
+    >>> distinct(["trial/chunks-512/bm25", "trial/chunks-512/dense"], 12)
+    ['…bm25', '…dense']
+    >>> distinct(["P@5", "recall@5"], 12)
+    ['P@5', 'recall@5']
+    """
+    if len(names) > 1 and max(map(len, names)) > most:
+        alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+        ends = (at for at, letters in enumerate(alike, 1) if letters[0] in "/-_. :")
+        if same := max(ends, default=0):
+            names = [f"…{name[same:]}" for name in names]
+    return [short(name, most) for name in names]
+
+
 def label(content: str, x: float, y: float, *, most: int = 0, **attributes: object) -> str:
     """Return a label; one longer than `most` letters is shortened, with the whole as a tooltip."""
     if most and len(content) > most:
@@ -66,13 +84,25 @@ def title(content: str) -> str:
     return element("title", xml(content))
 
 
-def drawing(width: float, height: float, says: str, parts: Iterable[str]) -> str:
-    """Return the whole drawing, which says in words what it shows."""
+def drawing(
+    width: float, height: float, says: str, parts: Iterable[str], *, linked: bool = False
+) -> str:
+    """Return the whole drawing, which says in words what it shows; one with links is a group."""
+    role = "group" if linked else "img"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width:.0f}" '
-        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="{role}" '
         f'aria-label="{xml(says)}">{"".join(parts)}</svg>'
     )
+
+
+def link_to_queries(content: str, column: str, value: str, *, reach: bool = True) -> str:
+    """Return something that leads to the queries of a slice, in the table of the page.
+
+    Without `reach` it is for the mouse alone, where many such things lead to the same place.
+    """
+    state = urlencode({f"in {column}": value, "show": "all"})
+    return element("a", content, href=f"#{state}", tabindex=None if reach else "-1")
 
 
 def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:
@@ -116,8 +146,7 @@ def line(points: Sequence[tuple[float, float]], class_: str) -> str:
 def legend(systems: Sequence[str], x: float, y: float, width: float) -> tuple[str, float]:
     """Return a legend, wrapped to a width, and its height."""
     parts, at, row = [], x, 0
-    for number, name in enumerate(systems):
-        shown = short(name, 30)
+    for number, shown in enumerate(distinct(systems, 30)):
         size = 30 + LETTER * len(shown)
         if at > x and at + size > x + width:
             at, row = x, row + 1

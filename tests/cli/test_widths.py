@@ -1,0 +1,109 @@
+"""What commands print fits the terminal, whatever its width; tried on a real pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+
+import karat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEMO = Path(karat.__file__).parent / "demo"
+RUNS = (str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec"))
+GOLD = ("--gold", str(DEMO / "questions.jsonl"))
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+COMMANDS = {
+    "score": ("score", *RUNS, *GOLD),
+    "score one run": ("score", RUNS[0], *GOLD, "--slice", "topic", "--per-query"),
+    "score with a gate": ("score", *RUNS, *GOLD, "--require", "recall@5>=0.9"),
+    "compare": ("compare", *RUNS, *GOLD, "--slice", "wording"),
+    "explain": ("explain", RUNS[0], *GOLD, "--query", "q57"),
+    "curve": ("curve", *RUNS, *GOLD, "-m", "recall", "--at", "1,2,3,5,10,20,50,100"),
+    "measures": ("measures",),
+    "power": ("power", *RUNS, *GOLD, "-m", "recall@5"),
+}
+
+
+def on_terminal(arguments: Sequence[str], columns: int, **environment: str) -> tuple[str, int]:
+    """Run karat on a terminal of so many columns; return what it showed, and its exit code."""
+    screen, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "karat", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=end,
+        stderr=end,
+        env={**known, "TERM": "xterm", **environment},
+        close_fds=True,
+    ) as process:
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                block = os.read(screen, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not block:
+                break
+            shown += block
+        os.close(screen)
+    return shown.decode().replace("\r\n", "\n"), process.returncode
+
+
+def lines(shown: str) -> list[str]:
+    """Return the lines of a screen without colours, and without what progress wrote over."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-ln-z]", "", COLOR.sub("", shown))
+    return [line.rpartition("\r")[2] for line in plain.splitlines()]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
+    shown, code = on_terminal(COMMANDS[name], columns)
+    assert code in (0, 1, 3), shown
+    words = {word for line in lines(shown) for word in line.split()}
+    longest = max(columns, *map(cell_len, words))  # a path or an id may be longer than a line
+    wide = [line for line in lines(shown) if cell_len(line) > longest]
+    assert not wide
+    assert len(shown) > 100
+
+
+def test_every_number_is_there_at_any_width() -> None:
+    shown = {columns: on_terminal(COMMANDS["compare"], columns)[0] for columns in (60, 200)}
+    numbers = {
+        columns: set(re.findall(r"[+−]?\d\.\d{4}", "\n".join(lines(each))))
+        for columns, each in shown.items()
+    }
+    assert numbers[60] == numbers[200]
+    assert len(numbers[60]) > 40
+
+
+def test_colours_and_their_absence() -> None:
+    colored, _ = on_terminal(COMMANDS["compare"], 120)
+    assert "\x1b[32mbetter\x1b[0m" in colored
+    gated, code = on_terminal(COMMANDS["score with a gate"], 120)
+    assert code == 1
+    assert "\x1b[31m" in gated
+    assert "\x1b[33mnote:" in gated
+    plain, _ = on_terminal(COMMANDS["compare"], 120, NO_COLOR="1")
+    assert not COLOR.search(plain)
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    command = [sys.executable, "-m", "karat", *COMMANDS["compare"]]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert max(map(len, piped.stdout.splitlines())) > 110
