@@ -224,6 +224,10 @@ class Engine:
         read = pool.rank > 0
         return read if setting.window is None else read & (pool.rank <= setting.window)
 
+    def drops(self, setting: Setting) -> bool:
+        """Tell whether a document that a list lacks is dropped."""
+        return self._formula(setting.version).every_list and setting.fill is None
+
     def prepare(self, pool: Pool, setting: Setting) -> Prepared:
         """Compute what does not depend on the weights."""
         self._check_runs(len(pool.runs))
@@ -231,8 +235,7 @@ class Engine:
         inside = self.inside(pool, setting)
         values = formula.lists.values(pool, inside, setting)
         lacking = (~inside).sum(axis=0)
-        whole = formula.every_list and setting.fill is None
-        kept = lacking == 0 if whole else lacking < len(inside)
+        kept = lacking == 0 if self.drops(setting) else lacking < len(inside)
         return Prepared(values.astype(self._arithmetic, copy=False), kept, pool.query)
 
     def combine(self, pool: Pool, prepared: Prepared, setting: Setting) -> Floats:

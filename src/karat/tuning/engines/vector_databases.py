@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from karat.tuning.engines import joins, normalisers, snippets
+from karat.tuning.engines import joins, normalisers, python_snippets, snippets
 from karat.tuning.engines.engine import Engine, Formula, WeightRule
 from karat.tuning.engines.rules import (
     ANY,
@@ -30,7 +30,7 @@ VECTOR_DATABASES = (
             NormalisedScores({"relative": normalisers.share_of_span}, single=True), joins.near_sum
         ),
         source="usecases/traverser/hybrid/hybrid_fusion.go",
-        paste=partial(snippets.weaviate, "RELATIVE_SCORE"),
+        paste=partial(python_snippets.weaviate, "RELATIVE_SCORE"),
         weights=these(0.25, 0.75),
         roles=KEYWORD_VECTOR,
         ties=by_last_score,
@@ -47,7 +47,7 @@ VECTOR_DATABASES = (
             "older": Formula(lists=DIVISOR(first=1), join=joins.near_weights_over),
         },
         source="usecases/traverser/hybrid/hybrid_fusion.go",
-        paste=partial(snippets.weaviate, "RANKED"),
+        paste=partial(python_snippets.weaviate, "RANKED"),
         weights=these(0.25, 0.75),
         roles=KEYWORD_VECTOR,
         ties=by_last_score,
@@ -90,7 +90,7 @@ VECTOR_DATABASES = (
         about="Σ 1/(k+r)",
         formulas=only(RankValues(), joins.weighted_sum),
         source="internal/util/function/chain/operator_merge.go",
-        paste=snippets.milvus_rrf,
+        paste=python_snippets.milvus_rrf,
         k=60,
         k_range=(1, 16_383),
         whole_k=True,
@@ -115,7 +115,7 @@ VECTOR_DATABASES = (
             joins.weighted_sum,
         ),
         source="internal/util/function/chain/operator_merge.go",
-        paste=snippets.milvus_weighted,
+        paste=python_snippets.milvus_weighted,
         weights=WeightRule(ones, high=1, about="numbers from 0 to 1"),
         ties=by_id,
         notes=(
@@ -129,7 +129,7 @@ VECTOR_DATABASES = (
         about="Σ 1/(k+r)",
         formulas=only(RankValues(), joins.weighted_sum),
         source="python/lancedb/rerankers/rrf.py, 0.40.0",
-        paste=snippets.lancedb_rrf,
+        paste=python_snippets.lancedb_rrf,
         k=60,
         k_range=(1, math.inf),
         roles=KEYWORD_VECTOR,
@@ -156,7 +156,7 @@ VECTOR_DATABASES = (
             )
         },
         source="python/lancedb/rerankers/linear_combination.py, query.py, 0.40.0",
-        paste=snippets.lancedb_linear,
+        paste=python_snippets.lancedb_linear,
         weights=these(0.3, 0.7),
         fills=True,
         fill=1.0,
@@ -176,7 +176,7 @@ VECTOR_DATABASES = (
         about="Σ w/r",
         formulas=only(RankValues(gives="rank"), joins.weights_over),
         source="python/lancedb/rerankers/mrr.py, 0.40.0",
-        paste=snippets.lancedb_mrr,
+        paste=python_snippets.lancedb_mrr,
         weights=these(0.5, 0.5),
         roles=KEYWORD_VECTOR,
         ties=by_last_list,
@@ -187,7 +187,7 @@ VECTOR_DATABASES = (
         about="Σ w/(k−1+r), every list",
         formulas=only(DIVISOR(first=0), joins.weights_over, every_list=True),
         source="chromadb/execution/expression/operator.py, 1.5.9",
-        paste=snippets.chroma_rrf,
+        paste=python_snippets.chroma_rrf,
         weights=ANY,
         k=60,
         k_range=(1, math.inf),
