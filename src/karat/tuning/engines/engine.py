@@ -144,6 +144,7 @@ class Engine:
     cut: bool = False  # the fused list is no longer than the window
     fills: bool = False  # what stands for a document that a list lacks can be set
     fill: float | None = None
+    together: Callable[[tuple[str, ...]], bool] = lambda _: True  # which normalisers go together
     roles: tuple[str, ...] = ()  # of the runs, where the engine fuses exactly these
     ties: Callable[[Pool], Sequence[Any]] = lambda _: ()  # keys of rows, the first decides
     exact: str = ""  # what cannot be reproduced
@@ -322,7 +323,14 @@ class Engine:
             raise OptionError(
                 f"{len(each)} normalisers for {runs} runs", fix="give one for all, or one for each"
             )
-        return tuple(choose(f"normaliser of {self.name}", name, self.normalisers) for name in each)
+        for name in each:
+            choose(f"normaliser of {self.name}", name, self.normalisers)
+        if not self.together(each):
+            raise OptionError(
+                f"{self.name} does not take the normalisers {', '.join(each)} together",
+                fix=f"`karat fuse --list --engine {self.name}` says what they are",
+            )
+        return each
 
     def _filled(self, fill: float | None) -> float | None:
         if not self.fills or fill is None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from karat.tuning.engines import joins, normalisers, python_snippets, snippets
 from karat.tuning.engines.engine import Engine
-from karat.tuning.engines.rules import DIVISOR, MADE_SHARES, SHARES, only
+from karat.tuning.engines.rules import DIVISOR, MADE_SHARES, SHARES, all_the_same, only
 from karat.tuning.engines.values import FilledScores, NormalisedScores, RankValues
 
 FRAMEWORKS = (
@@ -27,7 +27,8 @@ FRAMEWORKS = (
         formulas=only(RankValues(first=0), joins.weighted_sum),
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
         paste=partial(python_snippets.llamaindex, "RECIPROCAL_RANK"),
-        notes=("retriever_weights are ignored", "num_queries must be 1"),
+        exact="LlamaIndex first orders a list by its scores; here the order of the run counts",
+        notes=("weights are ignored", "num_queries is 1"),
     ),
     Engine(
         name="llamaindex-relative",
@@ -38,7 +39,7 @@ FRAMEWORKS = (
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
         paste=partial(python_snippets.llamaindex, "RELATIVE_SCORE"),
         weights=MADE_SHARES,
-        notes=("equal scores are 1 if they are above 0, else 0", "num_queries must be 1"),
+        notes=("equal scores are 1 if they are above 0, else 0", "num_queries is 1"),
     ),
     Engine(
         name="llamaindex-dist",
@@ -49,7 +50,7 @@ FRAMEWORKS = (
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
         paste=partial(python_snippets.llamaindex, "DIST_BASED_SCORE"),
         weights=MADE_SHARES,
-        notes=("σ divides by n; equal scores are 1 if above 0, else 0", "num_queries must be 1"),
+        notes=("σ divides by n; equal scores are 1 if above 0, else 0", "num_queries is 1"),
     ),
     Engine(
         name="haystack-rrf",
@@ -80,6 +81,7 @@ FRAMEWORKS = (
         source="AutoRAG hybrid_cc; docs/dialects.md",
         paste=snippets.autorag_cc,
         weights=SHARES,
+        together=all_the_same,
         roles=("semantic", "lexical"),
         notes=("a missing document, and a list of equal scores, count as 0",),
     ),

@@ -41,7 +41,7 @@ def milvus_rrf(setting: Setting, runs: Sequence[str]) -> str:
 
 def milvus_weighted(setting: Setting, runs: Sequence[str]) -> str:
     """Return a hybrid search of pymilvus."""
-    norm = set(setting.normaliser) != {"none"}
+    norm = "none" not in setting.normaliser
     ranker = f"WeightedRanker({number_list(setting.weights)}, norm_score={norm})"
     return _milvus(setting, runs, "WeightedRanker", ranker)
 

@@ -13,6 +13,8 @@ from karat.tuning.engines.rules import (
     KEYWORD_VECTOR,
     UNDEFINED_TIES,
     UNKNOWN_TIES,
+    all_or_distances,
+    all_the_same,
     by_id,
     by_last_list,
     by_last_score,
@@ -117,9 +119,11 @@ VECTOR_DATABASES = (
         source="internal/util/function/chain/operator_merge.go",
         paste=python_snippets.milvus_weighted,
         weights=WeightRule(ones, high=1, about="numbers from 0 to 1"),
+        together=all_or_distances,
         ties=by_id,
         notes=(
             "the normaliser none is norm_score=False; pymilvus has True: name each metric",
+            "without norm_score a distance among similarities is turned all the same: none,l2",
             "by metric: cosine (1+s)/2, ip ½+atan(s)/π, bm25 2·atan(s)/π, l2 1−2·atan(d)/π",
         ),
         precision="single",
@@ -160,6 +164,7 @@ VECTOR_DATABASES = (
         weights=these(0.3, 0.7),
         fills=True,
         fill=1.0,
+        together=all_the_same,
         roles=KEYWORD_VECTOR,
         ties=by_last_list,
         notes=(
