@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from karat.retrievers.http import HttpRetriever
     from karat.retrievers.retrieve import retrieve
     from karat.retrievers.retriever import Retriever
+    from karat.tuning.fusion import fuse
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -76,6 +77,7 @@ _MODULES = {
     "karat.retrievers.http": "HttpRetriever",
     "karat.retrievers.retrieve": "retrieve",
     "karat.retrievers.retriever": "Retriever",
+    "karat.tuning.fusion": "fuse",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -84,7 +86,7 @@ __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
     "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
     "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
-    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
+    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge",
     "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
     "load_run", "parse_measure", "power", "questions", "register_aspect", "register_measure",
     "register_shape", "report", "retrieve", "smallest_k",

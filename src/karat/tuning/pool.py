@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from karat.read import load_run
 from karat.read.queries import join_queries
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Gold, Ints, RunStream
+    from karat.core.data import Bools, Floats, Gold, Ints, RunStream
     from karat.read import RunLike
 
 
@@ -78,6 +78,22 @@ class Pool:
             ),
         )
 
+    def take(self, rows: Ints) -> Pool:
+        """Return the pool with its rows in another order, which keeps queries together."""
+        return replace(
+            self,
+            query=self.query[rows],
+            doc=self.doc.gather(rows),
+            rank=self.rank[:, rows],
+            score=self.score[:, rows],
+        )
+
+    def named(self, rows: Bools) -> pl.DataFrame:
+        """Return the names of rows: query and doc."""
+        found = np.flatnonzero(rows)
+        names = self.queries.gather(self.query[found])
+        return pl.DataFrame({"query": names, "doc": self.doc.gather(found)})
+
     def scores(self) -> Floats:
         """Return the scores, runs × rows; a run without any is an error."""
         without = (self.rank > 0).any(axis=1) & np.isnan(self.score).all(axis=1)
@@ -86,7 +102,7 @@ class Pool:
             raise InputError(
                 "it carries no scores",
                 where=f"run {number + 1} ({self.runs[number]})",
-                fix="give every document a score, or fuse by rank: reciprocal_rank_fusion",
+                fix="give every document a score, or fuse by rank (reciprocal_rank_fusion, …-rrf)",
             )
         return self.score
 
@@ -108,13 +124,18 @@ class Pool:
     def best_first(self, score: Floats, k: int | None = None) -> Run:
         """Return the run that lists the documents of each query by this score, the first k.
 
-        Equal scores keep the order of the pool.
+        Equal scores keep the order of the pool; a row whose score is NaN is left out.
         """
         if k is not None and (type(k) is not int or k < 1):
             raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
         order = sorted_by({"query": self.query, "score": score}, descending=(False, True))
+        order = order[~np.isnan(score[order])]
         if k is not None:
-            order = order[positions(self.query) <= k]
+            order = order[positions(self.query[order]) <= k]
+        return self.as_run(order, score)
+
+    def as_run(self, order: Ints, score: Floats) -> Run:
+        """Return the run that lists these rows in this order, query by query."""
         rows = pl.DataFrame(
             {
                 "query": self.queries.gather(self.query[order]),
@@ -122,7 +143,7 @@ class Pool:
                 "score": score[order],
             }
         )
-        found = np.bincount(self.query, minlength=len(self.queries))
+        found = np.bincount(self.query[order], minlength=len(self.queries))
         nothing = pl.DataFrame({"query": self.queries.filter(pl.Series(found == 0))})
         if nothing.height:  # a row without a document
             rows = pl.concat([rows, nothing], how="diagonal")
