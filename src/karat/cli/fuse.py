@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.reports.tables import Grid, terminal, to_json
+from karat.reports.grid import Grid
+from karat.reports.tables import to_json
+from karat.reports.terminal import terminal
 
 if TYPE_CHECKING:
     from karat.tuning import Engine
@@ -165,7 +167,7 @@ def _listing(name: str | None, how: str) -> str:
         "defaults": _short_defaults,
     }
     title = "engines · `karat fuse --list --engine NAME` says all about one"
-    table = terminal(Grid.of(title, columns, ENGINES.values(), left=3))
+    table = terminal(Grid.of(title, columns, ENGINES.values(), left=3), **options.screen(None))
     return f"{table} {LEGEND}\n"
 
 

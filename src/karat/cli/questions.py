@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import judging, options
-from karat.reports.tables import Grid, render_grids, to_json
+from karat.reports.grid import Grid
+from karat.reports.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,7 @@ def render(made: SyntheticQuestions, how: str) -> str:
     if how == "json":
         findings = [finding.as_dict() for finding in made.findings]
         return to_json({**made.manifest, "findings": findings})
-    return render_grids(_grids(made), how)
+    return render_grids(_grids(made), how, width=options.width(None))
 
 
 def _grids(made: SyntheticQuestions) -> Iterator[Grid]:
