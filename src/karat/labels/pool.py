@@ -23,6 +23,7 @@ from karat.judges.find import find_judge
 from karat.judges.verdicts import Sample
 from karat.labels.database import create, now
 from karat.labels.order import METHODS, uniform
+from karat.labels.precision import expected_precision, usual_budgets
 from karat.labels.sampling import draw
 from karat.read import load_gold, load_run
 from karat.read.corpus import load_corpus
@@ -62,6 +63,36 @@ class LabelPool:
     def __repr__(self) -> str:
         queries = self.pairs["query"].n_unique()
         return f"LabelPool({queries} queries, {self.pairs.height} pairs, {len(self.runs)} runs)"
+
+    def precision(
+        self,
+        budgets: Sequence[int] | None = None,
+        *,
+        k: int = 10,
+        pilot: GoldLike | None = None,
+        level: float = 0.95,
+    ) -> pl.DataFrame:
+        """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
+
+        One row per run, measure and budget (by default half of the budget, the budget, twice as
+        much, and everything): `these` is the half-width about these queries, `new` about queries
+        like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with labels),
+        the grades of the judge, or the assumption that half of the pairs are relevant, which is the
+        worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
+        but bounds: their half-width is shown.
+        """
+        labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
+        return expected_precision(
+            self.pairs,
+            self.ranks,
+            self.runs,
+            design=str(self.settings["design"]),
+            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height),
+            k=k,
+            pilot=labels,
+            level=level,
+            seed=int(self.settings["seed"]),
+        )
 
 
 def pool(
