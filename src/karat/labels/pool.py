@@ -35,6 +35,7 @@ from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, NamedBy, Run, RunStream
+    from karat.judges.verdicts import JudgeProtocol
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
 
@@ -59,6 +60,7 @@ class LabelPool:
     runs: tuple[str, ...]
     settings: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
+    expected: pl.DataFrame | None = None  # its `precision`, with the pilot it was made with
 
     def __repr__(self) -> str:
         queries = self.pairs["query"].n_unique()
@@ -108,6 +110,7 @@ def pool(
     overlap: float = 0.0,
     judge: object = None,
     judged: GoldLike | None = None,
+    pilot: GoldLike | None = None,
     highest: int = HIGHEST,
     guidelines: str = "",
     seed: int = 0,
@@ -128,7 +131,8 @@ def pool(
 
     `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
     labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
-    not have them; `highest` is the highest grade, 1 for yes and no.
+    not have them; `highest` is the highest grade, 1 for yes and no. `LabelPool.precision` says what
+    precision the budget buys, from a `pilot` of labels if there is one.
 
     >>> import tempfile
     >>> found = pool([{"q": ["a", "b"]}, {"q": ["b", "c"]}], tempfile.mkdtemp() + "/pool", depth=1)
@@ -143,15 +147,17 @@ def pool(
     loaded, asked = _load(runs, queries, run_format, skip_bad=skip_bad, id_from=id_from)
     pairs, ranks, findings = _pooled(loaded, asked, depth)
     pairs = _with_texts(pairs, loaded, None if corpus is None else load_corpus(corpus))
-    pairs, news = _with_grades(pairs, judge, judged, progress)
+    asker = None if judge is None else find_judge(judge)
+    pairs, news = _with_grades(pairs, asker, judged, progress)
     pairs = _designed(pairs, design, budget, seed)
     found = merge_findings((*findings, *news, *_blank_texts(pairs)))
     settings = {
         "karat": __version__, "created": now(), "purpose": purpose, "design": design,
         "depth": depth, "budget": budget, "overlap": overlap, "highest": highest, "seed": seed,
-        "judge": "" if judge is None else find_judge(judge).name,
+        "judge": "" if asker is None else asker.name,
     }  # fmt: skip
     made = LabelPool(pairs, ranks, tuple(run.name for run in loaded), settings, found)
+    made = replace(made, expected=made.precision(pilot=pilot))
     _save(made, target, guidelines)
     return made
 
@@ -334,7 +340,10 @@ def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
 
 
 def _with_grades(
-    pairs: pl.DataFrame, judge: object, judged: GoldLike | None, progress: Report | None
+    pairs: pl.DataFrame,
+    judge: JudgeProtocol | None,
+    judged: GoldLike | None,
+    progress: Report | None,
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Add what a judge says: its grade and its quote."""
     if judge is not None and judged is not None:
@@ -356,7 +365,9 @@ def _with_grades(
     )
 
 
-def _asked_judge(pairs: pl.DataFrame, judge: object, progress: Report | None) -> pl.DataFrame:
+def _asked_judge(
+    pairs: pl.DataFrame, judge: JudgeProtocol, progress: Report | None
+) -> pl.DataFrame:
     """Ask a judge how relevant each passage is to its question."""
     samples, rows = [], []
     filled = pairs.with_row_index("row").filter(pl.col("text").str.strip_chars() != "")
@@ -364,7 +375,7 @@ def _asked_judge(pairs: pl.DataFrame, judge: object, progress: Report | None) ->
         texts = part["text"].unique(maintain_order=True)
         samples.append(Sample(str(query), str(question), tuple(texts)))
         rows.append(part)
-    found = find_judge(judge).judge(samples, frozenset({"relevance"}), progress)
+    found = judge.judge(samples, frozenset({"relevance"}), progress)
     grade, quote = pairs["judge"].to_list(), pairs["quote"].to_list()
     for sample, part, verdicts in zip(samples, rows, found, strict=True):
         said = dict(zip(sample.chunks, verdicts["relevance"].row, strict=False))

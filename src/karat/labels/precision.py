@@ -48,9 +48,10 @@ def usual_budgets(budget: int | None, pairs: int) -> list[int]:
     >>> usual_budgets(200, 1589), usual_budgets(None, 90)
     ([100, 200, 400, 1589], [22, 45, 90])
     """
-    planned = min(budget or pairs // 2, pairs)
-    found = {max(1, planned // 2), max(1, planned), min(2 * planned, pairs), pairs}
-    return sorted(found)
+    if budget is None:
+        return sorted({max(1, pairs // 4), max(1, pairs // 2), pairs})
+    planned = min(budget, pairs)
+    return sorted({max(1, planned // 2), planned, min(2 * planned, pairs), pairs})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
