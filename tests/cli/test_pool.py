@@ -141,3 +141,20 @@ def test_mistakes(
     assert done.code == 2
     assert message in done.err
     assert not Path("pool").exists()
+
+
+def test_a_pool_is_made_larger(cli: Karat, tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    cli("pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
+    with karat.Labels.open(folder, "ann") as labels:
+        while (pair := labels.next()) is not None:
+            labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
+    shown = json.loads(cli("pool", folder, "--format", "json").out)
+    assert shown["precision"][0]["basis"] == "pilot of 40 labels"
+    done = cli("pool", folder, "--budget", 90)
+    assert done.code == 0
+    assert "those that the pilot lets expect" in done.err
+    with karat.Labels.open(folder, "ann") as labels:
+        assert labels.progress().left == 50
+    for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):
+        assert cli("pool", folder, *arguments).code == 2

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,8 @@ from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge
 from karat.judges.verdicts import Sample
 from karat.labels.database import create, now
-from karat.labels.order import METHODS, uniform
-from karat.labels.precision import expected_precision, usual_budgets
+from karat.labels.label_pool import SAMPLE, LabelPool, sampling_keys, strata_of
+from karat.labels.order import METHODS
 from karat.labels.sampling import draw
 from karat.read import load_gold, load_run
 from karat.read.corpus import load_corpus
@@ -34,7 +34,7 @@ from karat.storage.temporary import removed_at_the_end
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, NamedBy, Run, RunStream
+    from karat.core.data import NamedBy, Run, RunStream
     from karat.judges.verdicts import JudgeProtocol
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
@@ -42,60 +42,6 @@ if TYPE_CHECKING:
 PURPOSES = ("ordering", "values")
 HIGHEST = 3
 FACTS = {"text": pl.String, "source": pl.String, "start": pl.Int64, "end": pl.Int64}
-SAMPLE = "sample"  # the design for absolute values
-NOT_JUDGED, ALL = "not judged", "all"  # strata of pairs without a judge's grade
-
-
-@dataclass(frozen=True, eq=False)
-class LabelPool:
-    """The pairs of queries and documents that can be labelled, and how they are chosen.
-
-    `pairs` has one row per pair: query, question, doc, text, source, start, end, judge (its grade),
-    quote (the judge's), design, stratum, probability, place (in the order of labelling, where that
-    is fixed). `ranks` has one row per pair and run: pair (its row), run, rank, score.
-    """
-
-    pairs: pl.DataFrame
-    ranks: pl.DataFrame
-    runs: tuple[str, ...]
-    settings: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
-    expected: pl.DataFrame | None = None  # its `precision`, with the pilot it was made with
-
-    def __repr__(self) -> str:
-        queries = self.pairs["query"].n_unique()
-        return f"LabelPool({queries} queries, {self.pairs.height} pairs, {len(self.runs)} runs)"
-
-    def precision(
-        self,
-        budgets: Sequence[int] | None = None,
-        *,
-        k: int = 10,
-        pilot: GoldLike | None = None,
-        level: float = 0.95,
-    ) -> pl.DataFrame:
-        """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
-
-        One row per run, measure and budget (by default half of the budget, the budget, twice as
-        much, and everything): `these` is the half-width about these queries, `new` about queries
-        like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with labels),
-        the grades of the judge, or the assumption that half of the pairs are relevant, which is the
-        worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
-        but bounds: their half-width is shown.
-        """
-        least = self.pairs["stratum"].n_unique()  # each stratum needs a label
-        labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
-        return expected_precision(
-            self.pairs,
-            self.ranks,
-            self.runs,
-            design=str(self.settings["design"]),
-            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height, least),
-            k=k,
-            pilot=labels,
-            level=level,
-            seed=int(self.settings["seed"]),
-        )
 
 
 def pool(
@@ -389,17 +335,6 @@ def _asked_judge(
     )
 
 
-def strata_of(judge: pl.Series) -> list[str]:
-    """Name the stratum of each pair by the grade of the judge, where there is one.
-
-    >>> strata_of(pl.Series([0.0, None, 2.0]))
-    ['judge 0', 'not judged', 'judge 2']
-    """
-    if judge.null_count() == len(judge):
-        return [ALL] * len(judge)
-    return [NOT_JUDGED if grade is None else f"judge {grade:g}" for grade in judge]
-
-
 def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -> pl.DataFrame:
     """Add design, stratum, probability and place."""
     if design != SAMPLE:
@@ -416,14 +351,6 @@ def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -
         probability=pl.Series(drawn.probability),
         place=place.set(place < 0, None),
     )
-
-
-def sampling_keys(pairs: pl.DataFrame, seed: int) -> Floats:
-    """Return the random number of each pair, which depends on its names and the seed alone."""
-    keys = [
-        uniform(seed, "sample", query, doc) for query, doc in pairs.select("query", "doc").rows()
-    ]
-    return np.array(keys, dtype=np.float64)
 
 
 def _save(made: LabelPool, target: Path, guidelines: str) -> None:
