@@ -89,8 +89,9 @@ def _judge_on_request(function: Callable[..., Any]) -> Callable[..., Any]:
 @_judge_on_request
 @click.option(
     "--judged",
-    metavar="FILE",
-    help="Grades that a judge gave before, as qrels or any other gold, to stratify by.",
+    metavar="PATH",
+    help="Grades that a judge gave before, to stratify by: qrels, any other gold, or a saved "
+    "result with verdicts about relevance.",
 )
 @click.option(
     "--pilot",

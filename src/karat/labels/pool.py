@@ -29,6 +29,8 @@ from karat.read import load_gold, load_run
 from karat.read.corpus import load_corpus
 from karat.read.labels_database import FILE
 from karat.read.queries import join_queries
+from karat.results.result import Result
+from karat.results.reuse import load_only
 from karat.retrievers.questions import load_questions
 from karat.storage.temporary import removed_at_the_end
 from karat.tuning.pool import Pool
@@ -56,7 +58,7 @@ def pool(
     budget: int | None = None,
     overlap: float = 0.0,
     judge: object = None,
-    judged: GoldLike | None = None,
+    judged: GoldLike | Result | None = None,
     pilot: GoldLike | None = None,
     highest: int = HIGHEST,
     guidelines: str = "",
@@ -73,8 +75,8 @@ def pool(
     - `ordering`: which system is better. Documents come in the order of `method`: `mm-ns` (by
       default), `mtf` or `depth`; the averages of such labels are biased.
     - `values`: how good a system is. A probability sample of pairs, stratified by the grades of a
-      `judge` or by those that are given (`judged`, a gold); every label keeps its inclusion
-      probability and its stratum.
+      `judge` or by those that are given (`judged`, a gold or a result with verdicts); every label
+      keeps its inclusion probability and its stratum.
 
     `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
     labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
@@ -289,7 +291,7 @@ def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
 def _with_grades(
     pairs: pl.DataFrame,
     judge: JudgeProtocol | None,
-    judged: GoldLike | None,
+    judged: GoldLike | Result | None,
     progress: Report | None,
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Add what a judge says: its grade and its quote."""
@@ -297,9 +299,7 @@ def _with_grades(
         raise OptionError("a judge and its grades are both given", fix="give one of them")
     pairs = pairs.with_columns(judge=pl.lit(None, pl.Float64), quote=pl.lit(None, pl.String))
     if judged is not None:
-        grades = load_gold(judged).rows().group_by("query", "doc").agg(pl.col("grade").max())
-        joined = pairs.join(grades, on=["query", "doc"], how="left", maintain_order="left")
-        pairs = joined.with_columns(judge="grade").drop("grade")
+        pairs = _graded_before(pairs, judged)
     elif judge is not None:
         pairs = _asked_judge(pairs, judge, progress)
     else:
@@ -310,6 +310,33 @@ def _with_grades(
         "pair without a grade of the judge: a stratum of its own",
         "let the judge grade the whole pool",
     )
+
+
+def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFrame:
+    """Add the grades of a gold, or the verdicts about relevance that a result has kept."""
+    saved = judged if isinstance(judged, Result) else None
+    if isinstance(judged, str | os.PathLike):
+        saved = load_only([os.fspath(judged)])
+    if saved is None:
+        gold = load_gold(judged)  # type: ignore[arg-type]
+        grades = gold.rows().group_by("query", "doc").agg(judge=pl.col("grade").max())
+        on = ["query", "doc"]
+    else:
+        verdicts = saved.kept.verdicts
+        if verdicts is None or not (verdicts["aspect"] == "relevance").any():
+            raise InputError(
+                "the result has kept no verdicts about relevance",
+                where=os.fspath(judged) if isinstance(judged, str | os.PathLike) else "judged",
+                fix="keep them: karat score RUN -m P@10/relevance --judge … --save FOLDER",
+            )
+        about = verdicts.filter(pl.col("aspect") == "relevance").drop_nulls("value")
+        grades = about.group_by("query", text="chunk").agg(
+            judge=pl.col("value").max().cast(pl.Float64), quote=pl.col("quote").first()
+        )
+        on = ["query", "text"]
+    bare = pairs.drop([name for name in ("judge", "quote") if name in grades.columns])
+    joined = bare.join(grades, on=on, how="left", maintain_order="left")
+    return joined.select(pairs.columns)
 
 
 def _asked_judge(
