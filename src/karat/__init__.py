@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
+    from karat.labels.label_pool import LabelPool
+    from karat.labels.labels import Labels
+    from karat.labels.pool import pool
     from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
@@ -64,6 +67,9 @@ _MODULES = {
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
+    "karat.labels.label_pool": "LabelPool",
+    "karat.labels.labels": "Labels",
+    "karat.labels.pool": "pool",
     "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
@@ -84,12 +90,12 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
-    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
-    "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
-    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge",
-    "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
-    "load_run", "parse_measure", "power", "questions", "register_aspect", "register_measure",
-    "register_shape", "report", "retrieve", "smallest_k",
+    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels", "Measure", "Policy",
+    "PowerAnalysis", "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree",
+    "anchor", "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse",
+    "gate", "judge", "judge_card", "known_dialects", "known_measures", "load", "load_corpus",
+    "load_gold", "load_run", "parse_measure", "pool", "power", "questions", "register_aspect",
+    "register_measure", "register_shape", "report", "retrieve", "smallest_k",
 ]  # fmt: skip
 
 

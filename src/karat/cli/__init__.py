@@ -34,6 +34,7 @@ COMMANDS = (
     "power",
     "agree",
     "judge-card",
+    "pool",
     "anchor",
     "drift",
     "questions",
@@ -103,6 +104,7 @@ def cli() -> None:
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat fuse a.trec b.trec --engine NAME      fuse runs as your engine does
     karat report monday -o report.html          one page with everything
+    karat pool a.trec b.trec -o pool            gather what to label, without gold
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 
