@@ -199,7 +199,7 @@ def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:
     """Return the pool and its precision in a format."""
     import polars as pl  # noqa: PLC0415
 
-    from karat.reports.grid import Grid
+    from karat.reports.grid import Grid  # noqa: PLC0415
     from karat.reports.tables import number, render_grids, to_json, to_rows  # noqa: PLC0415
 
     if how == "json":
