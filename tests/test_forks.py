@@ -170,6 +170,7 @@ CALLS = {
     "questions": "{'b': 'text'}, judge='openai:some-model'",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",
+    "tune": "[RUN, RUN], GOLD, engine='course-rrf'",
 }
 # these only name and register
 NAMES = {

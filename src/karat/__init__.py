@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from karat.retrievers.retrieve import retrieve
     from karat.retrievers.retriever import Retriever
     from karat.tuning.fusion import fuse
+    from karat.tuning.tune import Tuning, tune
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -84,6 +85,7 @@ _MODULES = {
     "karat.retrievers.retrieve": "retrieve",
     "karat.retrievers.retriever": "Retriever",
     "karat.tuning.fusion": "fuse",
+    "karat.tuning.tune": "Tuning tune",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -91,11 +93,12 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
     "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels", "Measure", "Policy",
-    "PowerAnalysis", "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree",
-    "anchor", "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse",
-    "gate", "judge", "judge_card", "known_dialects", "known_measures", "load", "load_corpus",
-    "load_gold", "load_run", "parse_measure", "pool", "power", "questions", "register_aspect",
-    "register_measure", "register_shape", "report", "retrieve", "smallest_k",
+    "PowerAnalysis", "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "Tuning",
+    "agree", "anchor", "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher",
+    "fuse", "gate", "judge", "judge_card", "known_dialects", "known_measures", "load",
+    "load_corpus", "load_gold", "load_run", "parse_measure", "pool", "power", "questions",
+    "register_aspect", "register_measure", "register_shape", "report", "retrieve", "smallest_k",
+    "tune",
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "fuse",
     "report",
     "view",
+    "tune",
     "power",
     "agree",
     "judge-card",
@@ -101,6 +102,7 @@ def cli() -> None:
     karat score run.trec --gold qrels.txt       measure a run
     karat compare a.trec b.trec --gold qrels    is b better than a?
     karat check run.trec --gold qrels.txt       problems in the files
+    karat tune a.trec b.trec --gold qrels …     the weights of a hybrid
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat fuse a.trec b.trec --engine NAME      fuse runs as your engine does
     karat report monday -o report.html          one page with everything

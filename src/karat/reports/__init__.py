@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 def render(shown: object, how: Format) -> str:
-    """Return a result, a comparison or an explanation in a format, for `karat.display`."""
+    """Return a result or what else can be shown in a format, for `karat.display`."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
+    from karat.reports import comparison, explanation, html, result, tuning  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
+    from karat.tuning.tune import Tuning  # noqa: PLC0415
 
     refuse_after_fork()
     name = "table" if how == "text" else how
@@ -28,4 +29,6 @@ def render(shown: object, how: Format) -> str:
         return comparison.render(shown, name, moved=moved)
     if isinstance(shown, Explanation) and how != "latex":
         return html.explanation_html(shown) if how == "html" else explanation.render(shown, name)
+    if isinstance(shown, Tuning) and how != "latex":
+        return tuning.tuning_html(shown) if how == "html" else tuning.render(shown, name)
     raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")
