@@ -8,21 +8,27 @@ many values and keep the one that measures best.
 
 from __future__ import annotations
 
+from karat.tuning.engines import ENGINES, Engine, Setting, find_engine
 from karat.tuning.fusion import (
-    NORMALISERS,
     convex_combination,
-    normalise,
+    fuse,
     reciprocal_rank_fusion,
     reciprocal_rank_scores,
 )
+from karat.tuning.lists import NORMALISERS, normalise
 from karat.tuning.pool import Pool
 from karat.tuning.search import Tuned, tune_rrf_k, tune_weight, weight_grid
 
 __all__ = [
+    "ENGINES",
     "NORMALISERS",
+    "Engine",
     "Pool",
+    "Setting",
     "Tuned",
     "convex_combination",
+    "find_engine",
+    "fuse",
     "normalise",
     "reciprocal_rank_fusion",
     "reciprocal_rank_scores",

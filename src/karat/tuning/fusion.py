@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.errors import InputError, OptionError, choose
+from karat.align.align import positions
+from karat.errors import OptionError, choose
 from karat.forks import refuse_after_fork
+from karat.tuning.engines import Engine, find_engine
+from karat.tuning.lists import normalise
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from karat.core.data import Floats, Ints, Run
+    from karat.core.data import Floats, Run
     from karat.read import RunLike
-
-
-NORMALISERS = {
-    "mm": "(score − min) ÷ (max − min): the list's worst is 0, its best 1",
-    "tmm": "(score − lowest) ÷ (max − lowest), with the lowest score the retriever can give",
-    "z": "(score − mean) ÷ standard deviation",
-    "dbsf": "(score − (mean − 3σ)) ÷ 6σ: what lies within three standard deviations is 0…1",
-}
 
 
 RANKS = {
@@ -33,71 +28,45 @@ RANKS = {
 }
 
 
-def normalise(
-    score: Floats,
-    query: Ints | None = None,
-    how: str = "mm",
+def fuse(
+    runs: Sequence[RunLike] | Pool,
+    engine: str | Engine,
     *,
-    lowest: float | None = None,
-) -> Floats:
-    """Scale the scores of one retriever, the list of each query by itself.
+    weights: Sequence[float] | None = None,
+    k: float | None = None,
+    window: int | None = None,
+    normaliser: str | Sequence[str] | None = None,
+    version: str | None = None,
+    depth: int | None = None,
+) -> Run:
+    """Fuse runs by the formula of an engine, as the engine would, with its own defaults.
 
-    `query` is the number of the query of each score, sorted; without it all are one list. A score
-    that is not a number is missing: it stays NaN and does not count. Where all scores of a list
-    are equal they say nothing, and the result is NaN. σ divides by n, not n − 1.
+    `weights` has one number for each run, `k` is the constant of a rank fusion, `window` how many
+    documents of each run the engine reads, `normaliser` how it makes scores comparable (one for
+    all runs, or one for each) and `version` which of its formulas counts. What an engine does not
+    have cannot be set. The result keeps the first `depth` documents of each query.
 
-    >>> normalise(np.array([5.0, 3.0, 1.0])).tolist()
-    [1.0, 0.5, 0.0]
-    >>> normalise(np.array([0.8, 0.2]), how="tmm", lowest=-1.0).round(4).tolist()
-    [1.0, 0.6667]
-    >>> normalise(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1])).tolist()
-    [1.0, 0.0, nan, nan]
+    >>> fuse([{"q": ["a", "b", "c"]}, {"q": ["c", "d"]}], "qdrant-rrf").rows.rows()[:2]
+    [('q', 'c', 0.75), ('q', 'a', 0.5)]
     """
-    choose("normaliser", how, NORMALISERS)
-    if how == "tmm" and lowest is None:
-        raise OptionError(
-            "tmm needs the lowest score that each retriever can give",
-            fix="for example -1 for a cosine, 0 for BM25: lowest=(-1, 0)",
-        )
-    score = np.asarray(score, dtype=np.float64)
-    if not len(score):
-        return score.copy()
-    query = np.zeros(len(score), np.int64) if query is None else query
-    begins = np.diff(query, prepend=query[0] - 1) != 0
-    number, start, known = np.cumsum(begins) - 1, np.flatnonzero(begins), ~np.isnan(score)
-
-    def total(values: Floats) -> Floats:
-        """Add up the values of each list."""
-        sums: Floats = np.add.reduceat(np.where(known, values, 0.0), start)
-        return sums
-
-    with np.errstate(all="ignore"):
-        count = total(np.ones(len(score)))
-        high = np.maximum.reduceat(np.where(known, score, -np.inf), start)
-        low = np.minimum.reduceat(np.where(known, score, np.inf), start)
-        least = np.full(len(start), lowest) if how == "tmm" else low
-        if ((high < least) & (count > 0)).any():
-            raise OptionError(
-                f"all scores of a query lie below {lowest:g}, the lowest score given",
-                fix="give tmm the lowest score that the retriever can give",
-            )
-        floor, span = least, high - least
-        if how in {"z", "dbsf"}:
-            floor = total(score) / count
-            span = np.sqrt(total((score - floor[number]) ** 2) / count)
-        if how == "dbsf":
-            bottom = floor - 3 * span
-            floor, span = bottom, (floor + 3 * span) - bottom
-        # equal scores may have a deviation by rounding, and nearly equal ones none
-        span = np.where((high > least) & (span > 0), span, np.nan)
-        bad = (count > 0) & (np.isinf(low) | np.isinf(high) | np.isinf(span))
-        if bad.any():
-            raise InputError(
-                f"the scores of {int(bad.sum())} lists are infinite, or too far apart to be scaled",
-                fix="give finite scores, or fuse by rank, which needs none",
-            )
-        scaled: Floats = (score - floor[number]) / span[number]
-    return scaled
+    refuse_after_fork()
+    if depth is not None and (type(depth) is not int or depth < 1):
+        raise OptionError(f"depth={depth!r} is not a whole number from 1", fix="for example 10")
+    chosen = find_engine(engine) if isinstance(engine, str) else engine
+    pool = chosen.arranged(Pool.of(runs))
+    setting = chosen.setting(
+        len(pool.runs),
+        weights=weights,
+        k=k,
+        window=window,
+        normaliser=normaliser,
+        version=version,
+    )
+    scores = chosen.scores(pool, setting)
+    order = chosen.order(pool, scores, setting)
+    if depth is not None:
+        order = order[positions(pool.query[order]) <= depth]
+    return pool.as_run(order, scores)
 
 
 def convex_combination(

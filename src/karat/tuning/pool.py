@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +78,16 @@ class Pool:
             ),
         )
 
+    def take(self, rows: Ints) -> Pool:
+        """Return the pool with its rows in another order, which keeps queries together."""
+        return replace(
+            self,
+            query=self.query[rows],
+            doc=self.doc.gather(rows),
+            rank=self.rank[:, rows],
+            score=self.score[:, rows],
+        )
+
     def scores(self) -> Floats:
         """Return the scores, runs × rows; a run without any is an error."""
         without = (self.rank > 0).any(axis=1) & np.isnan(self.score).all(axis=1)
@@ -108,13 +118,18 @@ class Pool:
     def best_first(self, score: Floats, k: int | None = None) -> Run:
         """Return the run that lists the documents of each query by this score, the first k.
 
-        Equal scores keep the order of the pool.
+        Equal scores keep the order of the pool; a row whose score is NaN is left out.
         """
         if k is not None and (type(k) is not int or k < 1):
             raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
         order = sorted_by({"query": self.query, "score": score}, descending=(False, True))
+        order = order[~np.isnan(score[order])]
         if k is not None:
-            order = order[positions(self.query) <= k]
+            order = order[positions(self.query[order]) <= k]
+        return self.as_run(order, score)
+
+    def as_run(self, order: Ints, score: Floats) -> Run:
+        """Return the run that lists these rows in this order, query by query."""
         rows = pl.DataFrame(
             {
                 "query": self.queries.gather(self.query[order]),
@@ -122,7 +137,7 @@ class Pool:
                 "score": score[order],
             }
         )
-        found = np.bincount(self.query, minlength=len(self.queries))
+        found = np.bincount(self.query[order], minlength=len(self.queries))
         nothing = pl.DataFrame({"query": self.queries.filter(pl.Series(found == 0))})
         if nothing.height:  # a row without a document
             rows = pl.concat([rows, nothing], how="diagonal")

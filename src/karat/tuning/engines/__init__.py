@@ -1,0 +1,20 @@
+"""How the engines of the field fuse lists, each to its own formula: one entry per engine."""
+
+from __future__ import annotations
+
+from karat.errors import choose
+from karat.tuning.engines.engine import Engine, Prepared, Setting
+from karat.tuning.engines.table import TABLE
+
+__all__ = ["ENGINES", "Engine", "Prepared", "Setting", "find_engine"]
+
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in TABLE}
+
+
+def find_engine(name: str) -> Engine:
+    """Return the engine of a name; an unknown one raises the error that suggests the nearest.
+
+    >>> find_engine("qdrant-rrf").about
+    'Σ 1 ÷ (r ÷ w + k − 1)'
+    """
+    return ENGINES[choose("engine", name, ENGINES)]
