@@ -1,4 +1,4 @@
-"""The kernels: random signs and shuffled labels, for many columns at once.
+"""The kernels: random signs, shuffled labels and bootstraps, for many columns at once.
 
 All randomness comes in blocks of fixed size, each with a generator of its own that is made from
 the seed and the number of the block. What a column gets therefore depends on the seed and on the
@@ -16,13 +16,13 @@ from karat.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.core.data import Floats
+    from karat.core.data import Floats, Ints
 
 BLOCK = 256  # random draws that share a generator
 CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8
 CELLS = 1 << 21  # numbers that a block of shuffles may hold
 LEAST_EXPONENT = -900  # of a sum whose step is a number that can be divided by
-SIGNS, SHUFFLES, NORMALS = range(3)  # one stream for each
+SIGNS, SHUFFLES, NORMALS, BOOTSTRAPS, FOLDS = range(5)  # one stream for each
 
 
 def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
@@ -34,7 +34,7 @@ def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
     values are rounded to multiples of one step that is so large that no sum has to be rounded.
     """
     queries = len(columns)
-    columns = _on_one_grid(columns)
+    columns = on_one_grid(columns)
     total = columns.sum(axis=0)
     for rng, rows in _blocks(seed, SIGNS, draws, BLOCK):
         width = -(-queries // 8)
@@ -47,16 +47,46 @@ def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
         yield 2 * chosen - total
 
 
-def _on_one_grid(columns: Floats) -> Floats:
+def bootstrap_counts(units: int, draws: int, seed: int) -> Floats:
+    """Return how often each unit is drawn, with replacement, as many as there are: draws × units.
+
+    >>> bootstrap_counts(5, 3, seed=0).sum(axis=1).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    blocks = []
+    for rng, rows in _blocks(seed, BOOTSTRAPS, draws, BLOCK):
+        drawn = rng.integers(0, units, size=(rows, units))
+        drawn += np.arange(rows)[:, np.newaxis] * units
+        blocks.append(np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units))
+    return np.concatenate(blocks).astype(np.float64)
+
+
+def balanced_folds(units: int, folds: int, repeats: int, seed: int) -> Ints:
+    """Return the fold of each unit, dealt out at random: repeats × units.
+
+    The sizes of folds differ by 1 at most.
+
+    >>> [np.bincount(row).tolist() for row in balanced_folds(11, 5, 2, seed=0)]
+    [[3, 2, 2, 2, 2], [3, 2, 2, 2, 2]]
+    """
+    dealt = [
+        rng.permuted(np.tile(np.arange(units) % folds, (rows, 1)), axis=1)
+        for rng, rows in _blocks(seed, FOLDS, repeats, BLOCK)
+    ]
+    return np.concatenate(dealt)
+
+
+def on_one_grid(columns: Floats, reach: Floats | None = None) -> Floats:
     """Round the values of each column to multiples of a power of 2 of which all sums are exact.
 
-    The step is at most 2 ** -51 of the sum of absolute values. Random errors of thousands of values
-    come to less than what counts as a tie.
+    `reach` is the largest sum of absolute values there can be, by default that of the column: the
+    step is at most 2 ** -51 of it. Random errors of thousands of values come to less than what
+    counts as a tie.
 
-    >>> _on_one_grid(np.array([[1.0], [2.0**-60]])).tolist()
+    >>> on_one_grid(np.array([[1.0], [2.0**-60]])).tolist()
     [[1.0], [0.0]]
     """
-    _, exponent = np.frexp(np.abs(columns).sum(axis=0))
+    _, exponent = np.frexp(np.abs(columns).sum(axis=0) if reach is None else reach)
     step = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT) - 52)
     return np.asarray(np.rint(columns / step) * step)
 
