@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -65,6 +66,7 @@ class Configurations:
     options: Mapping[str, Any] = field(default_factory=dict)  # those of `karat.Retriever`
     folder: Path | None = None
     calls: int = 0  # questions asked so far, attempts that failed included
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Check that the function takes the knobs, before anything is asked."""
@@ -143,7 +145,8 @@ class Configurations:
 
     def _counted(self, call: Call) -> Callable[[str], Any]:
         def ask(question: str) -> Any:  # noqa: ANN401
-            self.calls += 1
+            with self._lock:
+                self.calls += 1
             return call.function(question)
 
         async def ask_later(question: str) -> Any:  # noqa: ANN401

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from karat.errors import InputError, KaratError, OptionError, RetrieverError
+from karat.statistics.intervals import cluster_codes
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Ints
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # the values of some settings on some queries, and which of the settings failed
 MeasureSettings: TypeAlias = "Callable[[Sequence[int], Ints], tuple[Floats, Bools]]"
 
+ETA = 3
 FEWEST_FIRST = 5  # queries of the first rung, unless fewer are asked for
 FEWEST_FINAL = 10  # queries that the final claim is made on
 
@@ -71,7 +73,7 @@ def plan_halving(
     settings: int,
     queries: int,
     *,
-    eta: int = 3,
+    eta: int | None = None,
     first: int | None = None,
     final: float = 1 / 3,
 ) -> HalvingPlan:
@@ -79,32 +81,37 @@ def plan_halving(
 
     There are as many rungs as it takes to leave one setting. `first` is the number of queries of
     the first; without it, as many as the queries allow that are not kept for the final claim.
+    Without `eta` it is 3, or the next number that leaves enough queries for the first rung.
 
     >>> print(plan_halving(25, 95))
     settings × queries: 25 × 7, 9 × 21, 3 × 63; final claim on 32 others
+    >>> print(plan_halving(40, 95))
+    settings × queries: 40 × 9, 6 × 63; final claim on 32 others
     """
     if settings < 2:
         raise OptionError(
             "one setting leaves nothing to choose", fix="give a knob of the space several values"
         )
-    counts = [settings]
-    while counts[-1] > eta:
-        counts.append(math.ceil(counts[-1] / eta))
-    growth = eta ** (len(counts) - 1)
     kept = max(FEWEST_FINAL, round(final * queries))
-    room = (queries - kept) // growth
     least = FEWEST_FIRST if first is None else first
-    if room < least:
-        need = least * growth
-        raise OptionError(
-            f"{settings} settings need {len(counts)} rungs, which begin with {least} queries and "
-            f"end with {need}, and {kept} others for the final claim: there are {queries}",
-            fix=f"try fewer settings, or change search: first (now {least}), eta (now {eta}), "
-            f"final (now {final:.2f}); or add queries",
-        )
-    start = room if first is None else first
-    rungs = tuple(Rung(count, start * eta**step) for step, count in enumerate(counts))
-    return HalvingPlan(rungs, queries - rungs[-1].queries, eta)
+    shares = range(ETA, max(settings, ETA) + 1) if eta is None else (eta,)
+    for share in shares:
+        counts = [settings]
+        while counts[-1] > share:
+            counts.append(math.ceil(counts[-1] / share))
+        growth = share ** (len(counts) - 1)
+        room = (queries - kept) // growth
+        if room >= least:
+            start = room if first is None else first
+            rungs = tuple(Rung(count, start * share**step) for step, count in enumerate(counts))
+            return HalvingPlan(rungs, queries - rungs[-1].queries, share)
+    steps = "1 rung" if len(counts) == 1 else f"{len(counts)} rungs"
+    raise OptionError(
+        f"{settings} settings need {steps}, with {least} queries in the first and "
+        f"{least * growth} in the last, and {kept} others for the final claim: there are {queries}",
+        fix="add queries, try fewer settings, or change search: "
+        f"first (now {least}), eta (now {share}), final (now {final:.2f})",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,11 +211,11 @@ def deal_queries(
     (27, 13)
     """
     keys = [hashlib.sha256(f"{seed} {text}".encode()).hexdigest() for text in questions]
-    groups = list(questions if clusters is None else clusters)
-    first: dict[object, str] = {}
+    groups = cluster_codes(questions if clusters is None else clusters, len(keys)).tolist()
+    first: dict[int, str] = {}
     for key, group in zip(keys, groups, strict=True):
         first[group] = min(key, first.get(group, key))
-    order = sorted(range(len(keys)), key=lambda at: (first[groups[at]], str(groups[at]), keys[at]))
+    order = sorted(range(len(keys)), key=lambda at: (first[groups[at]], groups[at], keys[at]))
     ranked = np.array(order, dtype=np.int64)
     search = ranked[: plan.searched]
     inside = {groups[at] for at in search}

@@ -83,7 +83,7 @@ class SearchPlan:
     how: str = "grid"
     trials: int = 100  # of `random` and `optuna`
     seed: int = 0
-    eta: int = 3  # of each rung the best 1 ÷ eta go on
+    eta: int | None = None  # of each rung the best 1 ÷ eta go on; None: 3, or as there is room
     first: int | None = None  # queries of the first rung; None: as many as there are room for
     final: float = 1 / 3  # share of the queries that only the final claim is made on
 
@@ -186,6 +186,13 @@ class Space:
         >>> Space.of({"knobs": {"b": [0.5, 0.75], "n": [1, 2]}}).settings()[1]
         {'b': 0.5, 'n': 2}
         """
+        for knob in self.knobs:
+            if knob.share is not None and not knob.values:
+                raise OptionError(
+                    "a step alone is for the weights of recorded runs",
+                    where=f"{self.where}: {knob.name}",
+                    fix="give a range, { low = 0.0, high = 1.0, step = 0.1 }, or a list",
+                )
         if self.search.how == "grid":
             refuse_too_many(self.size or 0, self.where)
             return [
@@ -363,15 +370,15 @@ def _stepped(given: Knobs, where: str, *, log: bool, whole: bool) -> tuple[Any, 
 
 
 def _check_value(value: object, where: str) -> object:
-    """Raise unless a value is a text, a number, true or false, or a list of numbers."""
-    numbers = value if isinstance(value, list | tuple) else [value]
-    for each in numbers:
+    """Raise unless a value is a text, a number, true or false, or a list of these."""
+    listed = isinstance(value, list | tuple)
+    for each in value if isinstance(value, list | tuple) else [value]:
         number = isinstance(each, int | float) and _finite(each)
-        if not number and (each is not value or not isinstance(value, str)):
+        if (not number and not isinstance(each, str)) or (listed and not value):
             raise OptionError(
                 f"{value!r} is no value of a knob",
                 where=where,
-                fix="give a text, a finite number, true or false, or a list of numbers",
+                fix="give a text, a finite number, true or false, or a list of these",
             )
     return value
 
@@ -429,17 +436,18 @@ def combinations_of_one(runs: int, step: float) -> list[tuple[float, ...]]:
     return [tuple(rounded(part / parts) for part in each) for each in split(parts, runs)]
 
 
-def as_shares(numbers: Sequence[float]) -> tuple[float, ...]:
-    """Return weights in proportion to these numbers that add up to 1, to two digits.
+def as_shares(numbers: Sequence[float], step: float = 0.01) -> tuple[float, ...]:
+    """Return weights in proportion to these numbers, multiples of the step that add up to 1.
 
-    >>> as_shares([1, 1, 1])
-    (0.34, 0.33, 0.33)
+    >>> as_shares([1, 1, 1]), as_shares([0.1, 0.5, 0.4], 0.5)
+    ((0.34, 0.33, 0.33), (0.0, 0.5, 0.5))
     """
+    parts = round(1 / step)
     total = math.fsum(numbers)
-    exact = np.full(len(numbers), 100 / len(numbers)) if not total else None
-    exact = np.asarray(numbers) / total * 100 if exact is None else exact
+    shares = np.asarray(numbers) / total if total else np.full(len(numbers), 1 / len(numbers))
+    exact = shares * parts
     whole = np.floor(exact + 1e-9)
-    # what is left of 100 goes to those that were cut most
-    for at in np.argsort(whole - exact, kind="stable")[: round(100 - whole.sum())]:
+    # what is left goes to those that were cut most
+    for at in np.argsort(whole - exact, kind="stable")[: round(parts - whole.sum())]:
         whole[at] += 1
-    return tuple(rounded(part / 100) for part in whole.tolist())
+    return tuple(rounded(part / parts) for part in whole.tolist())
