@@ -371,15 +371,16 @@ def _stepped(given: Knobs, where: str, *, log: bool, whole: bool) -> tuple[Any, 
 
 def _check_value(value: object, where: str) -> object:
     """Raise unless a value is a text, a number, true or false, or a list of these."""
-    listed = isinstance(value, list | tuple)
-    for each in value if isinstance(value, list | tuple) else [value]:
-        number = isinstance(each, int | float) and _finite(each)
-        if (not number and not isinstance(each, str)) or (listed and not value):
-            raise OptionError(
-                f"{value!r} is no value of a knob",
-                where=where,
-                fix="give a text, a finite number, true or false, or a list of these",
-            )
+    each = list(value) if isinstance(value, list | tuple) else [value]
+    known = (
+        isinstance(one, str) or (isinstance(one, int | float) and _finite(one)) for one in each
+    )
+    if not each or not all(known):
+        raise OptionError(
+            f"{value!r:.60} is no value of a knob",
+            where=where,
+            fix="give a text, a finite number, true or false, or a list of these",
+        )
     return value
 
 
@@ -421,8 +422,8 @@ def combinations_of_one(runs: int, step: float) -> list[tuple[float, ...]]:
     >>> len(combinations_of_one(4, 0.1))
     286
     """
-    parts = round(1 / step)
-    if not 0 < step <= 1 or not math.isclose(parts * step, 1, rel_tol=1e-6):
+    parts = round(1 / step) if 0 < step <= 1 else 0
+    if not math.isclose(parts * step, 1, rel_tol=1e-6):
         raise OptionError(f"steps of {step:g} do not add up to 1", fix="for example 0.1 or 0.05")
     refuse_too_many(math.comb(parts + runs - 1, runs - 1), "weights")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -65,12 +65,14 @@ class RetrieverGain:
     """The chosen configuration against the current one, on queries that did not choose."""
 
     over: str
-    setting: Knobs
-    value: Interval  # of the current one
-    difference: Interval
+    difference: float | None
+    low: float | None
+    high: float | None
     p: float | None
     verdict: str  # better, worse, not shown
-    needed: Quantity  # queries that would show a difference of this size
+    value: float | None  # of the current one
+    n: int
+    needed: int | None  # queries that would show a difference of this size
     reason: str = ""
 
 
@@ -118,7 +120,7 @@ class RetrieverTuning:
             "optimism": self.optimism,
             "plateau": [_listed(setting) for setting in self.plateau],
             "stability": self.stability,
-            "gains": [_gain(gain) for gain in self.gains],
+            "gains": [asdict(gain) for gain in self.gains],
             "settings": [_row(each) for each in self.settings],
             "rungs": [[rung.settings, rung.queries] for rung in self.plan.rungs],
             "calls": {name: getattr(self.calls, name) for name in Calls.__dataclass_fields__},
@@ -135,22 +137,6 @@ def _listed(setting: Mapping[str, Any]) -> Knobs:
 
 def _limits(span: Interval) -> dict[str, float | None]:
     return {"value": span.value, "low": span.low, "high": span.high}
-
-
-def _gain(gain: RetrieverGain) -> dict[str, Any]:
-    return {
-        "over": gain.over,
-        "setting": _listed(gain.setting),
-        "value": gain.value.value,
-        "difference": gain.difference.value,
-        "low": gain.difference.low,
-        "high": gain.difference.high,
-        "p": gain.p,
-        "verdict": gain.verdict,
-        "n": gain.difference.n,
-        "needed": gain.needed.value,
-        "reason": gain.reason,
-    }
 
 
 def _row(each: AskedSetting) -> dict[str, Any]:
@@ -360,7 +346,6 @@ class _Asking:
             gold = _only(self._gold, part["query"])
             result = evaluate(bare, gold, [self._measure], level=None, **self._options)
             self.findings += [finding for finding in result.findings if finding.run]
-            self.findings += [each for run in runs.values() for each in run.findings]
             back = np.searchsorted(order, queries)
             for at, number in enumerate(settings):
                 if str(number) in runs:
@@ -487,7 +472,6 @@ class _Claims:
     def _gains(self) -> tuple[RetrieverGain, ...]:
         if self.current is None:
             return ()
-        settings = self.asking.configurations.settings
         before, after = self.found.values[[self.current, self.found.chosen]][:, self.found.final]
         (found,) = paired(
             before,
@@ -500,16 +484,19 @@ class _Claims:
         reason = "the current setting is the best that was found" if same else found.test.reason
         if self.current in self.asking.reasons:
             reason = f"the current setting failed: {self.asking.reasons[self.current]}"
+        needed = _needed(after - before, found.difference.value, self.level).value
         return (
             RetrieverGain(
-                "current",
-                dict(settings[self.current]),
-                self._interval(self.current, self.found.final),
-                found.difference,
-                found.test.p,
-                self._verdict(found),
-                _needed(after - before, found.difference.value, self.level),
-                reason,
+                over="current",
+                difference=found.difference.value,
+                low=found.difference.low,
+                high=found.difference.high,
+                p=found.test.p,
+                verdict=self._verdict(found),
+                value=self._interval(self.current, self.found.final).value,
+                n=found.n,
+                needed=None if needed is None else int(needed),
+                reason=reason,
             ),
         )
 
