@@ -198,7 +198,7 @@ def evaluate(
             )
         ),
         provenance=replace(result.provenance, inputs=tuple(inputs)),
-        options=SummaryOptions(level, _cluster(result.queries, cluster), bounds),
+        options=SummaryOptions(level, cluster_column(result.queries, cluster), bounds),
     )
 
 
@@ -227,7 +227,7 @@ def _failed(result: Result) -> Iterable[Finding]:
         yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
 
 
-def _cluster(queries: pl.DataFrame, named: str | None) -> str | None:
+def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
     """Return the column that shows which queries are not independent of each other."""
     if named is not None:
         return choose_column(queries, named)

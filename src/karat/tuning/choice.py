@@ -120,9 +120,8 @@ def choose_setting(
     sampling = Sampling.of(values, clusters, folds=folds, repeats=repeats, draws=draws, seed=seed)
     scores = sampling.scores(values, statistic, higher_is_better=higher_is_better)
     where = _places(places, len(values))
-    every = np.ones(sampling.units, dtype=bool)
-    picks = sampling.picks(scores, where, every)
-    chosen, votes = sampling.pick(scores, where, every)
+    picks = sampling.picks(scores, where)
+    chosen, votes = sampling.pick(scores, where)
     means = _means(scores.sum(axis=0))
     best = int(means.argmax())
     held = _held_out_values(values, picks, sampling.fold, statistic)
@@ -240,8 +239,9 @@ class Sampling:
         unit = cluster_codes(kept, count)
         units = int(unit.max()) + 1
         if units < folds:
+            what = "queries" if clusters is None else "clusters"
             raise OptionError(
-                f"{units} clusters cannot be dealt into {folds} folds",
+                f"{units} {what} cannot be dealt into {folds} folds",
                 fix=f"ask for {units} folds or fewer" if units > 1 else "choose another column",
             )
         unit_fold = balanced_folds(units, folds, repeats, seed)
@@ -249,31 +249,40 @@ class Sampling:
         fold[:, known] = unit_fold[:, unit]
         return cls(known, unit, fold, unit_fold, bootstrap_counts(units, draws, seed))
 
-    def scores(self, values: Floats, statistic: str, *, higher_is_better: bool) -> Floats:
+    def scores(
+        self,
+        values: Floats,
+        statistic: str,
+        *,
+        higher_is_better: bool,
+        inside: Bools | None = None,
+    ) -> Floats:
         """Return the sums of what is compared, units × settings, such that more is better.
 
         They are multiples of one step, so that sums are exact in whatever order they are added.
+        Only the queries `inside` count.
         """
         scaled = to_scale(values.T[self.known], each_statistic(statistic, len(values)))
+        if inside is not None:
+            scaled = np.where(inside[self.known, np.newaxis], scaled, 0.0)
         sums = as_units(scaled if higher_is_better else -scaled, self.unit).sums
         reach = np.full(len(values), np.abs(sums).max(initial=0.0) * self.units)
         return on_one_grid(sums, reach)
 
-    def pick(self, scores: Floats, places: Floats, inside: Bools) -> tuple[int, Floats]:
-        """Return the setting that the units inside choose, and the votes for each setting."""
-        sums = self.counts[:, inside] @ scores[inside]
-        return _nearest_to_votes(sums, scores[inside].sum(axis=0), places)
+    def pick(self, scores: Floats, places: Floats) -> tuple[int, Floats]:
+        """Return the setting that all units choose, and the votes for each setting."""
+        return _nearest_to_votes(self.counts @ scores, scores.sum(axis=0), places)
 
-    def picks(self, scores: Floats, places: Floats, inside: Bools) -> Ints:
-        """Return the setting that the units inside choose for each fold: repeats × folds.
+    def picks(self, scores: Floats, places: Floats) -> Ints:
+        """Return the setting that the other units choose for each fold: repeats × folds.
 
         Nobody votes about its own fold: what its units add to a bootstrap is taken off again.
         """
-        sums, total = self.counts[:, inside] @ scores[inside], scores[inside].sum(axis=0)
+        sums, total = self.counts @ scores, scores.sum(axis=0)
         found = np.empty((len(self.unit_fold), int(self.unit_fold.max()) + 1), dtype=np.int64)
         for repeat, dealt in enumerate(self.unit_fold):
             for fold in range(found.shape[1]):
-                out = inside & (dealt == fold)
+                out = dealt == fold
                 left = sums - self.counts[:, out] @ scores[out]
                 found[repeat, fold], _ = _nearest_to_votes(
                     left, total - scores[out].sum(axis=0), places
@@ -337,3 +346,68 @@ def _held_out_values(values: Floats, picks: Ints, fold: Ints, statistic: str) ->
     if statistic != "geometric":
         return mean
     return np.array([from_scale(float(each), statistic, 1) for each in mean])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceChoice:
+    """The setting that the queries of one slice choose."""
+
+    label: str
+    n: int  # queries of the slice with a value
+    chosen: int
+    in_sample: float | None  # of its own setting, on the queries that chose it
+    held_out: float | None  # of its own setting, on queries of the slice that did not
+    shared: float | None  # of the one setting for all, held out, on the same queries
+    own: bool  # it has queries enough to choose; else the setting of all is its own
+
+
+def choose_by_slice(
+    values: Floats,
+    labels: Sequence[str | None],
+    overall: Choice,
+    *,
+    places: Floats | None = None,
+    clusters: Sequence[object] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    statistic: str = "mean",
+    higher_is_better: bool = True,
+) -> tuple[tuple[SliceChoice, ...], Floats]:
+    """Choose a setting for each slice of the queries, with the folds of a choice for all.
+
+    Return the slices, and the held-out value of each query under the settings of its slice. A
+    slice with too few queries keeps the setting of all.
+    """
+    order = value_order(values if higher_is_better else -values)
+    repeats, folds = overall.picks.shape
+    clusters = None if clusters is None else [clusters[place] for place in order]
+    moved = values[:, order]
+    sampling = Sampling.of(moved, clusters, folds=folds, repeats=repeats, draws=draws, seed=seed)
+    where = _places(places, len(values))
+    names = np.array(["" if label is None else str(label) for label in labels])
+    held, found = overall.values.copy(), []
+    for label in sorted(set(names.tolist())):
+        inside = names == label
+        known = inside & ~np.isnan(overall.values)
+        own = int(known.sum()) >= FEWEST
+        chosen, ours = overall.chosen, overall.values
+        if own:
+            scores = sampling.scores(
+                moved, statistic, higher_is_better=higher_is_better, inside=inside[order]
+            )
+            chosen, _ = sampling.pick(scores, where)
+            picks = sampling.picks(scores, where)
+            ours = _held_out_values(values, picks, overall.fold, statistic)
+            held[inside] = ours[inside]
+        in_sample, held_out, shared = (
+            _aggregated(each[known], statistic) for each in (values[chosen], ours, overall.values)
+        )
+        found.append(SliceChoice(label, int(known.sum()), chosen, in_sample, held_out, shared, own))
+    return tuple(found), held
+
+
+def _aggregated(values: Floats, statistic: str) -> float | None:
+    if not len(values):
+        return None
+    mean = float(to_scale(values[:, np.newaxis], [statistic]).mean())
+    return from_scale(mean, statistic, len(values))

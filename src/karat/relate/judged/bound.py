@@ -37,6 +37,7 @@ class BoundJudged:
 
     blank_is_unit = True
     finds_items = True
+    order_matters = True  # items may be what was retrieved
 
     @property
     def needed(self) -> bool:

@@ -58,6 +58,8 @@ class ExactSentence(Exact):
 class EqualTexts(BoundTexts):
     """Draws an edge where texts are equal; a blank text equals nothing, unless all counts."""
 
+    order_matters = False
+
     def __init__(
         self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None = None
     ) -> None:
@@ -95,6 +97,7 @@ class BoundContainment(BoundPairs):
     def __init__(self, gold: Gold, context: MatchContext, policy: str, *, across: bool) -> None:
         super().__init__(gold, context, self._pairwise(CONTAINED), 1.0, policy)
         self._across = across
+        self.order_matters = across
 
     def _pairwise(self, kind: _Comparison) -> Callable[..., Floats]:
         """Return a comparison of texts that scores the words of each pair."""

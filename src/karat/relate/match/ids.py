@@ -36,6 +36,8 @@ class Ids(Matcher):
 class BoundIds(BoundByRule):
     """Draws the edges between the batches of a run and one gold, by id."""
 
+    order_matters = False
+
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._known = None if context.corpus is None else context.corpus["doc"].implode()
         dangling = []

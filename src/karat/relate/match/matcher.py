@@ -212,6 +212,10 @@ class BoundMatcher(Protocol):
     def depth(self) -> int | None:
         """How many ranks of a list are looked at; None: all."""
 
+    @property
+    def order_matters(self) -> bool:
+        """Whether the edges of a unit depend on the units above it; if in doubt, say so."""
+
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
 
@@ -231,6 +235,7 @@ class BoundByRule:
     finds_items: bool = False
     needed: bool = False
     depth: int | None = None
+    order_matters: bool = True
 
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch."""

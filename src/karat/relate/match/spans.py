@@ -182,6 +182,7 @@ class BoundSpanWords(BoundByRule):
     """Draws an edge from a word to the gold word at the same place."""
 
     blank_is_unit = True
+    order_matters = False
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._corpus = context.corpus

@@ -231,6 +231,8 @@ class BoundTexts(BoundByRule):
 class BoundPairs(BoundTexts):
     """Draws an edge from a unit to an item where their texts score at least the threshold."""
 
+    order_matters = False
+
     def __init__(  # noqa: PLR0917
         self,
         gold: Gold,

@@ -1,0 +1,155 @@
+"""What a choice gains over something else, on queries that did not take part in the choice."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.errors import OptionError
+from karat.statistics.intervals import as_units, cluster_codes, estimate
+from karat.statistics.paired import paired
+from karat.statistics.power import PlannedComparison, spread
+from karat.statistics.significance import PERMUTATIONS, adjust
+from karat.statistics.values import UNIT, Quantity, from_scale, to_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from karat.core.data import Floats
+    from karat.statistics.values import Bounds
+
+BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+POWER = 0.8  # the chance to see a difference that the number of queries is for
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The chosen setting against something else: a run alone, or the current setting."""
+
+    over: str
+    difference: float | None  # held out − the other
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None  # corrected for the number of gains (Holm)
+    verdict: str  # better, worse, not shown
+    value: float | None  # of the other on the same queries
+    wins: int
+    ties: int
+    losses: int
+    n: int
+    needed: int | None = None  # queries, or clusters, that would show such a difference
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the JSON output prints it."""
+        return asdict(self)
+
+
+def gains_over(
+    held_out: Floats,
+    others: Mapping[str, Floats],
+    *,
+    clusters: Sequence[object] | None = None,
+    level: float = 0.95,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    statistic: str = "mean",
+    bounds: Bounds = UNIT,
+    higher_is_better: bool = True,
+) -> tuple[Gain, ...]:
+    """Compare held-out values with those of others on the same queries.
+
+    The test is paired; p-values are corrected for the number of others (Holm), and the corrected
+    one decides. Where nothing is shown, `needed` is how many queries (with clusters: how many
+    clusters) would show a difference as large as the one seen, four times in five.
+
+    >>> held = np.linspace(0.5, 0.9, 20)
+    >>> (gain,) = gains_over(held, {"before": held - 0.1})
+    >>> round(gain.difference, 3), gain.verdict
+    (0.1, 'better')
+    """
+    found = [
+        _gain(
+            name,
+            held_out,
+            values,
+            clusters,
+            how={
+                "level": level,
+                "permutations": permutations,
+                "seed": seed,
+                "statistic": statistic,
+                "bounds": bounds,
+            },
+            higher_is_better=higher_is_better,
+        )
+        for name, values in others.items()
+    ]
+    corrected = adjust([gain.p for gain in found], "holm")
+    return tuple(
+        _decided(replace(gain, p_adjusted=p), level, higher_is_better=higher_is_better)
+        for gain, p in zip(found, corrected, strict=True)
+    )
+
+
+def _decided(gain: Gain, level: float, *, higher_is_better: bool) -> Gain:
+    """Put in words what is shown."""
+    shown = gain.p_adjusted is not None and gain.p_adjusted < 1 - level
+    if not shown or not gain.difference:
+        return gain
+    up = (gain.difference > 0) == higher_is_better
+    return replace(gain, verdict=BETTER if up else WORSE, needed=None)
+
+
+def _gain(
+    name: str,
+    held_out: Floats,
+    values: Floats,
+    clusters: Sequence[object] | None,
+    *,
+    how: Mapping[str, Any],
+    higher_is_better: bool,
+) -> Gain:
+    # random signs go by place: sorted, names and order of the queries do not matter
+    order = np.lexsort((values, held_out - values))
+    held_out, values = held_out[order], values[order]
+    labels = None if clusters is None else [clusters[place] for place in order]
+    (found,) = paired(values, held_out, clusters=labels, **how)
+    both = ~np.isnan(held_out - values)
+    scaled = to_scale(np.column_stack([values, held_out])[both], [how["statistic"]] * 2)
+    codes = None if labels is None else cluster_codes(labels, len(both))[both]
+    made = estimate(as_units(scaled[:, [1]] - scaled[:, [0]], codes))
+    needed = _needed(made.values + made.influence[0] if made.n else np.zeros(0), how["level"])
+    won, lost = (found.wins, found.losses) if higher_is_better else (found.losses, found.wins)
+    difference = found.difference
+    return Gain(
+        over=name,
+        difference=difference.value,
+        low=difference.low,
+        high=difference.high,
+        p=found.test.p,
+        p_adjusted=found.test.p,
+        verdict=NOT_SHOWN,
+        value=from_scale(float(scaled[:, 0].mean()), how["statistic"], made.n) if made.n else None,
+        wins=won,
+        ties=found.ties,
+        losses=lost,
+        n=found.n,
+        needed=None if needed.value is None else int(needed.value),
+        reason="; ".join(dict.fromkeys(filter(None, (found.test.reason, needed.reason)))),
+    )
+
+
+def _needed(differences: Floats, level: float) -> Quantity:
+    """Return how many units show a mean difference as large as that of these."""
+    varied = spread(differences)
+    if varied.sd is None:
+        return Quantity(None, varied.reason)
+    planned = PlannedComparison(varied.sd, varied.changed, POWER, 1 - level)
+    try:
+        return planned.queries_needed(abs(float(differences.mean())))
+    except OptionError as error:
+        return Quantity(None, str(error).splitlines()[0])
