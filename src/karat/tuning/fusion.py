@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,9 @@ from karat.align.align import positions
 from karat.errors import OptionError, choose
 from karat.forks import refuse_after_fork
 from karat.tuning.engines import Engine, find_engine
-from karat.tuning.lists import normalise
+from karat.tuning.engines.joins import add_up
+from karat.tuning.engines.problems import fusion_findings, refuse_strangers
+from karat.tuning.lists import reciprocal_ranks, scaled_scores
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
@@ -22,10 +25,7 @@ if TYPE_CHECKING:
     from karat.read import RunLike
 
 
-RANKS = {
-    "rank": "the place in the list",
-    "score": "1 + how many score higher: equal scores share the better rank",
-}
+RANKS = {"rank": "course-rrf", "score": "autorag-rrf"}  # the engine that ranks so
 
 
 def fuse(
@@ -36,6 +36,7 @@ def fuse(
     k: float | None = None,
     window: int | None = None,
     normaliser: str | Sequence[str] | None = None,
+    fill: float | None = None,
     version: str | None = None,
     depth: int | None = None,
 ) -> Run:
@@ -43,8 +44,9 @@ def fuse(
 
     `weights` has one number for each run, `k` is the constant of a rank fusion, `window` how many
     documents of each run the engine reads, `normaliser` how it makes scores comparable (one for
-    all runs, or one for each) and `version` which of its formulas counts. What an engine does not
-    have cannot be set. The result keeps the first `depth` documents of each query.
+    all runs, or one for each), `fill` what stands for a document that a list lacks, and `version`
+    which of its formulas counts. What an engine does not have cannot be set. The result keeps the
+    first `depth` documents of each query. `karat fuse --list` prints the engines.
 
     >>> fuse([{"q": ["a", "b", "c"]}, {"q": ["c", "d"]}], "qdrant-rrf").rows.rows()[:2]
     [('q', 'c', 0.75), ('q', 'a', 0.5)]
@@ -53,20 +55,26 @@ def fuse(
     if depth is not None and (type(depth) is not int or depth < 1):
         raise OptionError(f"depth={depth!r} is not a whole number from 1", fix="for example 10")
     chosen = find_engine(engine) if isinstance(engine, str) else engine
-    pool = chosen.arranged(Pool.of(runs))
+    pool = Pool.of(runs)
+    if len(pool.runs) == 1:
+        raise OptionError("there is one run, and nothing to fuse it with", fix="give two or more")
     setting = chosen.setting(
         len(pool.runs),
         weights=weights,
         k=k,
         window=window,
         normaliser=normaliser,
+        fill=fill,
         version=version,
     )
+    refuse_strangers(pool)
+    pool = chosen.arranged(pool)
     scores = chosen.scores(pool, setting)
     order = chosen.order(pool, scores, setting)
     if depth is not None:
         order = order[positions(pool.query[order]) <= depth]
-    return pool.as_run(order, scores)
+    fused = pool.as_run(order, scores)
+    return replace(fused, findings=(*fused.findings, *fusion_findings(chosen, pool, setting)))
 
 
 def convex_combination(
@@ -112,10 +120,10 @@ def reciprocal_rank_fusion(
     ['a', 'c', 'b']
     """
     refuse_after_fork()
-    choose("kind of rank", by, RANKS)
+    engine = find_engine(RANKS[choose("kind of rank", by, RANKS)])
     pool = Pool.of(runs)
-    ranks = pool.rank if by == "rank" else pool.score_ranks()
-    return pool.best_first(reciprocal_rank_scores(ranks, rrf_k), k)
+    setting = engine.setting(len(pool.runs), k=_constant(rrf_k))
+    return pool.best_first(engine.scores(pool, setting), k)
 
 
 def reciprocal_rank_scores(ranks: ArrayLike, rrf_k: float = 60) -> Floats:
@@ -126,30 +134,8 @@ def reciprocal_rank_scores(ranks: ArrayLike, rrf_k: float = 60) -> Floats:
     >>> reciprocal_rank_scores([[1, 2, 0], [0, 1, 2]], rrf_k=1).round(4).tolist()
     [0.5, 0.8333, 0.3333]
     """
-    if not (math.isfinite(rrf_k) and rrf_k >= 0):
-        raise OptionError(f"rrf_k={rrf_k} is not a number from 0", fix="60 is usual; 0 is 1 ÷ rank")
-    given = np.asarray(ranks)
-    found = given > 0
-    total: Floats = np.where(found, 1 / (rrf_k + np.where(found, given, 1)), 0.0).sum(axis=0)
+    total: Floats = reciprocal_ranks(np.asarray(ranks), _constant(rrf_k)).sum(axis=0)
     return total
-
-
-def scaled_scores(
-    pool: Pool, normaliser: str = "mm", lowest: Sequence[float] | None = None, fill: float = 0.0
-) -> Floats:
-    """Return the normalised scores of a pool, runs × rows, with `fill` where there is none."""
-    lows = [None] * len(pool.runs) if lowest is None else lowest
-    if len(lows) != len(pool.runs):
-        raise OptionError(
-            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give one for each run"
-        )
-    scaled = np.array(
-        [
-            normalise(score, pool.query, normaliser, lowest=low)
-            for score, low in zip(pool.scores(), lows, strict=True)
-        ]
-    )
-    return np.where(np.isnan(scaled), fill, scaled)
 
 
 def weighted_sum(scaled: Floats, weights: Sequence[float]) -> Floats:
@@ -168,7 +154,11 @@ def weighted_sum(scaled: Floats, weights: Sequence[float]) -> Floats:
             fix="give weights that are not negative and add up to 1",
         )
     # run by run instead of a matrix product, whose rounding depends on the machine and breaks ties
-    total = np.zeros(scaled.shape[1])
-    for weight, scores in zip(weights, scaled, strict=True):
-        total += weight * scores
-    return total
+    return add_up(np.asarray(weights, dtype=np.float64)[:, None] * scaled)
+
+
+def _constant(rrf_k: float) -> float:
+    """Return the constant, or raise the error that says what it may be."""
+    if not (math.isfinite(rrf_k) and rrf_k >= 0):
+        raise OptionError(f"rrf_k={rrf_k} is not a number from 0", fix="60 is usual; 0 is 1 ÷ rank")
+    return rrf_k

@@ -9,9 +9,12 @@ import numpy as np
 from karat.errors import InputError, OptionError, choose
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from karat.core.data import Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
+    from karat.tuning.pool import Pool
 
 NORMALISERS = {
     "mm": "(score − min) ÷ (max − min): the list's worst is 0, its best 1",
@@ -47,15 +50,15 @@ class ScoreLists:
 
     def total(self, values: NDArray[Any]) -> NDArray[Any]:
         """Add up values in each list."""
-        there = np.where(self.known, values, values.dtype.type(0))
-        return np.add.reduceat(there, self._start) if len(self._start) else there
+        # in 64 bits, so that the order of the rows does not matter
+        there = np.where(self.known, values, 0).astype(np.float64)
+        total = np.add.reduceat(there, self._start) if len(self._start) else there
+        return total.astype(values.dtype)
 
     def largest(self, values: NDArray[Any], nothing: float) -> NDArray[Any]:
-        """Return the largest value of each list, or `nothing` where that is larger."""
+        """Return the largest value of each list, or `nothing` where there is none."""
         there = np.where(self.known, values, values.dtype.type(nothing))
-        largest = np.maximum.reduceat(there, self._start) if len(self._start) else there
-        found: NDArray[Any] = np.maximum(largest, values.dtype.type(nothing))
-        return found
+        return np.maximum.reduceat(there, self._start) if len(self._start) else there
 
     @property
     def count(self) -> NDArray[Any]:
@@ -75,16 +78,20 @@ class ScoreLists:
     @property
     def mean(self) -> NDArray[Any]:
         """The mean score of each list; NaN where it has none."""
-        with np.errstate(invalid="ignore"):
-            mean: NDArray[Any] = self.total(self.score) / self.count
-        return mean
+        return self._mean().astype(self.score.dtype)
 
     def deviation(self, less: int = 0) -> NDArray[Any]:
         """Return the standard deviation of each list, divided by n - `less`."""
+        exact = self.score.astype(np.float64)
         with np.errstate(all="ignore"):
-            squares = self.total((self.score - self.spread(self.mean)) ** 2)
-            root: NDArray[Any] = np.sqrt(squares / (self.count - self.score.dtype.type(less)))
-        return root
+            squares = self.total((exact - self.spread(self._mean())) ** 2)
+            root = np.sqrt(squares / (self.count.astype(np.float64) - less))
+        return root.astype(self.score.dtype)
+
+    def _mean(self) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            mean: NDArray[np.float64] = self.total(self.score.astype(np.float64)) / self.count
+        return mean
 
 
 def normalise(
@@ -141,3 +148,39 @@ def normalise(
             )
         scaled: Floats = (score - lists.spread(floor)) / lists.spread(span)
     return scaled
+
+
+def scaled_scores(
+    pool: Pool,
+    normaliser: str | Sequence[str] = "mm",
+    lowest: Sequence[float] | None = None,
+    fill: float = 0.0,
+    inside: Bools | None = None,
+) -> Floats:
+    """Return the normalised scores of a pool, runs × rows, with `fill` where there is none.
+
+    `normaliser` is one for all runs, or one for each. What is not `inside` a list does not count.
+    """
+    runs = len(pool.runs)
+    names = [normaliser] * runs if isinstance(normaliser, str) else normaliser
+    lows = [None] * runs if lowest is None else lowest
+    if len(lows) != runs:
+        raise OptionError(f"{len(lows)} lowest scores for {runs} runs", fix="give one for each run")
+    scores = pool.scores() if inside is None else np.where(inside, pool.scores(), np.nan)
+    scaled = np.array(
+        [
+            normalise(score, pool.query, name, lowest=low)
+            for score, name, low in zip(scores, names, lows, strict=True)
+        ]
+    )
+    return np.where(np.isnan(scaled), fill, scaled)
+
+
+def reciprocal_ranks(ranks: Ints, k: float) -> Floats:
+    """Return 1 ÷ (k + rank) of ranks from 1; rank 0 means not retrieved, and gives 0.
+
+    >>> reciprocal_ranks(np.array([1, 2, 0]), 1).round(4).tolist()
+    [0.5, 0.3333, 0.0]
+    """
+    found = ranks > 0
+    return np.where(found, 1 / (k + np.where(found, ranks, 1)), 0.0)

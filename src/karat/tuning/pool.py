@@ -18,7 +18,7 @@ from karat.read import load_run
 from karat.read.queries import join_queries
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Gold, Ints, RunStream
+    from karat.core.data import Bools, Floats, Gold, Ints, RunStream
     from karat.read import RunLike
 
 
@@ -88,6 +88,12 @@ class Pool:
             score=self.score[:, rows],
         )
 
+    def named(self, rows: Bools) -> pl.DataFrame:
+        """Return the names of rows: query and doc."""
+        found = np.flatnonzero(rows)
+        names = self.queries.gather(self.query[found])
+        return pl.DataFrame({"query": names, "doc": self.doc.gather(found)})
+
     def scores(self) -> Floats:
         """Return the scores, runs × rows; a run without any is an error."""
         without = (self.rank > 0).any(axis=1) & np.isnan(self.score).all(axis=1)
@@ -96,7 +102,7 @@ class Pool:
             raise InputError(
                 "it carries no scores",
                 where=f"run {number + 1} ({self.runs[number]})",
-                fix="give every document a score, or fuse by rank: reciprocal_rank_fusion",
+                fix="give every document a score, or fuse by rank (reciprocal_rank_fusion, …-rrf)",
             )
         return self.score
 

@@ -15,7 +15,8 @@ from karat.errors import OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.forks import refuse_after_fork
 from karat.read import load_gold
-from karat.tuning.fusion import reciprocal_rank_fusion, scaled_scores, weighted_sum
+from karat.tuning.fusion import reciprocal_rank_fusion, weighted_sum
+from karat.tuning.lists import scaled_scores
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:

@@ -305,7 +305,9 @@ def tune(
             for other in others
         ),
         sliced=by_slice,
-        findings=tuple(first_findings([*measured.findings, *_doubts(choice, values, about, column)])),
+        findings=tuple(
+            first_findings([*measured.findings, *_doubts(choice, values, about, column)])
+        ),
         values=pl.DataFrame(
             {
                 "query": about["query"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from karat.errors import OptionError, choose
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Ints
     from karat.tuning.pool import Pool
-
-MOST_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +30,29 @@ class Setting:
     k: float | None = None
     window: int | None = None  # None: the lists as they are
     normaliser: tuple[str, ...] = ()  # one for each run
+    fill: float | None = None  # what stands for a document that a list lacks
     version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the knobs that are set, as JSON has them."""
+        """Return the knobs that are set, as JSON has them.
+
+        >>> Setting(weights=(1.0, 1.0), k=60).as_dict()
+        {'weights': [1.0, 1.0], 'k': 60}
+        """
         named = {
-            "weights": list(self.weights),
-            "k": self.k,
-            "window": self.window,
-            "normaliser": list(self.normaliser),
-            "version": self.version,
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
         }
         return {name: value for name, value in named.items() if value not in (None, [], "")}
 
     def __str__(self) -> str:
+        same = len(set(self.normaliser)) == 1
         parts = {
-            "w": ",".join(f"{weight:.10g}" for weight in self.weights),
-            "k": "" if self.k is None else f"{self.k:.10g}",
-            "window": "" if self.window is None else str(self.window),
-            "normaliser": ",".join(dict.fromkeys(self.normaliser))
-            if len(set(self.normaliser)) == 1
-            else ",".join(self.normaliser),
+            "w": ",".join(map(_short, self.weights)),
+            "k": _short(self.k),
+            "window": _short(self.window),
+            "normaliser": ",".join(self.normaliser[:1] if same else self.normaliser),
+            "fill": _short(self.fill),
             "version": self.version,
         }
         return " ".join(f"{name}={value}" for name, value in parts.items() if value)
@@ -72,18 +72,16 @@ class WeightRule:
     def check(self, weights: Sequence[float], engine: str) -> tuple[float, ...]:
         """Return the weights, or raise the error that says what is wrong with them."""
         given = tuple(float(weight) for weight in weights)
+        finite = all(math.isfinite(weight) for weight in given)
         low = all(weight > 0 if self.positive else weight >= 0 for weight in given)
         shares = self.total is None or abs(math.fsum(given) - self.total) <= self.tolerance
-        fits = low and all(weight <= self.high and math.isfinite(weight) for weight in given)
-        if not (fits and shares):
+        if not (finite and low and all(weight <= self.high for weight in given) and shares):
             shown = ", ".join(f"{weight:g}" for weight in given)
             raise OptionError(
                 f"{engine} does not take the weights {shown}", fix=f"give {self.about}"
             )
         if not any(given):
-            raise OptionError(
-                f"{engine}: all weights are 0, and so every score", fix="give one run a weight"
-            )
+            raise OptionError(f"{engine}: all weights are 0", fix="give one run a weight")
         return given
 
 
@@ -111,6 +109,10 @@ class Prepared:
 
     values: Floats  # runs × rows, in the precision of the engine; NaN where there is none
     kept: Bools  # the rows that the engine returns
+    query: Ints  # of each row
+
+
+Join: TypeAlias = "Callable[[Prepared, Floats, Setting], Floats]"  # with the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,28 +120,35 @@ class Formula:
     """What an engine, or one version of it, computes."""
 
     lists: ListValues
-    join: Callable[[Floats, Floats, Setting], Floats]  # values, weights
-    every_list: bool = False  # a document that a list lacks is dropped
+    join: Join
+    every_list: bool = False  # a document that a list lacks is dropped, unless it is filled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How one engine fuses: an entry of the table, and the way from a pool to its scores."""
+    """How one engine fuses: an entry of the table, and the way from a pool to its scores.
+
+    Weights, windows and names of runs are in the order of the runs. All that is None has no knob.
+    """
 
     name: str
-    about: str  # the formula; r is the rank from 1
+    about: str  # the formula: w weight, r rank from 1, s score, n normalised score
     formulas: Mapping[str, Formula]  # by version; the first is today's
+    source: str  # where the formula was read
     paste: Callable[[Setting, Sequence[str]], str]
-    weights: WeightRule | None = None  # None: it has none
-    k: float | None = None  # None: it has no constant
+    weights: WeightRule | None = None
+    k: float | None = None
     k_range: tuple[float, float] = (0, math.inf)
     whole_k: bool = False
     window: int | None = None  # how much of each list it reads by itself; None: all of it
     cut: bool = False  # the fused list is no longer than the window
+    fills: bool = False  # what stands for a document that a list lacks can be set
+    fill: float | None = None
     roles: tuple[str, ...] = ()  # of the runs, where the engine fuses exactly these
-    ties: Callable[[Pool], Sequence[Any]] = field(default=lambda _: ())
+    ties: Callable[[Pool], Sequence[Any]] = lambda _: ()  # keys of rows, the first decides
     exact: str = ""  # what cannot be reproduced
-    single: bool = False  # computes in 32 bits
+    notes: tuple[str, ...] = ()  # missing documents, equal scores, traps
+    precision: Literal["double", "single", "stored single"] = "double"
 
     @property
     def knobs(self) -> tuple[str, ...]:
@@ -149,6 +158,7 @@ class Engine:
             "k": self.k is not None,
             "window": True,
             "normaliser": len(self.normalisers) > 1,
+            "fill": self.fills,
             "version": len(self.formulas) > 1,
         }
         return tuple(name for name, there in has.items() if there)
@@ -156,12 +166,12 @@ class Engine:
     @property
     def needs_scores(self) -> bool:
         """Whether ranks alone are not enough."""
-        return next(iter(self.formulas.values())).lists.needs_scores
+        return self._formula("").lists.needs_scores
 
     @property
     def normalisers(self) -> tuple[str, ...]:
         """The ways to normalise scores, the usual one first."""
-        return next(iter(self.formulas.values())).lists.normalisers
+        return self._formula("").lists.normalisers
 
     def defaults(self, runs: int) -> Setting:
         """Return what the engine does unless told otherwise."""
@@ -175,22 +185,29 @@ class Engine:
         k: float | None = None,
         window: int | None = None,
         normaliser: str | Sequence[str] | None = None,
+        fill: float | None = None,
         version: str | None = None,
     ) -> Setting:
         """Return the values of the knobs, checked; what is None is as the engine has it."""
         self._check_runs(runs)
-        given = {"weights": weights, "k": k, "normaliser": normaliser, "version": version}
+        given = {
+            "weights": weights,
+            "k": k,
+            "normaliser": normaliser,
+            "fill": fill,
+            "version": version,
+        }
         for knob, value in given.items():
             if value is not None and knob not in self.knobs:
                 raise OptionError(
-                    f"{self.name} has no {knob} to set",
-                    fix=f"it has {', '.join(self.knobs)}",
+                    f"{self.name} has no {knob} to set", fix=f"it has {', '.join(self.knobs)}"
                 )
         return Setting(
             weights=self._weights(runs, weights),
             k=self._constant(k),
             window=self._window(window),
             normaliser=self._normalisers(runs, normaliser),
+            fill=self._filled(fill),
             version=self._version(version),
         )
 
@@ -202,24 +219,30 @@ class Engine:
         keys = self.ties(pool)
         return pool.take(np.lexsort((*reversed(keys), pool.query))) if keys else pool
 
+    def inside(self, pool: Pool, setting: Setting) -> Bools:
+        """Return runs × rows: whether the engine reads the document in the list."""
+        read = pool.rank > 0
+        return read if setting.window is None else read & (pool.rank <= setting.window)
+
     def prepare(self, pool: Pool, setting: Setting) -> Prepared:
         """Compute what does not depend on the weights."""
         self._check_runs(len(pool.runs))
-        formula = self._formula(setting)
-        inside = pool.rank > 0
-        if setting.window is not None:
-            inside &= pool.rank <= setting.window
+        formula = self._formula(setting.version)
+        inside = self.inside(pool, setting)
         values = formula.lists.values(pool, inside, setting)
         lacking = (~inside).sum(axis=0)
-        kept = lacking == 0 if formula.every_list else lacking < len(inside)
-        return Prepared(values.astype(self._precision, copy=False), kept)
+        whole = formula.every_list and setting.fill is None
+        kept = lacking == 0 if whole else lacking < len(inside)
+        return Prepared(values.astype(self._arithmetic, copy=False), kept, pool.query)
 
     def combine(self, pool: Pool, prepared: Prepared, setting: Setting) -> Floats:
         """Return the fused score of each row; NaN for one that the engine drops."""
         del pool
-        weights = np.array(setting.weights or [1] * len(prepared.values), dtype=self._precision)
+        weights = np.array(setting.weights or [1] * len(prepared.values), dtype=self._arithmetic)
         with np.errstate(all="ignore"):
-            fused = self._formula(setting).join(prepared.values, weights, setting)
+            fused = self._formula(setting.version).join(prepared, weights, setting)
+        if self.precision == "stored single":
+            fused = fused.astype(np.float32)
         return np.where(prepared.kept, fused, np.nan).astype(np.float64)
 
     def scores(self, pool: Pool, setting: Setting) -> Floats:
@@ -239,15 +262,11 @@ class Engine:
         return self.paste(setting, run_names)
 
     @property
-    def _precision(self) -> type[np.floating[Any]]:
-        return np.float32 if self.single else np.float64
+    def _arithmetic(self) -> type[np.floating[Any]]:
+        return np.float32 if self.precision == "single" else np.float64
 
-    def _formula(self, setting: Setting) -> Formula:
-        return (
-            self.formulas[setting.version]
-            if setting.version
-            else next(iter(self.formulas.values()))
-        )
+    def _formula(self, version: str) -> Formula:
+        return self.formulas[version or next(iter(self.formulas))]
 
     def _check_runs(self, runs: int) -> None:
         if self.roles and runs != len(self.roles):
@@ -255,8 +274,6 @@ class Engine:
                 f"{self.name} fuses {len(self.roles)} runs, not {runs}",
                 fix=f"give them in this order: {', '.join(self.roles)}",
             )
-        if not 1 <= runs <= MOST_RUNS:
-            raise OptionError(f"{runs} runs to fuse", fix=f"give 2 to {MOST_RUNS} runs")
 
     def _weights(self, runs: int, weights: Sequence[float] | None) -> tuple[float, ...]:
         if self.weights is None:
@@ -271,7 +288,7 @@ class Engine:
 
     def _constant(self, k: float | None) -> float | None:
         if self.k is None or k is None:
-            return None if self.k is None else float(self.k)
+            return self.k
         low, high = self.k_range
         whole = not self.whole_k or float(k).is_integer()
         if not (math.isfinite(k) and low <= k <= high and whole):
@@ -281,7 +298,7 @@ class Engine:
                 f"k={k:g} is not a {kind} from {low:g}{upto}",
                 fix=f"{self.name} has {self.k:g} by itself",
             )
-        return float(k)
+        return k
 
     def _window(self, window: int | None) -> int | None:
         if window is None:
@@ -302,7 +319,16 @@ class Engine:
             raise OptionError(
                 f"{len(each)} normalisers for {runs} runs", fix="give one for all, or one for each"
             )
-        return tuple(choose("normaliser", name, self.normalisers) for name in each)
+        return tuple(choose(f"normaliser of {self.name}", name, self.normalisers) for name in each)
+
+    def _filled(self, fill: float | None) -> float | None:
+        if not self.fills or fill is None:
+            return self.fill
+        if not (math.isfinite(fill) and fill >= 0):
+            raise OptionError(
+                f"fill={fill:g} is not a number from 0", fix="see `karat fuse --list`"
+            )
+        return float(fill)
 
     def _version(self, version: str | None) -> str:
         if len(self.formulas) <= 1:
@@ -312,6 +338,5 @@ class Engine:
         return choose(f"version of {self.name}", version, self.formulas)
 
 
-def by_id(pool: Pool) -> Sequence[Ints]:
-    """Break ties by the id of the document, ascending."""
-    return (pool.doc.rank("dense").to_numpy().astype(np.int64),)
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:.10g}"
