@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karat.errors import InputError, KaratError, OptionError
-from karat.tuning.space import Space, as_shares, combinations_of_one, identify
+from karat.tuning.space import Space, as_shares, identify
 
 FILE = """
 [knobs]
@@ -173,19 +173,6 @@ def test_a_file_that_cannot_be_read_is_named(
     assert caught.value.where == str(path)
     with pytest.raises(KaratError, match="cannot be read"):
         Space.of(tmp_path)
-
-
-@pytest.mark.parametrize(("runs", "step", "count"), [(2, 0.01, 101), (3, 0.1, 66), (4, 0.1, 286)])
-def test_no_combination_of_weights_is_lost_to_rounding(runs: int, step: float, count: int) -> None:
-    found = combinations_of_one(runs, step)
-    assert len(set(found)) == count
-    assert all(sum(each) == pytest.approx(1, abs=1e-12) for each in found)
-
-
-@pytest.mark.parametrize("step", [0.0, -0.1, 0.3, 2.0, float("inf")])
-def test_steps_that_do_not_add_up_are_refused(step: float) -> None:
-    with pytest.raises(OptionError):
-        combinations_of_one(2, step)
 
 
 def test_weights_in_proportion_are_multiples_of_the_step() -> None:

@@ -16,7 +16,8 @@ import pytest
 import karat
 from karat.errors import InputError, OptionError, RetrieverError, SaveError
 from karat.tuning.halving import HalvingPlan
-from karat.tuning.tune_retriever import RetrieverTuning, tune_retriever
+from karat.tuning.tune import tune as tune_any
+from karat.tuning.tune_retriever import RetrieverTuning
 from tests.tuning.asked_bm25 import GOLD, make_flaky, make_noted, make_retriever
 
 SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
@@ -24,8 +25,8 @@ SMALL = {"knobs": {"k1": [0.5, 1.5], "b": [0.25, 0.75]}}
 
 
 def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> RetrieverTuning:
-    chosen = {"measure": "nDCG@10", "space": SPACE, "retrieval": {"k": 10}, **options}
-    return tune_retriever(make, gold, **chosen)
+    chosen = {"measures": "nDCG@10", "space": SPACE, "retrieval": {"k": 10}, **options}
+    return tune_any(make, gold, **chosen)
 
 
 def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
@@ -175,12 +176,14 @@ def test_what_a_function_returns_may_be_a_retriever_with_options() -> None:
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"space": {"knobs": {"k2": [1, 2]}}}, OptionError, "did you mean k1"),
     ({"space": {"knobs": {"b": [0.5]}}, "make": lambda b, c: b * c}, OptionError, "knobs of the"),
-    ({"make": 3}, OptionError, "a int makes no retrievers"),
+    ({"space": None}, OptionError, "there is no space"),
+    ({"gold": None}, OptionError, "there is no gold"),
+    ({"engine": "qdrant-rrf"}, OptionError, "engine has no effect beside a retriever"),
     ({"space": {"knobs": {"b": [0.75]}}}, OptionError, "one setting leaves nothing to choose"),
     ({"space": {"knobs": {"b": {"step": 0.1}}}}, OptionError, "a step alone is for the weights"),
     ({"space": SMALL | {"search": {"how": "optuna"}}}, OptionError, "Optuna is for recorded runs"),
     ({"space": SMALL | {"search": {"first": 70}}}, OptionError, "there are 91"),
-    ({"measure": "nDCG@5,10"}, OptionError, "2 measures cannot choose at once"),
+    ({"measures": "nDCG@5,10"}, OptionError, "2 measures cannot choose at once"),
     ({"gold": {"q1": ["a"]}}, InputError, "there are no questions"),
     ({"retrieval": {"concurrency": 0}}, OptionError, "concurrency is 0"),
     ({"level": 1.0}, OptionError, "the level is 1.0"),
@@ -237,9 +240,9 @@ def test_answers_are_kept_by_configuration(tmp_path: Path, monkeypatch: pytest.M
 SCRIPT = """
 import json, sys
 from tests.tuning.asked_bm25 import GOLD, make_noted
-from karat.tuning.tune_retriever import tune_retriever
+from karat.tuning.tune import tune
 space = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
-found = tune_retriever(make_noted, GOLD, "nDCG@10", space=space, answers=sys.argv[1],
+found = tune(make_noted, GOLD, "nDCG@10", space=space, answers=sys.argv[1],
                        retrieval={"k": 10, "concurrency": 2})
 told = found.as_dict()
 print(json.dumps({key: told[key] for key in ("chosen", "in_sample", "held_out", "gains", "calls")}))

@@ -414,29 +414,6 @@ def _plan(given: Mapping[str, Any], where: str) -> SearchPlan:
     return plan
 
 
-def combinations_of_one(runs: int, step: float) -> list[tuple[float, ...]]:
-    """Return all weights of so many runs that are multiples of the step and add up to 1.
-
-    >>> combinations_of_one(2, 0.5)
-    [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)]
-    >>> len(combinations_of_one(4, 0.1))
-    286
-    """
-    parts = round(1 / step) if 0 < step <= 1 else 0
-    if not math.isclose(parts * step, 1, rel_tol=1e-6):
-        raise OptionError(f"steps of {step:g} do not add up to 1", fix="for example 0.1 or 0.05")
-    refuse_too_many(math.comb(parts + runs - 1, runs - 1), "weights")
-
-    def split(left: int, shares: int) -> Iterable[tuple[int, ...]]:
-        if shares == 1:
-            yield (left,)
-            return
-        for part in range(left + 1):
-            yield from ((part, *rest) for rest in split(left - part, shares - 1))
-
-    return [tuple(rounded(part / parts) for part in each) for each in split(parts, runs)]
-
-
 def as_shares(numbers: Sequence[float], step: float = 0.01) -> tuple[float, ...]:
     """Return weights in proportion to these numbers, multiples of the step that add up to 1.
 

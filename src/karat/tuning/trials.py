@@ -9,8 +9,9 @@ folds only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,13 +21,14 @@ from karat.statistics.intervals import intervals
 from karat.statistics.significance import ROUNDING
 from karat.statistics.values import UNIT
 from karat.tuning.choice import DRAWS, FOLDS, NEAR, Choice, Sampling, choose_setting, value_order
-from karat.tuning.engines import ENGINES, find_engine
+from karat.tuning.engines import ENGINES, Setting, find_engine
+from karat.tuning.grid import shares_of, weight_shares, weights_of
 from karat.tuning.space import (
+    MOST,
     Knob,
     Space,
     as_shares,
     choose_knob,
-    combinations_of_one,
     refuse_too_many,
     rounded,
 )
@@ -34,43 +36,44 @@ from karat.tuning.space import (
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats
     from karat.statistics.values import Bounds
-    from karat.tuning.engines import Engine, Setting
+    from karat.tuning.engines import Engine
 
 KNOBS = ("engine", "weights", "k", "window", "normaliser", "version")
 REPEATS = 1  # of the folds: a sampler that learns searches once for each fold
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One way to fuse runs: an engine, and the values of its knobs."""
+class EngineSetting(Setting):
+    """The values of the knobs of an engine, and which engine that is."""
 
-    engine: Engine
-    setting: Setting
+    engine: str = ""
 
-    @property
-    def key(self) -> tuple[str, Setting]:
-        """What tells it from others."""
-        return self.engine.name, self.setting
+    def as_dict(self) -> dict[str, Any]:
+        """Return the engine and the knobs that are set, as JSON has them."""
+        return {"engine": self.engine, **Setting.as_dict(self)}
 
     def __str__(self) -> str:
-        return f"{self.engine.name} {self.setting}".strip()
+        return f"{self.engine} {Setting.__str__(self)}".strip()
 
 
-Values: TypeAlias = "Callable[[Sequence[Trial]], Floats]"  # trials × queries
+MeasureTrial: TypeAlias = "Callable[[EngineSetting], Floats]"  # one value for each query
 
 
-def fusion_trials(space: Space, runs: int, engine: str | None = None) -> list[Trial]:
+def fusion_trials(space: Space, runs: int, engine: str | None = None) -> list[EngineSetting]:
     """Return the settings of a space that is a grid, or drawn at random, each once.
 
-    Engines that lack a knob are tried without it; a knob that none of them has is an error.
-    `engine` is the one that is meant if the space names none.
+    Engines that lack a knob are tried without it, and without a weight of 0 if they take none; a
+    knob that none of them has is an error. `engine` is the one that is meant if the space names
+    none. Shares become weights that are as large together as the engine's own.
 
     >>> space = Space.of({"knobs": {"weights": {"step": 0.5}, "window": [10, 100]}})
     >>> [str(trial) for trial in fusion_trials(space, 2, "elasticsearch-rrf")][:2]
-    ['elasticsearch-rrf w=0,1 k=60 window=10', 'elasticsearch-rrf w=0,1 k=60 window=100']
+    ['elasticsearch-rrf w=0,2 k=60 window=10', 'elasticsearch-rrf w=0,2 k=60 window=100']
     """
     fitted = fit_to_runs(space, runs, engine)
-    return _distinct(as_trial(each, runs, space.where) for each in fitted.settings())
+    drawn = fitted.settings()
+    taken = [as_trial(each, runs, space.where) for each in drawn if _takes_weights(each)]
+    return list(dict.fromkeys(taken))
 
 
 def fit_to_runs(space: Space, runs: int, engine: str | None = None) -> Space:
@@ -107,7 +110,8 @@ def fit_to_runs(space: Space, runs: int, engine: str | None = None) -> Space:
 def _weights(knob: Knob, runs: int) -> Knob:
     """Return weights as one number for each run; one number alone is the weight of the first."""
     if knob.share is not None:
-        return replace(knob, values=tuple(combinations_of_one(runs, knob.share)))
+        shares = (Shares(map(rounded, each)) for each in weight_shares(runs, knob.share))
+        return replace(knob, values=tuple(islice(shares, MOST + 1)))
     alone = knob.continuous or any(not isinstance(value, tuple) for value in knob.values)
     if alone and runs != 2:
         raise OptionError(
@@ -119,33 +123,53 @@ def _weights(knob: Knob, runs: int) -> Knob:
     return replace(knob, values=tuple(_pair(value) for value in knob.values))
 
 
+class Shares(tuple[float, ...]):
+    """What part of the sum each run has; an engine's weights may add up to more than 1."""
+
+    __slots__ = ()
+
+
 def _pair(value: Any) -> tuple[float, ...]:  # noqa: ANN401
+    """Return weights as they were given, or the shares that one number means."""
     if isinstance(value, tuple):
         return value
     if isinstance(value, str) or not 0 <= value <= 1:
-        raise OptionError(f"the weight of the first run is {value!r}", fix="give a share of 1")
-    return float(value), rounded(1 - value)
+        raise OptionError(f"the share of the first run is {value!r}", fix="give a share of 1")
+    return Shares((float(value), rounded(1 - value)))
 
 
-def as_trial(values: Mapping[str, Any], runs: int, where: str = "space") -> Trial:
+def as_trial(values: Mapping[str, Any], runs: int, where: str = "space") -> EngineSetting:
     """Return the trial that a value for each knob makes; what an engine lacks is left out."""
     engine = ENGINES[values["engine"]]
     given = {name: value for name, value in values.items() if name in engine.knobs}
     if "weights" in given:
-        given["weights"] = _pair(given["weights"])
+        weights = given["weights"]
+        shares = weights if isinstance(weights, Shares) else _pair(weights)
+        given["weights"] = weights_of(engine, shares) if isinstance(shares, Shares) else shares
     with naming_files({"": where}):
-        return Trial(engine, engine.setting(runs, **given))
+        return as_engine_setting(engine, runs, engine.setting(runs, **given))
 
 
-def _distinct(trials: Iterable[Trial]) -> list[Trial]:
-    return list({trial.key: trial for trial in trials}.values())
+def as_engine_setting(engine: Engine, runs: int, setting: Setting | None = None) -> EngineSetting:
+    """Return a setting, or the engine's own, that names its engine."""
+    found = engine.defaults(runs) if setting is None else setting
+    known = {each.name: getattr(found, each.name) for each in fields(Setting)}
+    return EngineSetting(**known, engine=engine.name)
+
+
+def _takes_weights(values: Mapping[str, Any]) -> bool:
+    """Say whether an engine takes shares: some refuse a weight of 0."""
+    rule = ENGINES[values["engine"]].weights
+    weights = values.get("weights")
+    shares = _pair(weights) if weights is not None and rule is not None else ()
+    return rule is None or not (rule.positive and isinstance(shares, Shares) and 0 in shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Searched:
     """What a sampler tried, and the choice among it."""
 
-    trials: list[Trial]
+    trials: list[EngineSetting]
     values: Floats  # trials × queries
     choice: Choice
 
@@ -153,7 +177,7 @@ class Searched:
 def search_by_optuna(
     space: Space,
     runs: int,
-    values: Values,
+    values: MeasureTrial,
     engine: str | None = None,
     *,
     clusters: Sequence[object] | None = None,
@@ -179,7 +203,7 @@ def search_by_optuna(
     def search(inside: Bools, number: int) -> list[int]:
         """Return which trials are tried if only some queries are known."""
 
-        def score(trial: Trial) -> float:
+        def score(trial: EngineSetting) -> float:
             seen = measured.row(trial)[inside]
             seen = seen[~np.isnan(seen)]
             return sign * float(seen.mean()) if len(seen) else 0.0
@@ -205,7 +229,8 @@ def search_by_optuna(
     scores = sampling.scores(table[:, order], statistic, higher_is_better=higher_is_better)
 
     def pick(among: list[int], units: Bools) -> int:
-        return among[sampling.pick(scores[:, among], where[among], units)[0]]
+        seen = np.where(units[:, np.newaxis], scores[:, among], 0.0)
+        return among[sampling.pick(seen, where[among])[0]]
 
     picks = [
         [pick(among, dealt != at) for at, among in enumerate(searches)]
@@ -248,7 +273,7 @@ def search_by_optuna(
     )
 
 
-def places_of(trials: Sequence[Trial]) -> Floats:
+def places_of(trials: Sequence[EngineSetting]) -> Floats:
     """Return where trials lie, such that settings up to 0.05 apart in every number are alike.
 
     Weights lie where they are, constants and windows on the scale of logarithms, and what has
@@ -260,41 +285,39 @@ def places_of(trials: Sequence[Trial]) -> Floats:
     """
     columns: list[Floats] = []
     for knob in ("k", "window"):
-        numbers = np.array([getattr(trial.setting, knob) or 0.0 for trial in trials], float)
+        numbers = np.array([getattr(trial, knob) or 0.0 for trial in trials], float)
         scale = np.log1p(numbers)
         if np.ptp(scale):
             columns.append((scale - scale.min()) / np.ptp(scale))
-    names = [
-        (trial.engine.name, trial.setting.normaliser, trial.setting.version) for trial in trials
-    ]
+    names = [(trial.engine, trial.normaliser, trial.version) for trial in trials]
     kinds = list(dict.fromkeys(names))
     if len(kinds) > 1:
         columns += [np.array([name == kind for name in names], float) for kind in kinds]
-    most = max(len(trial.setting.weights) for trial in trials)
+    shares = [shares_of(trial.weights) for trial in trials]
+    most = max(map(len, shares))
     for at in range(most):
-        weights = [trial.setting.weights for trial in trials]
-        columns.append(np.array([each[at] if len(each) > at else 1 / most for each in weights]))
+        columns.append(np.array([each[at] if len(each) else 1 / most for each in shares]))
     return np.array(columns).T if columns else np.zeros((len(trials), 1))
 
 
 class _Measured:
     """Trials and their values; each is measured once, whoever proposes it."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: MeasureTrial) -> None:
         self._values = values
-        self._numbers: dict[tuple[str, Setting], int] = {}
+        self._numbers: dict[EngineSetting, int] = {}
         self._rows: list[Floats] = []
-        self.trials: list[Trial] = []
+        self.trials: list[EngineSetting] = []
 
-    def number(self, trial: Trial) -> int:
+    def number(self, trial: EngineSetting) -> int:
         """Return the number of a trial."""
-        if trial.key not in self._numbers:
-            self._rows.append(self._values([trial])[0])
-            self._numbers[trial.key] = len(self.trials)
+        if trial not in self._numbers:
+            self._rows.append(self._values(trial))
+            self._numbers[trial] = len(self.trials)
             self.trials.append(trial)
-        return self._numbers[trial.key]
+        return self._numbers[trial]
 
-    def row(self, trial: Trial) -> Floats:
+    def row(self, trial: EngineSetting) -> Floats:
         """Return the values of a trial, one for each query."""
         return self._rows[self.number(trial)]
 
@@ -303,13 +326,17 @@ class _Measured:
         return np.array(self._rows)
 
 
-def _first_trial(space: Space, runs: int) -> Trial:
+def _first_trial(space: Space, runs: int) -> EngineSetting:
     """Return a trial of the space that depends on nothing: each knob at its first value."""
     values = {knob.name: knob.values[0] if knob.values else knob.low for knob in space.knobs}
+    if "weights" in values:
+        values["weights"] = Shares([1 / runs] * runs)
     return as_trial(values, runs, space.where)
 
 
-def _proposed(space: Space, runs: int, score: Callable[[Trial], float], seed: int) -> list[Trial]:
+def _proposed(
+    space: Space, runs: int, score: Callable[[EngineSetting], float], seed: int
+) -> list[EngineSetting]:
     """Return the trials that Optuna proposes one after another, told what the last one scored."""
     with needs_package("searching with Optuna", "'karat[tune]'", instead='how = "random"'):
         import optuna  # noqa: PLC0415
@@ -322,6 +349,9 @@ def _proposed(space: Space, runs: int, score: Callable[[Trial], float], seed: in
         for _ in range(space.search.trials):
             asked = study.ask()
             values = {knob.name: _suggested(asked, knob, runs) for knob in space.knobs}
+            if not _takes_weights(values):
+                study.tell(asked, state=optuna.trial.TrialState.FAIL)
+                continue
             trial = as_trial(values, runs, space.where)
             study.tell(asked, score(trial))
             found.append(trial)
@@ -334,7 +364,7 @@ def _suggested(asked: Any, knob: Knob, runs: int) -> Any:  # noqa: ANN401
     """Return the value of a knob that a trial of Optuna proposes."""
     if knob.share is not None:
         raw = [asked.suggest_float(f"{knob.name}_{at}", 0.0, 1.0) for at in range(runs)]
-        return as_shares(raw, knob.share)
+        return Shares(as_shares(raw, knob.share))
     if len(knob.values) == 1:
         return knob.values[0]
     if knob.low is None or knob.high is None:  # a list: by place, since values may be lists

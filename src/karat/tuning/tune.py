@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import numpy as np
 import polars as pl
@@ -31,25 +31,30 @@ from karat.statistics.significance import PERMUTATIONS
 from karat.statistics.values import check_share
 from karat.tuning.choice import DRAWS, FOLDS, REPEATS, choose_by_slice, choose_setting
 from karat.tuning.engines import Engine, find_engine
-from karat.tuning.engines.engine import MOST_RUNS
 from karat.tuning.gains import gains_over
 from karat.tuning.grid import grid_of, setting_of
 from karat.tuning.pool import Pool
 from karat.tuning.pooled import FusedLists, PooledEngine, deepest, refuse_lists, setting_values
 
 if TYPE_CHECKING:
-    from karat.core.data import Bools, Floats, Run
+    from karat.core.data import Bools, Floats, Gold, Run
     from karat.evaluation.evaluate import InputOptions
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike, RunLike
+    from karat.results.result import Result
+    from karat.retrievers.retriever import RetrievalOptions
     from karat.statistics.intervals import Interval
     from karat.tuning.choice import Choice, SliceChoice
     from karat.tuning.engines import Setting
     from karat.tuning.gains import Gain
     from karat.tuning.grid import SettingGrid
+    from karat.tuning.halving import HalvingPlan
+    from karat.tuning.space import SpaceLike
+    from karat.tuning.tune_retriever import RetrieverTuning
 
 MEASURE = "nDCG@10"
+MOST_RUNS = 5
 FEW = 30  # queries; with fewer a choice is mostly luck
 SEVERAL_SLICES = (
     "a setting for each slice is chosen from the queries of that slice alone, which are fewer, and "
@@ -194,13 +199,38 @@ class Tuning:
         return display.render(self, "text")
 
 
+AnyTuning = TypeVar("AnyTuning", bound=Tuning)
+
+
+@overload
+def tune(
+    runs: Callable[..., Any],
+    gold: GoldLike | None = None,
+    measures: Iterable[str | Measure] | str = MEASURE,
+    **options: Any,
+) -> RetrieverTuning: ...
+
+
+@overload
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike],
     gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str = MEASURE,
+    **options: Any,
+) -> Tuning: ...
+
+
+def tune(
+    runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
+    gold: GoldLike | None = None,
+    measures: Iterable[str | Measure] | str = MEASURE,
     *,
-    engine: str | Engine,
+    engine: str | Engine | None = None,
+    space: SpaceLike | None = None,
     current: object = None,
+    retrieval: RetrievalOptions | None = None,
+    answers: str | os.PathLike[str] | None = None,
+    announce: Callable[[HalvingPlan, int], None] | None = None,
     step: float | None = None,
     k: float | None = None,
     window: int | None = None,
@@ -218,13 +248,19 @@ def tune(
     draws: int = DRAWS,
     seed: int = 0,
     **options: Unpack[InputOptions],
-) -> Tuning:
+) -> Tuning | RetrieverTuning:
     """Choose the weights with which an engine fuses two to five runs, and say what they are worth.
 
     `engine` names the formula (`karat fuse --list` lists them); its weights are searched in even
-    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser` and `version`
-    are kept at the values given, or at the engine's own. The first measure chooses; the others are
+    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser` and `version` are
+    kept at the values given, or at the engine's own. The first measure chooses; the others are
     reported for the same choice.
+
+    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
+    the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
+    configurations are asked by successive halving; `retrieval` says how (options of
+    `karat.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with the
+    plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
 
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see
@@ -243,53 +279,150 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
-    formula = find_engine(engine) if isinstance(engine, str) else engine
-    named = _named(runs)
+    how = {"dialect": dialect, "rel": rel, "queries": queries}
+    sampled = {"level": level, "permutations": permutations, "seed": seed}
     fixed = {"k": k, "window": window, "normaliser": normaliser, "version": version}
     fixed = {name: value for name, value in fixed.items() if value is not None}
+    if callable(runs):
+        from karat.tuning.tune_retriever import tune_retriever  # noqa: PLC0415 - seldom asked for
+
+        _refuse_idle(
+            {"engine": engine, "slices": slices or None, "step": step, **fixed}, "retriever"
+        )
+        return tune_retriever(
+            runs,
+            gold,
+            measures,
+            space=space,
+            current=current,
+            queries=queries,
+            answers=answers,
+            level=level,
+            cluster=cluster,
+            rel=rel,
+            dialect=dialect,
+            announce=announce,
+            retrieval=retrieval,
+            **options,
+        )
+    live = {"retrieval": retrieval, "answers": answers, "announce": announce}
+    _refuse_idle(live, "recorded run")
+    if space is not None:
+        from karat.tuning.tune_space import tune_space  # noqa: PLC0415 - it builds on this module
+
+        _refuse_idle({"step": step, **fixed}, "space")
+        return tune_space(
+            runs,
+            gold,
+            measures,
+            space=space,
+            engine=engine if engine is None or isinstance(engine, str) else engine.name,
+            current=current,
+            folds=folds,
+            repeats=repeats,
+            cluster=cluster,
+            slices=slices,
+            sampled=sampled,
+            draws=draws,
+            options={**how, **options},
+        )
+    if engine is None:
+        raise OptionError(
+            "no engine is named, and so no formula",
+            fix="name the one that you use: --engine elasticsearch-rrf (engine=); `karat fuse "
+            "--list` lists them",
+        )
+    formula = find_engine(engine) if isinstance(engine, str) else engine
+    named = named_runs(runs)
     grid = grid_of(formula, len(named), step, fixed)
     now = None if current is None else setting_of(formula, len(named), current, fixed)
     place = None if now is None else grid.find(now)
     tried = grid.settings if now is None or place is not None else (*grid.settings, now)
-    how = {"dialect": dialect, "rel": rel, "queries": queries}
-    measured = _measure(named, gold, measures, formula, tried, {**how, **options})
+    measured = measure_settings(named, gold, measures, formula, tried, {**how, **options})
+    values = measured.values[measured.measures[0]]
+    return conclude(
+        Tuning,
+        measured,
+        grid,
+        formula,
+        tried=len(tried),
+        current=now,
+        in_use=None if now is None else values[len(grid.settings) if place is None else place],
+        cluster=cluster,
+        slices=slices,
+        sampled=sampled,
+        folds=folds,
+        repeats=repeats,
+        draws=draws,
+    )
+
+
+def _refuse_idle(given: Mapping[str, object], beside: str) -> None:
+    idle = [name for name, value in given.items() if value is not None]
+    if idle:
+        fix = f"write {idle[0]} into the space, below [knobs]"
+        raise OptionError(
+            f"{idle[0]} has no effect beside a {beside}",
+            fix=fix if beside == "space" else f"leave out {idle[0]}",
+        )
+
+
+def conclude(
+    kind: type[AnyTuning],
+    measured: MeasuredSettings,
+    grid: SettingGrid,
+    engine: Engine,
+    *,
+    tried: int,
+    current: Setting | None,
+    in_use: Floats | None,
+    cluster: str | None,
+    slices: Iterable[str] | str,
+    sampled: Mapping[str, Any],
+    folds: int,
+    repeats: int,
+    draws: int,
+    choice: Choice | None = None,
+    **more: Any,  # noqa: ANN401
+) -> AnyTuning:
+    """Choose among the settings of a grid whose values are known, and say what that is worth.
+
+    The values are those of the settings of the grid, of others up to `tried` of them, and of the
+    single runs. `in_use` are the values of the current setting. A choice that was made elsewhere
+    is taken as it is. `more` are further fields of the `kind` of tuning.
+    """
     first, *others = measured.measures
     values, settings = measured.values[first], len(grid.settings)
     about = measured.queries
     column = cluster_column(about, cluster)
     clusters = None if column is None else about[column].to_list()
-    kind: dict[str, Any] = {
-        "statistic": first.aggregation,
-        "bounds": first.bounds,
-        "higher_is_better": first.higher_is_better,
-    }
-    sampled: dict[str, Any] = {"level": level, "permutations": permutations, "seed": seed}
-    choice = choose_setting(
-        values[:settings],
-        places=grid.places,
-        clusters=clusters,
-        folds=folds,
-        repeats=repeats,
-        draws=draws,
-        **sampled,
-        **kind,
-    )
-    alone = dict(zip(measured.lists.pool.runs, values[len(tried) :], strict=True))
-    in_use = None if now is None else values[settings if place is None else place]
+    options: dict[str, Any] = {**sampled, **kind_of(first)}
+    level = sampled["level"]
+    if choice is None:
+        choice = choose_setting(
+            values[:settings],
+            places=grid.places,
+            clusters=clusters,
+            folds=folds,
+            repeats=repeats,
+            draws=draws,
+            **options,
+        )
+    alone = dict(zip(measured.lists.pool.runs, values[tried:], strict=True))
     against = {**({} if in_use is None else {"current": in_use}), **alone}
     names = [slices] if isinstance(slices, str) else list(slices)
     by_slice = tuple(
-        _sliced(name, about, values[:settings], choice, grid, clusters, {**sampled, **kind}, draws)
+        _sliced(name, about, values[:settings], choice, grid, clusters, options, draws)
         for name in names
     )
-    return Tuning(
-        engine=formula,
+    return kind(
+        engine=engine,
         runs=measured.lists.pool.runs,
         measures=measured.measures,
         grid=grid,
         choice=choice,
-        gains=gains_over(choice.values, against, clusters=clusters, **sampled, **kind),
-        current=now,
+        gains=gains_over(choice.values, against, clusters=clusters, **options),
+        current=current,
         current_value=None if in_use is None else _interval(in_use, first, level, clusters),
         others=tuple(
             MeasuredChoice(
@@ -316,30 +449,50 @@ def tune(
                 **against,
             }
         ).with_columns(pl.exclude("query").fill_nan(None)),
-        dialect=dialect,
+        dialect=measured.result.dialect,
         matched_by=measured.matched_by,
         level=level,
         folds=folds,
         repeats=repeats,
-        seed=seed,
+        seed=sampled["seed"],
         cluster=column,
         lists=measured.lists,
+        **more,
     )
 
 
+def kind_of(measure: Measure) -> dict[str, Any]:
+    """Return what statistics need to know about a measure."""
+    return {
+        "statistic": measure.aggregation,
+        "bounds": measure.bounds,
+        "higher_is_better": measure.higher_is_better,
+    }
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
+class MeasuredSettings:
     """The values of every setting, and of each run alone."""
 
     lists: FusedLists
+    loaded: tuple[Run, ...]  # what was read
+    gold: Gold
+    result: Result  # over all candidates
+    drawing: PooledEngine  # which moves them
     measures: tuple[Measure, ...]
     values: Mapping[Measure, Floats]  # settings and single runs × queries
     queries: pl.DataFrame
     findings: tuple[Finding, ...]
     matched_by: str
 
+    def measure(self, setting: Setting) -> dict[Measure, Floats]:
+        """Return the values of a further setting of the same engine, one for each query."""
+        self.lists.settings = [setting]
+        found = setting_values(self.result, self.drawing, self.measures, lists=1)
+        return {measure: values[0] for measure, values in found.items()}
 
-def _named(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
+
+def named_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
     """Return the runs by name; a name that is empty is that of the file."""
     if isinstance(runs, Mapping):
         named = {str(name): data for name, data in runs.items()}
@@ -353,14 +506,14 @@ def _named(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
     return named
 
 
-def _measure(  # noqa: PLR0917
+def measure_settings(  # noqa: PLR0917
     named: Mapping[str, Any],
     gold: GoldLike | None,
     measures: Iterable[str | Measure] | str,
     engine: Engine,
     settings: Sequence[Setting],
     options: Mapping[str, Any],
-) -> _Measured:
+) -> MeasuredSettings:
     """Read the inputs, draw the relations of all candidates, and measure every setting."""
     found = find_dialect(options["dialect"])
     wanted = expand_measures(measures, found, options["rel"])
@@ -414,8 +567,12 @@ def _measure(  # noqa: PLR0917
     findings += unshared
     findings += only_ids(streams, known) if forgotten else []
     names = pl.DataFrame({"query": result.relation(result.runs[0]).queries})
-    return _Measured(
+    return MeasuredSettings(
         lists=lists,
+        loaded=tuple(loaded),
+        gold=described,
+        result=result,
+        drawing=drawing,
         measures=wanted,
         values=values,
         queries=names.join(result.queries, on="query", how="left", maintain_order="left"),

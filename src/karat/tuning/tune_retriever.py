@@ -65,7 +65,7 @@ class RetrieverGain:
     """The chosen configuration against the current one, on queries that did not choose."""
 
     over: str
-    difference: float | None
+    difference: float | None  # chosen − current
     low: float | None
     high: float | None
     p: float | None
@@ -154,10 +154,10 @@ def _row(each: AskedSetting) -> dict[str, Any]:
 
 def tune_retriever(
     make: Callable[..., Any],
-    gold: GoldLike,
-    measure: str | Measure,
+    gold: GoldLike | None,
+    measures: Iterable[str | Measure] | str,
     *,
-    space: SpaceLike,
+    space: SpaceLike | None,
     current: Mapping[str, Any] | None = None,
     queries: object = None,
     answers: str | os.PathLike[str] | None = None,
@@ -165,7 +165,7 @@ def tune_retriever(
     cluster: str | None = None,
     rel: float | None = None,
     announce: Callable[[HalvingPlan, int], None] | None = None,
-    retrieval: Mapping[str, Any] | None = None,
+    retrieval: RetrievalOptions | None = None,
     **options: Unpack[RunOptions],
 ) -> RetrieverTuning:
     """Find the best configuration of a retriever by successive halving over the queries.
@@ -182,6 +182,12 @@ def tune_retriever(
     """
     refuse_after_fork()
     check_share("level", level)
+    if space is None or gold is None:
+        lacking, option = ("space", "--space FILE") if space is None else ("gold", "--gold FILE")
+        raise OptionError(
+            f"a retriever is tuned in a space, against a gold: there is no {lacking}",
+            fix=f"{option} ({lacking}=); see docs/tuning-retrievers.md",
+        )
     space = Space.of(space)
     if space.search.how == "optuna":
         raise OptionError(
@@ -191,7 +197,7 @@ def tune_retriever(
         )
     settings, at = _with_current(make, space, current)
     progress = options.pop("progress", None)
-    (chosen_by,) = _one_measure(measure, options, rel)
+    chosen_by = _one_measure(measures, options, rel)
     known = with_columns(load_gold(gold, **_reading(options)), queries)
     asked = _Questions.of(known, queries, chosen_by, rel, options)
     column = None if cluster is None else choose_column(known.queries, cluster)
@@ -250,16 +256,16 @@ def _with_current(
 
 
 def _one_measure(
-    measure: str | Measure, options: Mapping[str, Any], rel: float | None
-) -> Sequence[Measure]:
-    found = expand_measures(measure, options.get("dialect", "karat"), rel)
+    measures: Iterable[str | Measure] | str, options: Mapping[str, Any], rel: float | None
+) -> Measure:
+    found = expand_measures(measures, options.get("dialect", "karat"), rel)
     if len(found) != 1:
         raise OptionError(
             f"{len(found)} measures cannot choose at once", fix="name the one that matters most"
         )
     if found[0].aggregation != "mean":
         raise OptionError(f"{found[0]} is not a mean over queries", fix="choose by one that is")
-    return found
+    return found[0]
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
