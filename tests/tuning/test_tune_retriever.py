@@ -16,8 +16,8 @@ import pytest
 import karat
 from karat.errors import InputError, OptionError, RetrieverError, SaveError
 from karat.tuning.halving import HalvingPlan
+from karat.tuning.retriever_tuning import RetrieverTuning
 from karat.tuning.tune import tune as tune_any
-from karat.tuning.tune_retriever import RetrieverTuning
 from tests.tuning.asked_bm25 import GOLD, make_flaky, make_noted, make_retriever
 
 SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
@@ -26,7 +26,8 @@ SMALL = {"knobs": {"k1": [0.5, 1.5], "b": [0.25, 0.75]}}
 
 def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> RetrieverTuning:
     chosen = {"measures": "nDCG@10", "space": SPACE, "retrieval": {"k": 10}, **options}
-    return tune_any(make, gold, **chosen)
+    found: RetrieverTuning = tune_any(make, gold, **chosen)
+    return found
 
 
 def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
@@ -61,7 +62,7 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
 
 def test_what_is_told_before_is_what_was_asked() -> None:
     told: list[tuple[str, int]] = []
-    steps = []
+    steps: list[Any] = []
 
     def announce(plan: HalvingPlan, calls: int) -> None:
         told.append((str(plan), calls))

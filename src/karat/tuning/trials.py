@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from karat.statistics.values import Bounds
     from karat.tuning.engines import Engine
 
-KNOBS = ("engine", "weights", "k", "window", "normaliser", "version")
+KNOBS = ("engine", *(each.name for each in fields(Setting)))
 REPEATS = 1  # of the folds: a sampler that learns searches once for each fold
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,25 +14,22 @@ import polars as pl
 from karat.core.data import Gold
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
-from karat.errors import InputError, OptionError, choose_column
+from karat.errors import OptionError, choose_column
 from karat.evaluation.assessment import find_matchers
 from karat.evaluation.evaluate import evaluate
 from karat.evaluation.inputs import with_columns
-from karat.findings import EXAMPLES, Finding, finding_about
+from karat.findings import Finding, finding_about
 from karat.forks import refuse_after_fork
 from karat.progress import Progress
 from karat.read import load_gold
 from karat.results.timing import Timing, timing
 from karat.retrievers.questions import questions_for
 from karat.retrievers.retriever import RetrievalOptions, name_of
-from karat.statistics.intervals import Interval, intervals
-from karat.statistics.paired import paired
-from karat.statistics.power import PlannedComparison, spread
-from karat.statistics.values import Quantity, check_share
-from karat.tuning.choice import FEWEST, choose_setting
+from karat.statistics.values import check_share
 from karat.tuning.configurations import Configurations, check_factory, defaults_of
-from karat.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
-from karat.tuning.space import Space, describe_setting, identify
+from karat.tuning.halving import HalvingPlan, deal_queries, halve, plan_halving
+from karat.tuning.retriever_tuning import Claims, RetrieverTuning
+from karat.tuning.space import Space, identify
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Ints
@@ -40,116 +37,7 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from karat.progress import Report
     from karat.read import GoldLike
-    from karat.statistics.paired import Paired
     from karat.tuning.space import Knobs, SpaceLike
-
-RETRIEVAL = frozenset(RetrievalOptions.__annotations__) - {"resume", "name"}
-NOT_SHOWN = "not shown"
-
-
-@dataclass(frozen=True, slots=True)
-class AskedSetting:
-    """A configuration, how far it came, and what asking it cost."""
-
-    setting: Knobs
-    value: Interval  # on the queries of the rungs: they chose
-    rung: int  # the last that it was part of, from 1
-    queries: int  # that it was asked in the rungs
-    timing: Timing | None
-    failed: int  # questions without an answer
-    reason: str = ""  # why it was given up
-
-
-@dataclass(frozen=True, slots=True)
-class RetrieverGain:
-    """The chosen configuration against the current one, on queries that did not choose."""
-
-    over: str
-    difference: float | None  # chosen − current
-    low: float | None
-    high: float | None
-    p: float | None
-    verdict: str  # better, worse, not shown
-    value: float | None  # of the current one
-    n: int
-    needed: int | None  # queries that would show a difference of this size
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """How many questions were to be asked, and how many were."""
-
-    planned: int  # at most, with nothing kept from before
-    asked: int  # in this process; attempts that failed included
-    kept: int  # answers from before
-    failed: int  # questions without an answer
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RetrieverTuning:
-    """The configuration that successive halving left, and what it is worth on other queries."""
-
-    engine: str  # the function that makes the retrievers
-    measure: Measure
-    chosen: Knobs
-    current: Knobs | None
-    in_sample: Interval  # on the queries that chose it
-    held_out: Interval  # on queries that did not
-    optimism: float | None
-    plateau: tuple[Knobs, ...]  # of the last rung: not shown to be worse than its best
-    stability: float | None  # share of bootstraps of the last rung that the chosen one wins
-    gains: tuple[RetrieverGain, ...]
-    settings: tuple[AskedSetting, ...]  # in the order of the space; the current one may be last
-    plan: HalvingPlan
-    calls: Calls
-    halving: Halving
-    queries: tuple[str, ...]  # the columns of its values
-    findings: tuple[Finding, ...]
-    level: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the tuning as the JSON output prints it."""
-        return {
-            "engine": self.engine,
-            "measure": str(self.measure),
-            "chosen": _listed(self.chosen),
-            "current": None if self.current is None else _listed(self.current),
-            "in_sample": self.in_sample.value,
-            "held_out": _limits(self.held_out) | {"n": self.held_out.n},
-            "optimism": self.optimism,
-            "plateau": [_listed(setting) for setting in self.plateau],
-            "stability": self.stability,
-            "gains": [asdict(gain) for gain in self.gains],
-            "settings": [_row(each) for each in self.settings],
-            "rungs": [[rung.settings, rung.queries] for rung in self.plan.rungs],
-            "calls": {name: getattr(self.calls, name) for name in Calls.__dataclass_fields__},
-            "level": self.level,
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
-
-
-def _listed(setting: Mapping[str, Any]) -> Knobs:
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in setting.items()
-    }
-
-
-def _limits(span: Interval) -> dict[str, float | None]:
-    return {"value": span.value, "low": span.low, "high": span.high}
-
-
-def _row(each: AskedSetting) -> dict[str, Any]:
-    return {
-        "setting": _listed(each.setting),
-        **_limits(each.value),
-        "rung": each.rung,
-        "queries": each.queries,
-        "p50_ms": None if each.timing is None else each.timing.p50,
-        "p90_ms": None if each.timing is None else each.timing.p90,
-        "failed": each.failed,
-        "reason": each.reason,
-    }
 
 
 def tune_retriever(
@@ -158,7 +46,7 @@ def tune_retriever(
     measures: Iterable[str | Measure] | str,
     *,
     space: SpaceLike | None,
-    current: Mapping[str, Any] | None = None,
+    current: object = None,
     queries: object = None,
     answers: str | os.PathLike[str] | None = None,
     level: float = 0.95,
@@ -216,7 +104,7 @@ def tune_retriever(
     plan = replace(plan, final=len(final))
     planned = plan.calls(1 if at is None else 2)
     folder = None if answers is None else Path(answers)
-    asking = _Asking(
+    asking = Asking(
         Configurations(make, settings, dict(retrieval or {}), folder),
         asked.table,
         known,
@@ -229,18 +117,23 @@ def tune_retriever(
         announce(plan, planned)
     better = chosen_by.higher_is_better
     found = halve(asking.measure, plan, order, final, current=at, higher_is_better=better)
-    return _Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
+    return Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
         name_of(make), (*known.findings, *asked.findings)
     )
 
 
 def _with_current(
-    make: Callable[..., Any], space: Space, current: Mapping[str, Any] | None
+    make: Callable[..., Any], space: Space, current: object
 ) -> tuple[list[Knobs], int | None]:
     """Return the settings to try, and which of them is in use; it is tried, too."""
     settings = space.settings()
     check_factory(make, settings[0])
     if current is not None:
+        if not isinstance(current, Mapping):
+            raise OptionError(
+                f"{current!r} is no setting of a retriever",
+                fix="write it into the space, below [current], or give a dict of knobs",
+            )
         space = space.with_current(current)
     today = space.current or defaults_of(make, space.names)
     if today is None:
@@ -307,7 +200,7 @@ class _Questions:
         return cls(table.filter(pl.Series(known)), tuple(undefined))
 
 
-class _Asking:
+class Asking:
     """Asks configurations, and measures what they found."""
 
     def __init__(  # noqa: PLR0917
@@ -385,166 +278,3 @@ def _only(gold: Gold, queries: pl.Series) -> Gold:
     flaws = {query: flaw for query, flaw in gold.flaws.items() if query in set(queries)}
     built = Gold.build(gold.rows().filter(inside), queries=gold.queries.filter(inside), flaws=flaws)
     return replace(built, named_by=gold.named_by, carries=gold.carries)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Claims:
-    """What is said about the setting that is left."""
-
-    measure: Measure
-    asking: _Asking
-    found: Halving
-    plan: HalvingPlan
-    level: float
-    clusters: Sequence[object] | None
-    current: int | None
-
-    def tuning(self, engine: str, findings: Iterable[Finding]) -> RetrieverTuning:
-        """Put everything together."""
-        found, settings = self.found, self.asking.configurations.settings
-        in_sample = self._interval(found.chosen, found.search)
-        held_out = self._interval(found.chosen, found.final)
-        sign = 1.0 if self.measure.higher_is_better else -1.0
-        both = in_sample.value is not None and held_out.value is not None
-        plateau, stability = self._last_rung()
-        rows = tuple(
-            AskedSetting(
-                dict(settings[number]),
-                self._interval(number, found.search),
-                found.left_at(number),
-                int(found.asked[number]),
-                self.asking.timing(number),
-                self.asking.failures(number),
-                self.asking.reasons.get(number, ""),
-            )
-            for number in range(len(settings))
-        )
-        calls = Calls(
-            self.asking.planned,
-            self.asking.configurations.calls,
-            self.asking.kept,
-            sum(row.failed for row in rows),
-        )
-        return RetrieverTuning(
-            engine=engine,
-            measure=self.measure,
-            chosen=dict(settings[found.chosen]),
-            current=None if self.current is None else dict(settings[self.current]),
-            in_sample=in_sample,
-            held_out=held_out,
-            optimism=sign * ((in_sample.value or 0.0) - (held_out.value or 0.0)) if both else None,
-            plateau=tuple(dict(settings[number]) for number in plateau),
-            stability=stability,
-            gains=self._gains(),
-            settings=rows,
-            plan=self.plan,
-            calls=calls,
-            halving=found,
-            queries=tuple(self.asking.table["query"]),
-            findings=tuple(self._findings(findings, rows)),
-            level=self.level,
-        )
-
-    def _interval(self, setting: int, queries: Ints) -> Interval:
-        values = self.found.values[setting, queries]
-        labels = self._labels(queries)
-        (span,) = intervals(values, level=self.level, bounds=self.measure.bounds, clusters=labels)
-        return span
-
-    def _labels(self, queries: Ints) -> list[object] | None:
-        return None if self.clusters is None else [self.clusters[at] for at in queries]
-
-    def _last_rung(self) -> tuple[list[int], float | None]:
-        """Return who is not shown to be worse than the best of the last rung, and who wins it."""
-        left = [each for each in self.found.rungs[-1] if each not in self.asking.reasons]
-        queries = self.found.search
-        values = self.found.values[left][:, queries]
-        known = ~np.isnan(values).any(axis=0)
-        if known.sum() < FEWEST or len(left) < 2:
-            return [self.found.chosen], None
-        labels = self._labels(queries[known])
-        choice = choose_setting(
-            values[:, known],
-            clusters=labels,
-            folds=2,
-            repeats=1,
-            level=self.level,
-            bounds=self.measure.bounds,
-            higher_is_better=self.measure.higher_is_better,
-        )
-        won = float(choice.votes[left.index(self.found.chosen)])
-        return [left[number] for number in choice.plateau], won
-
-    def _gains(self) -> tuple[RetrieverGain, ...]:
-        if self.current is None:
-            return ()
-        before, after = self.found.values[[self.current, self.found.chosen]][:, self.found.final]
-        (found,) = paired(
-            before,
-            after,
-            level=self.level,
-            bounds=self.measure.bounds,
-            clusters=self._labels(self.found.final),
-        )
-        same = self.current == self.found.chosen
-        reason = "the current setting is the best that was found" if same else found.test.reason
-        if self.current in self.asking.reasons:
-            reason = f"the current setting failed: {self.asking.reasons[self.current]}"
-        needed = _needed(after - before, found.difference.value, self.level).value
-        return (
-            RetrieverGain(
-                over="current",
-                difference=found.difference.value,
-                low=found.difference.low,
-                high=found.difference.high,
-                p=found.test.p,
-                verdict=self._verdict(found),
-                value=self._interval(self.current, self.found.final).value,
-                n=found.n,
-                needed=None if needed is None else int(needed),
-                reason=reason,
-            ),
-        )
-
-    def _verdict(self, found: Paired) -> str:
-        difference, p = found.difference.value, found.test.p
-        if difference is None or p is None or p >= 1 - self.level or not difference:
-            return NOT_SHOWN
-        return "better" if (difference > 0) == self.measure.higher_is_better else "worse"
-
-    def _findings(
-        self, findings: Iterable[Finding], rows: Sequence[AskedSetting]
-    ) -> Iterable[Finding]:
-        yield from findings
-        seen: dict[tuple[str, str], Finding] = {}
-        for each in self.asking.findings:
-            known = seen.get((each.kind, each.message))
-            examples = tuple(dict.fromkeys((*(known.examples if known else ()), *each.examples)))
-            count = each.count + (known.count if known else 0)
-            seen[each.kind, each.message] = replace(
-                each, count=count, examples=examples[:EXAMPLES], run=""
-            )
-        yield from seen.values()
-        if self.asking.kept:
-            yield Finding(
-                "resumed-answer",
-                self.asking.kept,
-                (str(self.asking.configurations.folder),),
-                "answer kept from before, and not asked for again",
-                "--fresh, or another folder (answers=), asks again",
-            )
-        given_up = [f"{describe_setting(row.setting)}: {row.reason}" for row in rows if row.reason]
-        message = "setting that was given up"
-        yield from finding_about("failed-setting", given_up, message, "look at the reasons")
-
-
-def _needed(moved: Floats, difference: float | None, level: float) -> Quantity:
-    """Return how many queries would show a difference of the size that was seen."""
-    found = spread(moved)
-    if difference is None or found.sd is None:
-        return Quantity(None, found.reason)
-    try:
-        planned = PlannedComparison(found.sd, found.changed, alpha=1 - level)
-        return planned.queries_needed(difference)
-    except (OptionError, InputError) as error:  # without SciPy, or out of reach
-        return Quantity(None, error.what)

@@ -14,8 +14,10 @@ from karat.errors import OptionError
 from karat.evaluation.assessment import find_matchers
 from karat.evaluation.evaluate import cluster_column
 from karat.judges.find import find_judge, on_server
+from karat.tuning.conclusion import Tuning, conclude, kind_of
 from karat.tuning.engines import ENGINES
 from karat.tuning.grid import SettingGrid, setting_of
+from karat.tuning.measured import MeasuredSettings, measure_settings, named_runs
 from karat.tuning.once import OnceJudge
 from karat.tuning.space import Space
 from karat.tuning.trials import (
@@ -26,14 +28,6 @@ from karat.tuning.trials import (
     fusion_trials,
     places_of,
     search_by_optuna,
-)
-from karat.tuning.tune import (
-    MeasuredSettings,
-    Tuning,
-    conclude,
-    kind_of,
-    measure_settings,
-    named_runs,
 )
 
 if TYPE_CHECKING:
