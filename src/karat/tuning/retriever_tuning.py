@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat import display
 from karat.findings import EXAMPLES, Finding, finding_about
 from karat.statistics.intervals import Interval, intervals
 from karat.tuning.choice import FEWEST, choose_setting
@@ -46,7 +47,7 @@ class Calls:
     failed: int  # questions without an answer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RetrieverTuning:
     """The configuration that successive halving left, and what it is worth on other queries."""
 
@@ -87,6 +88,16 @@ class RetrieverTuning:
             "level": self.level,
             "findings": [finding.as_dict() for finding in self.findings],
         }
+
+    def to_markdown(self) -> str:
+        """Return tables for a pull request."""
+        return display.render(self, "markdown")
+
+    def _repr_html_(self) -> str:
+        return display.render(self, "html")
+
+    def __repr__(self) -> str:
+        return display.render(self, "text")
 
 
 def _listed(setting: Mapping[str, Any]) -> Knobs:
