@@ -238,6 +238,7 @@ def test_the_public_names_are_pinned() -> None:
         "Run",
         "RunLike",
         "Shape",
+        "Tuning",
         "agree",
         "anchor",
         "check",
@@ -264,6 +265,7 @@ def test_the_public_names_are_pinned() -> None:
         "report",
         "retrieve",
         "smallest_k",
+        "tune",
     ]
     for name in karat.__all__:
         public = getattr(karat, name)

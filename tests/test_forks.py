@@ -167,6 +167,7 @@ CALLS = {
     "power": "result, result",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",
+    "tune": "[RUN, RUN], GOLD, engine='course-rrf'",
 }
 # these only name and register
 NAMES = {

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from karat.retrievers.http import HttpRetriever
     from karat.retrievers.retrieve import retrieve
     from karat.retrievers.retriever import Retriever
+    from karat.tuning.conclusion import Tuning
+    from karat.tuning.tune import tune
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -74,6 +76,8 @@ _MODULES = {
     "karat.retrievers.http": "HttpRetriever",
     "karat.retrievers.retrieve": "retrieve",
     "karat.retrievers.retriever": "Retriever",
+    "karat.tuning.conclusion": "Tuning",
+    "karat.tuning.tune": "tune",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -81,11 +85,11 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
     "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
-    "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
-    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
+    "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor",
+    "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
     "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
     "load_run", "parse_measure", "power", "register_aspect", "register_measure", "register_shape",
-    "report", "retrieve", "smallest_k",
+    "report", "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 
 

@@ -29,8 +29,8 @@ READ = (
     "--embedder", "--dialect",
 )  # fmt: skip
 MEASURE = ("--rel", "--missing", "--measure", "--judge", "--dry-run", "--max-cost")
-READERS = ("score", "compare", "check", "explain", "curve", "power", "report")
-MEASURING = ("score", "compare", "explain", "curve", "power", "report")
+READERS = ("score", "compare", "check", "explain", "curve", "power", "report", "tune")
+MEASURING = ("score", "compare", "explain", "curve", "power", "report", "tune")
 
 
 def command(name: str) -> click.Command:

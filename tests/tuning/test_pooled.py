@@ -13,7 +13,7 @@ from karat.dialects import known_dialects
 from karat.relate.match import known_matchers
 from karat.tuning.engines import find_engine
 from karat.tuning.fusion import fuse
-from karat.tuning.tune import _measure
+from karat.tuning.measured import measure_settings
 from tests.test_invariances import OPTIONS, SENTENCES, measures
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def untidy(seed: int, queries: int = 12) -> dict[str, Any]:
         corpus.append(chunk | {"text": sources[source][start:end]})
     corpus.append(corpus[3] | {"doc": "copy-of-3"})
     corpus += [{"doc": name, "text": text, "start": None} for name, text in sources.items()]
-    names = [chunk["doc"] for chunk in corpus[:15]]
+    names = [str(chunk["doc"]) for chunk in corpus[:15]]
 
     def run(scale: float) -> dict[str, dict[str, float]]:
         return {
@@ -75,7 +75,7 @@ def assert_same_values(
     chosen: dict[str, Any] = {"judge": "local:text", "embedder": OPTIONS["embedder"], **options}
     chosen |= {"corpus": data["corpus"], "queries": None, "rel": None}
     chosen.setdefault("dialect", "karat")
-    found = _measure(data["runs"], data["gold"], wanted, formula, settings, chosen)
+    found = measure_settings(data["runs"], data["gold"], wanted, formula, settings, chosen)
     fused = {str(number): fuse(runs, engine, **each) for number, each in enumerate(knobs)}
     fused |= data["runs"]
     evaluated = {**chosen, "level": None}
@@ -137,7 +137,8 @@ def test_one_query_alone_and_many_edges_give_the_same_values() -> None:
 
 @pytest.mark.parametrize("aspect", ["relevance", "claims", "statements"])
 def test_a_judge_looks_at_each_document_once(aspect: str) -> None:
-    data, asked = untidy(5), []
+    data = untidy(5)
+    asked: list[tuple[str, str]] = []
 
     def judge(sample: Sample) -> dict[str, Any]:
         asked.extend((sample.query, chunk) for chunk in sample.chunks)
@@ -153,7 +154,9 @@ def test_a_judge_looks_at_each_document_once(aspect: str) -> None:
     settings = [formula.setting(2, weights=weights) for weights in SHARES]
     options = {"corpus": data["corpus"], "queries": None, "rel": None, "dialect": "karat"}
     wanted = [f"P@3/{aspect}"]
-    _measure(data["runs"], data["gold"], wanted, formula, settings, {**options, "judge": judge})
+    measure_settings(
+        data["runs"], data["gold"], wanted, formula, settings, {**options, "judge": judge}
+    )
     assert asked
     assert len(asked) == len(set(asked))
     everything = {

@@ -30,6 +30,7 @@ COMMANDS = (
     "curve",
     "report",
     "view",
+    "tune",
     "power",
     "agree",
     "judge-card",
@@ -98,6 +99,7 @@ def cli() -> None:
     karat score run.trec --gold qrels.txt       measure a run
     karat compare a.trec b.trec --gold qrels    is b better than a?
     karat check run.trec --gold qrels.txt       problems in the files
+    karat tune a.trec b.trec --gold qrels …     the weights of a hybrid
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat report monday -o report.html          one page with everything
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker

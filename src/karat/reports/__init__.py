@@ -11,17 +11,14 @@ if TYPE_CHECKING:
 
 
 def render(shown: object, how: Format) -> str:
-    """Return a result, a comparison or an explanation in a format, for `karat.display`."""
+    """Return a result or what else can be shown in a format, for `karat.display`."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.reports import (  # noqa: PLC0415
-        comparison,
-        explanation,
-        html,
-        result,
-        retriever_tuning,
-    )
+    from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
+    from karat.reports import retriever_tuning as asked  # noqa: PLC0415
+    from karat.reports import tuning as fused  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
+    from karat.tuning.conclusion import Tuning  # noqa: PLC0415
     from karat.tuning.retriever_tuning import RetrieverTuning  # noqa: PLC0415
 
     refuse_after_fork()
@@ -35,8 +32,8 @@ def render(shown: object, how: Format) -> str:
         return comparison.render(shown, name, moved=moved)
     if isinstance(shown, Explanation) and how != "latex":
         return html.explanation_html(shown) if how == "html" else explanation.render(shown, name)
+    if isinstance(shown, Tuning) and how != "latex":
+        return fused.tuning_html(shown) if how == "html" else fused.render(shown, name)
     if isinstance(shown, RetrieverTuning) and how != "latex":
-        if how == "html":
-            return retriever_tuning.retriever_tuning_html(shown)
-        return retriever_tuning.render(shown, name)
+        return asked.retriever_tuning_html(shown) if how == "html" else asked.render(shown, name)
     raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")

@@ -46,6 +46,10 @@ NEAR = 0.05  # settings whose places differ by no more than this count as the sa
 FOLDS, REPEATS = 5, 10
 
 
+class TooFewQueriesError(InputError):
+    """There are too few queries with a value to choose by."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """The setting that was chosen, and what it is worth; settings are numbers of rows of values."""
@@ -230,7 +234,7 @@ class Sampling:
         known: Bools = np.asarray(~np.isnan(values).any(axis=0))
         count = int(known.sum())
         if count < FEWEST:
-            raise InputError(
+            raise TooFewQueriesError(
                 f"{count} queries have a value, and fewer than {FEWEST} cannot choose a setting",
                 fix="add queries; until then keep the defaults of your engine (karat fuse)",
             )

@@ -35,6 +35,13 @@ class SettingGrid:
     places: Floats  # settings × numbers: the shares of all runs but the last, or the constant
     axis: str  # what differs: weights or k
 
+    def label(self, number: int) -> str:
+        """Return what tells a setting from the others."""
+        setting = self.settings[number]
+        return str(
+            Setting(weights=setting.weights) if self.axis == "weights" else Setting(k=setting.k)
+        )
+
     def find(self, setting: Setting) -> int | None:
         """Return the number of a setting, or of the one with the same shares; None: not in it."""
         if setting in self.settings:

@@ -1,4 +1,4 @@
-"""The values of the settings of an engine: inputs are read, and candidates drawn, once."""
+"""From runs and gold to the values of every setting, and of each run alone."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from karat.judges.find import find_judge, on_server
 from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.store import Input
+from karat.tuning.grid import STEPS
 from karat.tuning.pool import Pool
 from karat.tuning.pooled import FusedLists, PooledEngine, deepest, refuse_lists, setting_values
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from karat.results.result import Result
     from karat.tuning.engines import Engine, Setting
 
-MOST_RUNS = 5
+MOST_RUNS = max(STEPS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,7 @@ class MeasuredSettings:
         return {measure: values[0] for measure, values in found.items()}
 
 
-def named_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
+def name_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
     """Return the runs by name; a name that is empty is that of the file."""
     if isinstance(runs, Mapping):
         named = {str(name): data for name, data in runs.items()}
@@ -127,6 +128,7 @@ def measure_settings(  # noqa: PLR0917
             ),
             judge=find_judge(judge) if judging else None,
             engine=drawing,
+            progress=options.get("progress"),
         )
         values = setting_values(result, drawing, wanted)
     forgotten = options.get("by") is None and not any(measure.relation for measure in wanted)

@@ -15,12 +15,13 @@ from karat.tuning.choice import DRAWS, FOLDS, REPEATS
 from karat.tuning.conclusion import Tuning, conclude
 from karat.tuning.engines import Engine, find_engine
 from karat.tuning.grid import grid_of, setting_of
-from karat.tuning.measured import measure_settings, named_runs
+from karat.tuning.measured import measure_settings, name_runs
 from karat.tuning.tune_retriever import tune_retriever
 from karat.tuning.tune_space import tune_space
 
 if TYPE_CHECKING:
     from karat.measures import Measure
+    from karat.progress import Report
     from karat.read import GoldLike, RunLike
     from karat.retrievers.retriever import RetrievalOptions
     from karat.tuning.halving import HalvingPlan
@@ -43,6 +44,7 @@ class TuneOptions(InputOptions, total=False):
     k: float | None
     window: int | None
     normaliser: str | Sequence[str] | None
+    fill: float | None
     version: str | None
     folds: int
     repeats: int
@@ -55,6 +57,7 @@ class TuneOptions(InputOptions, total=False):
     permutations: int
     draws: int
     seed: int
+    progress: Report | None
 
 
 @overload
@@ -90,6 +93,7 @@ def tune(
     k: float | None = None,
     window: int | None = None,
     normaliser: str | Sequence[str] | None = None,
+    fill: float | None = None,
     version: str | None = None,
     folds: int = FOLDS,
     repeats: int = REPEATS,
@@ -102,14 +106,15 @@ def tune(
     permutations: int = PERMUTATIONS,
     draws: int = DRAWS,
     seed: int = 0,
+    progress: Report | None = None,
     **options: Unpack[InputOptions],
 ) -> Tuning | RetrieverTuning:
     """Choose the weights with which an engine fuses two to five runs, and say what they are worth.
 
     `engine` names the formula (`karat fuse --list` lists them); its weights are searched in even
-    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser` and `version` are
-    kept at the values given, or at the engine's own. The first measure chooses; the others are
-    reported for the same choice.
+    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser`, `fill` and
+    `version` are kept at the values given, or at the engine's own. The first measure chooses; the
+    others are reported for the same choice.
 
     A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
     the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
@@ -134,10 +139,11 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
-    how = {"dialect": dialect, "rel": rel, "queries": queries}
+    how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
     sampled = {"level": level, "permutations": permutations, "seed": seed}
-    fixed = {"k": k, "window": window, "normaliser": normaliser, "version": version}
-    fixed = {name: value for name, value in fixed.items() if value is not None}
+    knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
+    knobs["version"] = version
+    fixed = {name: value for name, value in knobs.items() if value is not None}
     if callable(runs):
         _refuse_idle(
             {"engine": engine, "slices": slices or None, "step": step, **fixed}, "retriever"
@@ -156,6 +162,7 @@ def tune(
             dialect=dialect,
             announce=announce,
             retrieval=retrieval,
+            progress=progress,
             **options,
         )
     live = {"retrieval": retrieval, "answers": answers, "announce": announce}
@@ -184,7 +191,7 @@ def tune(
             "--list` lists them",
         )
     formula = find_engine(engine) if isinstance(engine, str) else engine
-    named = named_runs(runs)
+    named = name_runs(runs)
     grid = grid_of(formula, len(named), step, fixed)
     now = None if current is None else setting_of(formula, len(named), current, fixed)
     place = None if now is None else grid.find(now)

@@ -17,7 +17,7 @@ from karat.judges.find import find_judge, on_server
 from karat.tuning.conclusion import Tuning, conclude, kind_of
 from karat.tuning.engines import ENGINES
 from karat.tuning.grid import SettingGrid, setting_of
-from karat.tuning.measured import MeasuredSettings, measure_settings, named_runs
+from karat.tuning.measured import MeasuredSettings, measure_settings, name_runs
 from karat.tuning.once import OnceJudge
 from karat.tuning.space import Space
 from karat.tuning.trials import (
@@ -80,7 +80,7 @@ def tune_space(
 ) -> SpaceTuning:
     """Choose a setting of a space, and say what it is worth; see `karat.tune`."""
     space = Space.of(space)
-    named = named_runs(runs)
+    named = name_runs(runs)
     measuring = _Measuring(named, gold, measures, options)
     now = _current(space, engine, len(named), current)
     if space.search.how == "optuna":
