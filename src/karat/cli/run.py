@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import asking, options
+from karat.cli import options
 
 if TYPE_CHECKING:
     from karat.core.data import Run
@@ -26,7 +26,39 @@ PART = ".part"  # the file beside the output that holds the answers so far
 @click.option(
     "-k", type=click.IntRange(1), metavar="K", help="Documents per question (default: all found)."
 )
-@asking.asking
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Questions asked at a time: in threads, or in tasks if the retriever is async.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time after which a question has failed (default: none).",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="How often a question that failed is asked again.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Questions that are asked once before anything is measured.",
+)
+@click.option(
+    "--max-errors",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Stop when more questions than this have failed (default: when the first 10 have).",
+)
 @click.option(
     "--id-from",
     metavar="FIELD",

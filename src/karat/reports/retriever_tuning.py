@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from karat.reports.escape import printable
-from karat.reports.html import notebook_html
+from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     Grid,
     bullets,
@@ -34,13 +34,32 @@ WIDTH = 80
 
 
 def render(tuning: RetrieverTuning, how: str, *, color: bool = False) -> str:
-    """Return a tuning as a table, as JSON or as Markdown, with a line break at the end."""
+    """Return a tuning as a table, JSON, Markdown or a page, with a line break at the end."""
     if how == "json":
         return to_json(tuning.as_dict())
+    if how == "html":
+        return page(tuning)
     first, *more = grids(tuning)
     parts = [render_grids([first], how, color=color), _listed(notes(tuning), how)]
     parts += [render_grids(more, how, color=color)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def page(tuning: RetrieverTuning) -> str:
+    """Return a tuning as one HTML file that needs nothing else."""
+    first, *more = grids(tuning)
+    return document(
+        "tuning.html.j2",
+        f"{tuning.engine} tuned by {tuning.measure}",
+        sections={"choice": "The choice", "gains": "Settings", "findings": "Findings"},
+        lede=[heading(tuning)],
+        first=first,
+        more=more,
+        sentences=notes(tuning),
+        charts=[],
+        snippet="",
+        findings=[describe_finding(each) for each in tuning.findings],
+    )
 
 
 def retriever_tuning_html(tuning: RetrieverTuning) -> str:

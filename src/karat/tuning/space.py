@@ -13,6 +13,10 @@ It is written as a TOML file, or as a dict of the same form::
 
     [search]                                   # how it is searched
     how = "grid"
+
+    [retrieval]                                # how a retriever is asked
+    k = 10
+    concurrency = 8
 """
 
 from __future__ import annotations
@@ -30,19 +34,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from karat.errors import InputError, OptionError, choose, naming_files, unknown
+from karat.retrievers.retriever import RetrievalOptions, Retriever
 from karat.spelling import spell
 from karat.storage.spool import refuse_device
 
 SpaceLike: TypeAlias = "Space | Mapping[str, Any] | str | os.PathLike[str]"
 Knobs: TypeAlias = dict[str, Any]  # a value for each knob
 
-PARTS = ("knobs", "current", "search")
+PARTS = ("knobs", "current", "search", "retrieval")
 RANGE = ("low", "high", "step", "steps", "log")
 HOW = {
     "grid": "every combination of the values",
     "random": "as many combinations as `trials` says, drawn at random",
     "optuna": "as many as `trials` says, each proposed from what the earlier ones measured",
 }
+# what can be said about asking; where answers are kept and names of runs are said elsewhere
+ASKED = tuple(name for name in RetrievalOptions.__annotations__ if name not in ("resume", "name"))
 MOST = 20_000  # settings that are tried; more are a mistake, or a matter for a sampler
 DIGITS = 10  # of the values of a range: 0.1 + 0.2 is 0.3
 EXAMPLE = "[knobs]\nk1 = { low = 0.8, high = 2.0, step = 0.4 }\nb = [0.5, 0.75]"
@@ -96,6 +103,7 @@ class Space:
     current: Mapping[str, Any] | None = None
     search: SearchPlan = field(default_factory=SearchPlan)
     where: str = "space"
+    retrieval: Mapping[str, Any] = field(default_factory=dict)  # options of `karat.Retriever`
 
     @classmethod
     def of(cls, data: SpaceLike) -> Space:
@@ -131,7 +139,8 @@ class Space:
             _knob(str(name), value, f"{where}: {name}") for name, value in parts["knobs"].items()
         )
         plan = _plan(parts.get("search", {}), f"{where}: search")
-        space = cls(knobs, None, plan, where)
+        asked = _retrieval(parts.get("retrieval", {}), f"{where}: retrieval")
+        space = cls(knobs, None, plan, where, asked)
         if "current" in parts:
             space = space.with_current(parts["current"])
         space.check_searchable()
@@ -412,6 +421,13 @@ def _plan(given: Mapping[str, Any], where: str) -> SearchPlan:
         plan = SearchPlan(**given)
         refuse_too_many(plan.trials, where)
     return plan
+
+
+def _retrieval(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    with naming_files({"": where}):
+        found = {choose("option of retrieval", str(name), ASKED): given[name] for name in given}
+        Retriever(lambda _: [], **found)  # checks the values
+    return found
 
 
 def as_shares(numbers: Sequence[float], step: float = 0.01) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ folds only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
@@ -206,7 +207,8 @@ def search_by_optuna(
         def score(trial: EngineSetting) -> float:
             seen = measured.row(trial)[inside]
             seen = seen[~np.isnan(seen)]
-            return sign * float(seen.mean()) if len(seen) else 0.0
+            # in whatever order the queries come, the sampler is told the same number
+            return sign * math.fsum(seen) / len(seen) if len(seen) else 0.0
 
         tried = _proposed(fitted, runs, score, number)
         return list(dict.fromkeys(measured.number(trial) for trial in tried))
@@ -256,7 +258,7 @@ def search_by_optuna(
     fold = sampling.fold[:, back]
     found = replace(whole, picks=np.array(picks), fold=fold, chosen=chosen)
     held = found.held_out_values(table, statistic)
-    (held_out,) = intervals(held, **options)
+    (held_out,) = intervals(held[order], **{**options, "clusters": labels})
     in_sample = whole.curve[chosen]
     apart = np.abs(where[found.picks] - where[chosen]).max(axis=2)
     return Searched(

@@ -105,7 +105,7 @@ def tune_retriever(
     planned = plan.calls(1 if at is None else 2)
     folder = None if answers is None else Path(answers)
     asking = Asking(
-        Configurations(make, settings, dict(retrieval or {}), folder),
+        Configurations(make, settings, {**space.retrieval, **(retrieval or {})}, folder),
         asked.table,
         known,
         chosen_by,

@@ -80,6 +80,12 @@ def tune_space(
 ) -> SpaceTuning:
     """Choose a setting of a space, and say what it is worth; see `karat.tune`."""
     space = Space.of(space)
+    if space.retrieval:
+        raise OptionError(
+            "recorded runs are not asked",
+            where=f"{space.where}: retrieval",
+            fix="leave out [retrieval], or name a retriever",
+        )
     named = name_runs(runs)
     measuring = _Measuring(named, gold, measures, options)
     now = _current(space, engine, len(named), current)
