@@ -14,7 +14,7 @@ under other names, or shuffled, give the same numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,30 +119,33 @@ def choose_setting(
     check_share("level", level)
     _check(values, folds, repeats, draws)
     order = value_order(values if higher_is_better else -values)
-    values = values[:, order]
-    clusters = None if clusters is None else [clusters[place] for place in order]
-    sampling = Sampling.of(values, clusters, folds=folds, repeats=repeats, draws=draws, seed=seed)
-    scores = sampling.scores(values, statistic, higher_is_better=higher_is_better)
+    ordered = values[:, order]
+    labels = None if clusters is None else [clusters[place] for place in order]
+    sampling = Sampling.of(ordered, labels, folds=folds, repeats=repeats, draws=draws, seed=seed)
+    scores = sampling.scores(ordered, statistic, higher_is_better=higher_is_better)
     where = _places(places, len(values))
     picks = sampling.picks(scores, where)
     chosen, votes = sampling.pick(scores, where)
     means = _means(scores.sum(axis=0))
     best = int(means.argmax())
-    held = _held_out_values(values, picks, sampling.fold, statistic)
-    table = np.where(sampling.known, values, np.nan).T
-    (held_out,) = intervals(
-        held, level=level, statistic=statistic, bounds=bounds, clusters=clusters
-    )
-    curve = intervals(table, level=level, statistic=statistic, bounds=bounds, clusters=clusters)
     sign = 1.0 if higher_is_better else -1.0
-    in_sample = curve[chosen]
     worse = against_best(
-        to_scale(table, [statistic] * len(values)) * sign,
+        to_scale(ordered.T[sampling.known], [statistic] * len(values)) * sign,
         best,
         permutations=permutations,
         seed=seed,
-        clusters=clusters,
+        clusters=None
+        if labels is None
+        else [label for label, known in zip(labels, sampling.known, strict=True) if known],
     )
+    back = np.argsort(order)
+    fold = sampling.fold[:, back]
+    held = _held_out_values(values, picks, fold, statistic)
+    table = np.where(sampling.known[back], values, np.nan)
+    held_out, *curve = _intervals(
+        np.concatenate([held[np.newaxis], table]), level, statistic, bounds, clusters
+    )
+    in_sample = curve[chosen]
     apart = np.abs(where[picks] - where[chosen]).max(axis=2)
     return Choice(
         chosen=chosen,
@@ -156,13 +159,28 @@ def choose_setting(
             if p is None or not (p < 1 - level and means[number] < means[best])
         ),
         stability=float((apart <= near + ROUNDING).mean()),
-        curve=curve,
+        curve=tuple(curve),
         worse=worse,
         votes=votes,
-        values=held[np.argsort(order)],
-        fold=sampling.fold[:, np.argsort(order)],
+        values=held,
+        fold=fold,
         picks=picks,
     )
+
+
+def _intervals(
+    rows: Floats,
+    level: float,
+    statistic: str,
+    bounds: Bounds,
+    clusters: Sequence[object] | None,
+) -> list[Interval]:
+    """Return the interval of each row, whose value is to the last digit that of `evaluate`."""
+    found = intervals(rows.T, level=level, statistic=statistic, bounds=bounds, clusters=clusters)
+    return [
+        replace(each, value=_aggregated(row[~np.isnan(row)], statistic))
+        for each, row in zip(found, rows, strict=True)
+    ]
 
 
 def value_order(values: Floats) -> Ints:
@@ -411,7 +429,10 @@ def choose_by_slice(
 
 
 def _aggregated(values: Floats, statistic: str) -> float | None:
+    """Return what `karat.measures.aggregate` makes of values, to the last digit."""
     if not len(values):
         return None
-    mean = float(to_scale(values[:, np.newaxis], [statistic]).mean())
+    if statistic == "sum":
+        return float(values.sum())
+    mean = float(to_scale(values[:, np.newaxis], [statistic])[:, 0].mean())
     return from_scale(mean, statistic, len(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from math import inf, nextafter
@@ -43,8 +44,12 @@ def trec_lines(run: Run) -> Iterator[str]:
 
 def run_text(run: Run, path: str | os.PathLike[str]) -> str:
     """Return a run as the text of a file: JSON lines where its name ends so, else TREC."""
-    if os.fspath(path).lower().endswith((".jsonl", ".ndjson")):
-        from karat.retrievers.answers import as_json_lines  # noqa: PLC0415
-
-        return "".join(as_json_lines(run))
-    return "".join(trec_lines(run))
+    if not os.fspath(path).lower().endswith((".jsonl", ".ndjson")):
+        return "".join(trec_lines(run))
+    lists: dict[str, list[dict[str, object]]] = {}
+    for query, doc, score in run.rows.select("query", "doc", "score").iter_rows():
+        found = lists.setdefault(query, [])
+        if doc is not None:
+            found.append({"doc": doc, "score": score})
+    records = ({"query": query, "retrieved": found} for query, found in lists.items())
+    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in records)

@@ -1,0 +1,300 @@
+"""Tuning as a whole: what is chosen and claimed, what does not matter to it, what it refuses."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import karat
+from karat.tuning.engines import ENGINES, find_engine
+from karat.tuning.fusion import fuse
+from karat.tuning.grid import grid_of, setting_of, weight_shares
+
+Scores = dict[str, dict[str, float]]
+
+
+def hybrid(queries: int = 40, seed: int = 0) -> tuple[list[Scores], dict[str, list[str]]]:
+    """Make two noisy retrievers, the second better, and a gold of two documents a query."""
+    pick = random.Random(seed)
+    docs = [f"d{number}" for number in range(30)]
+    gold = {f"q{number}": pick.sample(docs, 2) for number in range(queries)}
+
+    def run(strength: float) -> Scores:
+        found = {}
+        for query, wanted in gold.items():
+            scored = {doc: pick.random() + strength * (doc in wanted) for doc in docs}
+            best = sorted(scored, key=lambda doc: -scored[doc])[:10]
+            found[query] = {doc: scored[doc] for doc in best}
+        return found
+
+    return [run(0.35), run(0.55)], gold
+
+
+def tuned(runs: Any, gold: Any, **options: Any) -> karat.Tuning:
+    chosen: dict[str, Any] = {"engine": "elasticsearch-linear", "measures": "nDCG@5"}
+    return karat.tune(runs, gold, **{**chosen, "permutations": 2_000, **options})
+
+
+def numbers(found: karat.Tuning) -> dict[str, Any]:
+    """Return everything that was found out, without the names of runs and queries."""
+    said = found.as_dict()
+    for name in ("runs", "snippet", "findings"):
+        said.pop(name)
+    for gain in said["gains"]:
+        gain.pop("over")
+    return said
+
+
+def flat(said: Any) -> Any:
+    """Round what differs by the order in which it was added up."""
+    if isinstance(said, dict):
+        return {name: flat(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [flat(value) for value in said]
+    return round(said, 10) if isinstance(said, float) else said
+
+
+def test_what_is_claimed_can_be_computed_by_hand() -> None:
+    runs, gold = hybrid()
+    found = tuned(runs, gold, current=0.5, measures=["nDCG@5", "recall@3"])
+    choice = found.choice
+    fused = fuse(runs, "elasticsearch-linear", weights=found.setting.weights)
+    evaluated = karat.evaluate(fused, gold, ["nDCG@5", "recall@3"])
+    assert choice.in_sample.value == evaluated["nDCG@5"]
+    assert found.others[0].in_sample == evaluated["recall@3"]
+    assert found.run.rows.equals(fused.rows)
+    held = np.zeros(40)
+    for repeat, picks in enumerate(choice.picks):
+        for fold, number in enumerate(picks.tolist()):
+            weights = found.grid.settings[number].weights
+            result = karat.evaluate(
+                fuse(runs, "elasticsearch-linear", weights=weights), gold, "nDCG@5"
+            )
+            inside = choice.fold[repeat] == fold
+            held[inside] += result.per_query["value"].to_numpy()[inside] / 10
+    assert np.allclose(held, choice.values)
+    assert choice.held_out.value == pytest.approx(held.mean())
+    assert choice.optimism == pytest.approx(evaluated["nDCG@5"] - held.mean())
+    others: list[Any] = [fuse(runs, "elasticsearch-linear"), *runs]
+    for gain, other in zip(found.gains, others, strict=True):
+        alone = karat.evaluate(other, gold, "nDCG@5")["nDCG@5"]
+        assert gain.value == pytest.approx(alone)
+        assert gain.difference == pytest.approx(held.mean() - alone)
+
+
+def test_the_gains_are_those_of_a_comparison() -> None:
+    runs, gold = hybrid()
+    found = tuned(runs, gold, permutations=10_000)
+    for gain in found.gains:
+        moved = (found.values["held_out"] - found.values[gain.over]).to_numpy()
+        assert gain.wins == (moved > 1e-9).sum()
+        assert gain.losses == (moved < -1e-9).sum()
+        assert gain.low is not None
+        assert gain.high is not None
+        decided = gain.low > 0 or gain.high < 0
+        assert (gain.verdict != "not shown") == decided or abs((gain.p or 0) - 0.05) < 0.04
+
+
+def test_names_and_order_of_queries_do_not_matter() -> None:
+    runs, gold = hybrid()
+    labels = {query: f"s{int(query[1:]) % 2}" for query in gold}
+    about = [{"query": query, "kind": kind} for query, kind in labels.items()]
+    expected = numbers(tuned(runs, gold, queries=about, slices="kind", current="0.4,0.6"))
+    order = random.Random(5).sample(sorted(gold), len(gold))
+    new = {query: f"renamed {random.Random(query).random()}" for query in gold}
+    again = tuned(
+        [{new[query]: run[query] for query in order} for run in runs],
+        {new[query]: gold[query] for query in reversed(order)},
+        queries=[{"query": new[each["query"]], "kind": each["kind"]} for each in about],
+        slices="kind",
+        current="0.4,0.6",
+    )
+    assert flat(numbers(again)) == flat(expected)
+
+
+def test_clusters_do_not_depend_on_their_names() -> None:
+    runs, gold = hybrid()
+    about = [{"query": query, "page": int(query[1:]) // 2} for query in gold]
+    other = [{"query": query, "page": f"p{99 - int(query[1:]) // 2}"} for query in reversed(gold)]
+    plain, again = (
+        tuned(runs, gold, queries=table, cluster="page").as_dict() for table in (about, other)
+    )
+    assert flat(plain) == flat(again)
+    assert plain["cluster"] == "page"
+    assert plain != tuned(runs, gold).as_dict() | {"cluster": "page"}
+
+
+def test_a_run_that_cannot_help_changes_nothing_of_the_others() -> None:
+    runs, gold = hybrid()
+    two = tuned(runs, gold, step=0.1, engine="langchain-ensemble", window=10)
+    junk: Scores = {query: {f"x{number}": 1.0 for number in range(9)} for query in gold}
+    three = tuned([*runs, junk], gold, step=0.1, engine="langchain-ensemble", window=10)
+    alone = {
+        each.setting["weights"][0] / sum(each.setting["weights"][:2]): each.value
+        for each in _curve(three)
+        if not each.setting["weights"][2]
+    }
+    assert alone == {each.setting["weights"][0]: each.value for each in _curve(two)}
+
+
+class _Point:
+    def __init__(self, point: dict[str, Any]) -> None:
+        self.setting, self.value = point["setting"], point["value"]
+
+
+def _curve(found: karat.Tuning) -> list[_Point]:
+    return [_Point(point) for point in found.as_dict()["curve"]]
+
+
+def test_lower_is_better_is_tuned_downwards() -> None:
+    runs, gold = hybrid()
+    found = tuned(runs, gold, measures="position")
+    values = [each.value or 0.0 for each in found.choice.curve]
+    assert values[found.choice.best] == pytest.approx(min(values))
+    assert found.choice.optimism == pytest.approx(
+        (found.choice.held_out.value or 0) - (found.choice.in_sample.value or 0)
+    )
+    assert {gain.verdict for gain in found.gains} <= {"better", "not shown"}
+    assert (found.gains[0].difference or 0) < 0
+
+
+def test_queries_with_a_value_under_some_settings_only_are_named() -> None:
+    runs, gold = hybrid()
+    for number, (query, wanted) in enumerate(gold.items()):
+        for run in runs:
+            run[query] = {"x": 1.0} | dict.fromkeys(wanted, 0.9)
+        if number < 5:
+            runs[0][query] = {"x": 1.0}  # nothing with a weight of 1 for this run alone
+    texts = {**{f"d{number}": "some words" for number in range(30)}, "x": "y"}
+    found = tuned(runs, gold, measures="cost_to", corpus=texts, engine="chroma-rrf")
+    kinds = {finding.kind: finding.count for finding in found.findings}
+    assert found.choice.left_out == kinds["left-out-query"]
+    assert found.choice.n + found.choice.left_out == 40
+
+
+def test_few_queries_are_refused_or_named() -> None:
+    runs, gold = hybrid(9)
+    with pytest.raises(karat.KaratError, match="9 queries have a value"):
+        tuned(runs, gold)
+    kinds = [finding.kind for finding in tuned(*hybrid(12)).findings]
+    assert kinds == ["few-queries"]
+    assert "few-queries" not in [finding.kind for finding in tuned(*hybrid(40)).findings]
+
+
+def test_the_sign_of_luck() -> None:
+    """Runs without any skill: the choice looks good in sample, and gains nothing held out."""
+    pick = random.Random(1)
+    docs = [f"d{number}" for number in range(12)]
+    gold = {f"q{number}": [pick.choice(docs)] for number in range(30)}
+    runs = [{query: {doc: pick.random() for doc in docs} for query in gold} for _ in range(2)]
+    found = tuned(runs, gold, measures="RR")
+    assert found.choice.optimism > 0
+    assert {gain.verdict for gain in found.gains} == {"not shown"}
+    assert all(gain.needed is None or gain.needed > 30 for gain in found.gains)
+    assert len(found.choice.plateau) == 101
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_is_tuned_or_says_why_not(engine: str) -> None:
+    runs, gold = hybrid(15)
+    formula = find_engine(engine)
+    if formula.weights is None and formula.k is None:
+        with pytest.raises(karat.KaratError, match=f"{engine} has no weights and no constant"):
+            tuned(runs, gold, engine=engine)
+        return
+    found = tuned(runs, gold, engine=engine, permutations=50)
+    assert len(found.grid.settings) >= 15
+    assert found.engine.name in found.as_dict()["engine"]
+    knob = "weights" if formula.weights is not None else "k"
+    chosen = {knob: getattr(found.setting, knob)}
+    run = fuse(runs, engine, **chosen)
+    assert found.choice.in_sample.value == karat.evaluate(run, gold, "nDCG@5")["nDCG@5"]
+    assert found.snippet
+
+
+def test_no_combination_of_weights_is_lost_to_rounding() -> None:
+    for runs, step, expected in ((2, 0.01, 101), (3, 0.1, 66), (4, 0.1, 286), (5, 0.2, 126)):
+        shares = list(weight_shares(runs, step))
+        assert len(set(shares)) == expected
+        assert all(abs(sum(each) - 1) < 1e-12 for each in shares)
+
+
+@pytest.mark.parametrize(
+    ("engine", "given", "expected"),
+    [
+        ("elasticsearch-rrf", 0.25, (0.5, 1.5)),
+        ("elasticsearch-rrf", "3,1", (3.0, 1.0)),
+        ("weaviate-relative", 0.25, (0.25, 0.75)),
+        ("elasticsearch-rrf", {"weights": (1, 2), "k": 10}, (1.0, 2.0)),
+    ],
+)
+def test_the_current_setting_in_short(engine: str, given: Any, expected: Any) -> None:
+    assert setting_of(find_engine(engine), 2, given, {}).weights == expected
+
+
+def test_the_current_setting_is_found_in_the_grid_by_its_shares() -> None:
+    engine = find_engine("elasticsearch-rrf")
+    grid = grid_of(engine, 2, None, {})
+    assert grid.find(engine.setting(2, weights=(3, 1))) == 75
+    assert grid.find(engine.setting(2, weights=(3, 1), k=10)) is None
+    assert grid.find(engine.setting(2, weights=(2, 1))) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"engine": "nothing"}, "unknown engine"),
+        ({"current": 1.5}, "no current setting"),
+        ({"current": "a"}, "no setting"),
+        ({"current": "1,2,3"}, "3 weights for 2 runs"),
+        ({"step": 0.3}, "do not add up to 1"),
+        ({"k": 60}, "has no k to set"),
+        ({"measures": "recall@5/sufficiency"}, "list as a whole"),
+        ({"slices": "topic"}, "topic"),
+        ({"folds": 41}, "41 folds"),
+        ({"engine": "course-rrf", "step": 0.1}, "no effect"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(options: dict[str, Any], says: str) -> None:
+    runs, gold = hybrid()
+    with pytest.raises(karat.KaratError, match=says):
+        tuned(runs, gold, **options)
+
+
+def test_runs_that_do_not_go_together_are_refused() -> None:
+    runs, gold = hybrid()
+    other = {f"x{query}": docs for query, docs in runs[1].items()}
+    with pytest.raises(karat.KaratError, match="shares no query with run 1"):
+        tuned([runs[0], other], gold)
+    with pytest.raises(karat.KaratError, match="1 run to fuse"):
+        tuned(runs[:1], gold)
+    with pytest.raises(karat.KaratError, match="6 runs to fuse"):
+        tuned(runs * 3, gold)
+    unscored = {query: list(docs) for query, docs in runs[1].items()}
+    with pytest.raises(karat.KaratError, match="carries no scores"):
+        tuned([runs[0], unscored], gold)
+    half = {query: docs for query, docs in runs[1].items() if int(query[1:]) % 2}
+    kinds = [finding.kind for finding in tuned([runs[0], half], gold).findings]
+    assert "unshared-query" in kinds
+
+
+def test_one_setting_for_each_slice() -> None:
+    """Queries of two kinds that need opposite weights: settings of their own pay."""
+    first, gold = hybrid(30, seed=1)
+    good, bad = {}, {}
+    for number, query in enumerate(gold):
+        strong, weak = first[1][query], first[0][query]
+        good[query], bad[query] = (strong, weak) if number % 2 else (weak, strong)
+    about = [{"query": query, "kind": "ab"[number % 2]} for number, query in enumerate(gold)]
+    found = tuned([good, bad], gold, queries=about, slices="kind")
+    (sliced,) = found.sliced
+    a, b = sliced.slices
+    assert (a.label, a.n, b.label, b.n) == ("a", 15, "b", 15)
+    assert found.grid.places[a.chosen] < found.grid.places[b.chosen]
+    held = [(each.held_out or 0) * each.n for each in sliced.slices]
+    shared = [(each.shared or 0) * each.n for each in sliced.slices]
+    assert sliced.gain.difference == pytest.approx((sum(held) - sum(shared)) / 30)
+    assert sum(shared) / 30 == pytest.approx(found.choice.held_out.value)
