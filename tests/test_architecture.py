@@ -248,6 +248,7 @@ def test_the_public_names_are_pinned() -> None:
         "evaluate",
         "explain",
         "find_matcher",
+        "fuse",
         "gate",
         "judge",
         "judge_card",

@@ -157,6 +157,7 @@ CALLS = {
     "drift": "GOLD, {'b': 'text'}",
     "evaluate": "RUN, GOLD",
     "explain": "result",
+    "fuse": "[RUN, RUN], 'course-rrf'",
     "gate": "result, 'RR>=0.1'",
     "judge": "[{'question': '?', 'contexts': ['a']}]",
     "judge_card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from karat.retrievers.retrieve import retrieve
     from karat.retrievers.retriever import Retriever
     from karat.tuning.conclusion import Tuning
+    from karat.tuning.fusion import fuse
     from karat.tuning.tune import tune
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
@@ -77,6 +78,7 @@ _MODULES = {
     "karat.retrievers.retrieve": "retrieve",
     "karat.retrievers.retriever": "Retriever",
     "karat.tuning.conclusion": "Tuning",
+    "karat.tuning.fusion": "fuse",
     "karat.tuning.tune": "tune",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -86,7 +88,8 @@ __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
     "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
     "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor",
-    "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
+    "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate",
+    "judge",
     "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
     "load_run", "parse_measure", "power", "register_aspect", "register_measure", "register_shape",
     "report", "retrieve", "smallest_k", "tune",

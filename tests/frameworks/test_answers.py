@@ -22,12 +22,12 @@ IDS = {
 UNKNOWN = {"without ids", "cut"}  # forms of LangChain's documents that have none
 
 
-def _ask(name: str) -> dict[str, Any]:
+def ask(name: str, module: str = "tests.frameworks.answers") -> Any:
     """Let a framework answer in its own environment."""
     if not PYTHON.exists():
         pytest.skip("the frameworks are not installed: make .venv/frameworks")
     done = subprocess.run(
-        [PYTHON, "-m", "tests.frameworks.answers", name],
+        [PYTHON, "-m", module, name],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -35,14 +35,13 @@ def _ask(name: str) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"},
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_answers_of_a_framework(name: str) -> None:
-    forms = _ask(name)
+    forms = ask(name)
     assert forms
     for form, found in forms.items():
         entries = found["entries"]
@@ -64,6 +63,6 @@ def test_the_answers_of_a_framework(name: str) -> None:
 def test_places_of_chunks() -> None:
     """LangChain and LlamaIndex say where in its document a chunk begins."""
     for name, form, source in (("langchain", "cut", "guide.md"), ("llama_index", "json", "guide")):
-        for entry in _ask(name)[form]["entries"]:
+        for entry in ask(name)[form]["entries"]:
             assert (entry["source"], entry["start"]) == (source, 4)
             assert entry["end"] == 4 + len(entry["text"])
