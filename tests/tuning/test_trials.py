@@ -110,7 +110,9 @@ def test_a_sampler_is_seeded_and_the_order_of_runs_and_queries_does_not_matter(
     again = tune(RUNS, shuffled, space=given, engine="qdrant-rrf")
     assert isinstance(again, Tuning)
     assert again.grid.settings == one.grid.settings
-    assert again.choice.held_out == one.choice.held_out
+    # sums of the same values in another order differ in the last digit
+    assert again.choice.held_out.value == pytest.approx(one.choice.held_out.value, abs=1e-12)
+    assert (again.choice.picks == one.choice.picks).all()
     assert again.setting == one.setting
     other = given | {"search": given["search"] | {"seed": 5}}
     if how == "random":

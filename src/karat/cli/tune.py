@@ -206,9 +206,12 @@ def _tune_retriever(  # noqa: PLR0917
     folder = Path(kept["answers"] or f"{function.rpartition(':')[2]}.part")
     if kept["fresh"]:
         remove_answers(folder)
+    make = import_retriever(function)
+    if not callable(make):
+        raise click.UsageError(f"{function} is a {type(make).__name__}, and makes no retrievers")
     with options.progress("asking") as progress:
         tuning = tune(
-            import_retriever(function),
+            make,
             options.paths((), gold)[1],
             measures,
             answers=None if dry else folder,

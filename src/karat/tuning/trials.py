@@ -258,7 +258,7 @@ def search_by_optuna(
     fold = sampling.fold[:, back]
     found = replace(whole, picks=np.array(picks), fold=fold, chosen=chosen)
     held = found.held_out_values(table, statistic)
-    (held_out,) = intervals(held[order], **{**options, "clusters": labels})
+    (held_out,) = intervals(held, **options)
     in_sample = whole.curve[chosen]
     apart = np.abs(where[found.picks] - where[chosen]).max(axis=2)
     return Searched(

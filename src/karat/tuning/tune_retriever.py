@@ -126,8 +126,8 @@ def _with_current(
     make: Callable[..., Any], space: Space, current: object
 ) -> tuple[list[Knobs], int | None]:
     """Return the settings to try, and which of them is in use; it is tried, too."""
+    check_factory(make, dict.fromkeys(space.names))
     settings = space.settings()
-    check_factory(make, settings[0])
     if current is not None:
         if not isinstance(current, Mapping):
             raise OptionError(
