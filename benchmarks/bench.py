@@ -29,6 +29,7 @@ from benchmarks.report import Table, machine, page
 from benchmarks.rouge import rouge
 from benchmarks.sections import COMPARISONS, Facts
 from benchmarks.targets import agreement, targets
+from benchmarks.tuning import tuning
 from benchmarks.variants import variants
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Plan:
     judged: int  # samples, by a model
     commanded: tuple[int, ...]  # queries of the runs that whole commands read
     written: int  # queries of the run that is written in several ways
+    tuned: int  # queries of the runs that are fused
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -70,6 +72,7 @@ FULL = Plan(
     judged=1_000,
     commanded=(1_000, 10_000, 100_000),
     written=100_000,
+    tuned=1_000,
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -84,6 +87,7 @@ QUICK = Plan(
     judged=50,
     commanded=(500, 1_000),
     written=500,
+    tuned=50,
     shared=True,
 )
 
@@ -128,6 +132,7 @@ def _sections(
         (13,): lambda: [local_judge(plan.judged, rounds)],
         (14, 16): lambda: commands(fitting((size, 100) for size in plan.commanded), rounds, facts),
         (15,): lambda: [variants(Files(folder, plan.written), rounds, facts)],
+        (17,): lambda: [tuning(folder, plan.tuned, rounds, facts)],
     }
 
 

@@ -35,6 +35,7 @@ TITLES = (
     "14. Whole commands",
     "15. The same run, written otherwise",
     "16. Growth of whole commands",
+    "17. Tuning a hybrid",
 )
 # speaks as trec_eval does on its command line; what it computes is trec_eval's own code
 STAND_IN = """#!{python}
