@@ -28,6 +28,7 @@ COMMANDS = (
     "check",
     "explain",
     "curve",
+    "fuse",
     "report",
     "view",
     "tune",
@@ -101,6 +102,7 @@ def cli() -> None:
     karat check run.trec --gold qrels.txt       problems in the files
     karat tune a.trec b.trec --gold qrels …     the weights of a hybrid
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
+    karat fuse a.trec b.trec --engine NAME      fuse runs as your engine does
     karat report monday -o report.html          one page with everything
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import polars as pl
 
-from karat.core.data import RunStream
+from karat.core.data import Run, RunStream
 from karat.errors import InputError
 from karat.findings import finding_about, shorten
 from karat.read.format import Format, Look, register_format
@@ -403,3 +403,32 @@ def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
             "check that no id contains a blank; trec_eval leaves the rest out, too",
         ),
     )
+
+
+def as_trec(run: Run) -> str:
+    """Write a run, in the order that it has; queries for which nothing was found have no line.
+
+    Who reads it goes by the scores, so that equal ones are set apart by their last digit.
+
+    >>> rows = pl.DataFrame({"query": ["q", "q"], "doc": ["a", "b"], "score": [0.5, 0.5]})
+    >>> print(as_trec(Run("fused", rows)), end="")
+    q Q0 a 1 0.5 fused
+    q Q0 b 2 0.49999999999999994 fused
+    """
+    rows = run.rows.filter(pl.col("doc").is_not_null())
+    for column in IDS:
+        blank = rows.filter(pl.col(column).str.contains(r"\s|^$"))
+        if blank.height:
+            raise InputError(
+                f"the {column} id {shorten(blank[column][0])!r} is blank or has blanks in it, "
+                "which TREC files cannot hold",
+                fix="write records instead: --format jsonl",
+            )
+    query, score = rows["query"].rle_id().to_numpy(), rows["score"].to_numpy().copy()
+    for row in range(1, len(score)):
+        if query[row] == query[row - 1] and score[row] >= score[row - 1]:
+            score[row] = np.nextafter(score[row - 1], -np.inf)
+    rank = rows.select(pl.int_range(1, pl.len() + 1).over("query")).to_series()
+    tag = re.sub(r"\s+", "-", run.name) or "run"
+    columns = zip(rows["query"], rows["doc"], rank, score.tolist(), strict=True)
+    return "".join(f"{q} Q0 {doc} {place} {value!r} {tag}\n" for q, doc, place, value in columns)

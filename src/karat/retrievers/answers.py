@@ -156,7 +156,8 @@ def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:
 def as_json_lines(run: Run) -> Iterator[str]:
     """Write a run as records, one line per query, which `karat.load_run` reads again."""
     facts = [name for name in ("doc", *FACTS) if name in run.rows.columns]
-    about = run.about if run.about is not None else run.rows.select("query").unique()
+    names = run.rows.select("query").unique(maintain_order=True)
+    about = names if run.about is None else run.about
     columns = [run.rows[name].to_list() for name in facts]
     at = 0
     lengths = run.rows["query"].rle()
@@ -171,5 +172,5 @@ def as_json_lines(run: Run) -> Iterator[str]:
         failed = row.get("error") is not None
         retrieved = None if failed else [entry for entry in entries if entry]
         described = {name: value for name, value in row.items() if value is not None}
-        record = {"query": described.pop("query"), "question": described.pop("question", None)}
+        record = {name: described.pop(name) for name in ("query", "question") if name in described}
         yield json.dumps(record | {"retrieved": retrieved} | described, ensure_ascii=False) + "\n"

@@ -1,13 +1,20 @@
-"""How the engines of the field fuse lists, each by its own formula: one entry per engine."""
+"""How the engines of the field fuse lists, each by its own formula: one entry per engine.
+
+An entry says what an engine does, and where that was read; what it cannot say is in `exact`.
+"""
 
 from __future__ import annotations
 
-from karat.errors import OptionError, choose
+from karat.errors import OptionError, nearest
+from karat.tuning.engines.databases import DATABASES
 from karat.tuning.engines.engine import Engine, Prepared, Setting
-from karat.tuning.engines.table import REFUSED, TABLE
+from karat.tuning.engines.frameworks import FRAMEWORKS
+from karat.tuning.engines.lucene import ELASTICSEARCH, OPENSEARCH, REFUSED
+from karat.tuning.engines.vector_databases import VECTOR_DATABASES
 
 __all__ = ["ENGINES", "Engine", "Prepared", "Setting", "find_engine"]
 
+TABLE = (*ELASTICSEARCH, *OPENSEARCH, *VECTOR_DATABASES, *DATABASES, *FRAMEWORKS)
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in TABLE}
 
 
@@ -15,10 +22,13 @@ def find_engine(name: str) -> Engine:
     """Return the engine of a name; an unknown one raises the error that suggests the nearest.
 
     >>> find_engine("qdrant-rrf").about
-    'Σ 1 ÷ (r ÷ w + k − 1)'
+    'Σ 1/(r/w+k−1)'
     """
     if name in REFUSED:
         raise OptionError(
             f"there is no {name}: {REFUSED[name]}", fix="opensearch-z_score-arithmetic"
         )
-    return ENGINES[choose("engine", name, ENGINES)]
+    if name not in ENGINES:
+        fix = f"{nearest(name, ENGINES)} `karat fuse --list` shows all".strip()
+        raise OptionError(f"unknown engine {name[:60]!r}", fix=fix)
+    return ENGINES[name]
