@@ -18,8 +18,9 @@ from karat.errors import InputError, OptionError, RetrieverError, SaveError
 from karat.tuning.halving import HalvingPlan
 from karat.tuning.retriever_tuning import RetrieverTuning
 from karat.tuning.tune import tune as tune_any
-from tests.tuning.asked_bm25 import GOLD, make_flaky, make_noted, make_retriever
+from tests.tuning.asked_bm25 import DEMO, GOLD, make_flaky, make_noted, make_retriever
 
+CORPUS = DEMO / "passages.jsonl"
 SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
 SMALL = {"knobs": {"k1": [0.5, 1.5], "b": [0.25, 0.75]}}
 
@@ -58,6 +59,46 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
     assert (gain.low, gain.high) == pytest.approx((row["low"], row["high"]), abs=1e-9)
     assert gain.n == row["n"] == len(final)
     assert found.held_out.value == pytest.approx(row["system_value"], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("measure", "options"),
+    [
+        ("recall@5/rouge", {"corpus": CORPUS}),
+        ("context_precision", {"judge": "local:text", "corpus": CORPUS}),
+        ("nDCG@10", {"dialect": "trec_eval"}),
+        ("AP", {"rel": 2}),
+        ("unjudged@5", {}),  # less is better
+    ],
+)
+def test_any_measure_over_any_relation_chooses(measure: str, options: dict[str, Any]) -> None:
+    found = tune(space=SMALL, measures=measure, **options)
+    means = {}
+    for setting, knobs in enumerate(found.settings):
+        retriever = karat.Retriever(make_retriever(**knobs.setting), k=10)
+        result = karat.evaluate(retriever, GOLD, measure, **options)
+        (values,) = result.arrays.values()
+        by_query = dict(zip(result.queries["query"], values, strict=True))
+        whole = np.array([by_query[name] for name in found.queries])
+        asked = ~np.isnan(found.halving.values[setting])
+        assert (found.halving.values[setting][asked] == whole[asked]).all()
+        if setting in found.halving.rungs[-1]:
+            means[setting] = round(float(np.nanmean(whole[found.halving.search])), 12)
+    best = (max if found.measure.higher_is_better else min)(means.values())
+    assert means[found.halving.chosen] == best
+
+
+def test_queries_of_a_cluster_stay_on_one_side() -> None:
+    found = tune(space=SMALL, cluster="topic")
+    topics = {row["query"]: row["topic"] for row in map(json.loads, GOLD.read_text().splitlines())}
+    sides = [
+        {topics[found.queries[at]] for at in side}
+        for side in (found.halving.search, found.halving.final)
+    ]
+    assert not sides[0] & sides[1]
+    assert found.held_out.clusters == len(sides[1])
+    assert found.as_dict()["cluster"] == "topic"
+    assert "clusters by topic" in repr(found)
 
 
 def test_what_is_told_before_is_what_was_asked() -> None:

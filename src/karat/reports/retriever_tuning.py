@@ -83,6 +83,7 @@ def heading(tuning: RetrieverTuning) -> str:
     return (
         f"{tuning.engine}: {len(tuning.settings)} settings · "
         f"{count(tuning.plan.searched)} chose, {tuning.plan.final} others for the claim"
+        + ("" if tuning.cluster is None else f" · clusters by {tuning.cluster}")
     )
 
 

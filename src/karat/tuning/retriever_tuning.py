@@ -68,6 +68,7 @@ class RetrieverTuning:
     queries: tuple[str, ...]  # the columns of its values
     findings: tuple[Finding, ...]
     level: float
+    cluster: str | None  # column of queries that stay together
 
     def as_dict(self) -> dict[str, Any]:
         """Return the tuning as the JSON output prints it."""
@@ -86,6 +87,7 @@ class RetrieverTuning:
             "rungs": [[rung.settings, rung.queries] for rung in self.plan.rungs],
             "calls": {name: getattr(self.calls, name) for name in Calls.__dataclass_fields__},
             "level": self.level,
+            "cluster": self.cluster,
             "findings": [finding.as_dict() for finding in self.findings],
         }
 
@@ -135,7 +137,9 @@ class Claims:
     clusters: Sequence[object] | None
     current: int | None
 
-    def tuning(self, engine: str, findings: Iterable[Finding]) -> RetrieverTuning:
+    def tuning(
+        self, engine: str, cluster: str | None, findings: Iterable[Finding]
+    ) -> RetrieverTuning:
         """Put everything together."""
         found, settings = self.found, self.asking.configurations.settings
         in_sample = self._interval(found.chosen, found.search)
@@ -179,6 +183,7 @@ class Claims:
             queries=tuple(self.asking.table["query"]),
             findings=tuple(self._findings(findings, rows)),
             level=self.level,
+            cluster=cluster,
         )
 
     def _interval(self, setting: int, queries: Ints) -> Interval:

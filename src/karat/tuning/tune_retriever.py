@@ -14,9 +14,9 @@ import polars as pl
 from karat.core.data import Gold
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
-from karat.errors import OptionError, choose_column
+from karat.errors import OptionError
 from karat.evaluation.assessment import find_matchers
-from karat.evaluation.evaluate import evaluate
+from karat.evaluation.evaluate import cluster_column, evaluate
 from karat.evaluation.inputs import with_columns
 from karat.findings import Finding, finding_about
 from karat.forks import refuse_after_fork
@@ -88,7 +88,7 @@ def tune_retriever(
     chosen_by = _one_measure(measures, options, rel)
     known = with_columns(load_gold(gold, **_reading(options)), queries)
     asked = _Questions.of(known, queries, chosen_by, rel, options)
-    column = None if cluster is None else choose_column(known.queries, cluster)
+    column = cluster_column(known.queries, cluster)
     clusters = None if column is None else asked.table[column].to_list()
     search = space.search
     plan = plan_halving(
@@ -118,7 +118,7 @@ def tune_retriever(
     better = chosen_by.higher_is_better
     found = halve(asking.measure, plan, order, final, current=at, higher_is_better=better)
     return Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
-        name_of(make), (*known.findings, *asked.findings)
+        name_of(make), column, (*known.findings, *asked.findings)
     )
 
 
