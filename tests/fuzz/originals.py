@@ -301,7 +301,7 @@ def _runs() -> Iterator[Plan]:
             ("curve", run, *gold, "--at", "1,3"),
             ("power", run, *gold, "-m", "recall@5", "--difference", "0.1"),
             ("agree", run, "other.trec", "--kind", "rankings"),
-            ("fuse", run, "other.trec", "--engine", "elasticsearch-linear"),
+            ("fuse", run, "other.trec", "--engine", "qdrant-rrf"),
             ("report", run, *gold, "-o", "page.html"),
         ):
             yield Plan(f"{command[0]}-{run}", files, command, run, each.kind)

@@ -375,6 +375,16 @@ def test_distances_of_milvus() -> None:
         fuse([{"q": {"a": 0.5, "b": 2.0}}, text], "milvus-weighted", normaliser=("l2", "bm25"))
 
 
+def test_a_distance_among_similarities_of_milvus_is_turned_without_norm_score() -> None:
+    engine = find_engine("milvus-weighted")
+    mixed = engine.setting(2, normaliser=("none", "l2"))
+    assert "norm_score=False" in engine.snippet(mixed, ["bm25", "dense"])
+    named = engine.setting(2, normaliser=("bm25", "l2"))
+    assert "norm_score=True" in engine.snippet(named, ["bm25", "dense"])
+    runs = [{"q": {"a": 3.0}}, {"q": {"a": -1.0}}]
+    assert fused(runs, "milvus-weighted", normaliser=("none", "l2"))["q"] == {"a": 3.5}
+
+
 def test_vespa_ranks_what_a_list_lacks() -> None:
     runs = [{"q": {"a": 2.0, "b": 1.0}}, {"q": {"c": 1.0}}]
     found = fused(runs, "vespa-rrf")["q"]
@@ -450,6 +460,9 @@ TWO: list[Any] = [{"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 3.0, "c": 1.0}}]
         ("chroma-rrf", {"fill": -1}, "fill=-1 is not a number from 0", "--list"),
         ("elasticsearch-linear", {"normaliser": "mm"}, "unknown normaliser of elas", "minmax"),
         ("elasticsearch-linear", {"normaliser": ["none"]}, "1 normalisers for 2 runs", "for each"),
+        ("autorag-cc", {"normaliser": ("mm", "z")}, "the normalisers mm, z together", "--list"),
+        ("lancedb-linear", {"normaliser": ["none", "score"]}, "none, score together", "--list"),
+        ("milvus-weighted", {"normaliser": ["none", "ip"]}, "none, ip together", "--list"),
         ("elasticsearch-linear", {"version": "7"}, "unknown version of elastic", "8.18.0"),
     ],
 )

@@ -7,7 +7,9 @@ from pathlib import Path
 from karat.tuning import ENGINES, Engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
-HEADER = "| engine | formula | defaults | what else it does | not reproduced |\n|---|---|---|---|---|"
+HEADER = (
+    "| engine | formula | defaults | what else it does | not reproduced |\n|---|---|---|---|---|"
+)
 
 
 def row(engine: Engine) -> str:

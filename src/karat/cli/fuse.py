@@ -118,6 +118,7 @@ def command(
     if engine is None:
         raise click.UsageError("--engine is missing: `karat fuse --list` shows the names")
     form = _one_of(how, RUNS[::-1] if (output or "").endswith(".jsonl") else RUNS)
+    from karat.errors import naming_files  # noqa: PLC0415
     from karat.read import load_run  # noqa: PLC0415
     from karat.read.trec import as_trec  # noqa: PLC0415
     from karat.retrievers.answers import as_json_lines  # noqa: PLC0415
@@ -130,9 +131,12 @@ def command(
         load_run(file, format=run_format, skip_bad=skip_bad, id_from=id_from).collect()
         for file in files
     ]
-    names = None if normaliser is None else normaliser.split(",")
-    one = names[0] if names and len(names) == 1 else names
-    fused = fuse(loaded, chosen, normaliser=one, **choices)
+    ways = None if normaliser is None else normaliser.split(",")
+    one = ways[0] if ways and len(ways) == 1 else ways
+    named = [(f"run {at} ({run.name})", run.name) for at, run in enumerate(loaded, start=1)]
+    places = {name: file for names, file in zip(named, runs, strict=True) for name in names}
+    with naming_files(places):
+        fused = fuse(loaded, chosen, normaliser=one, **choices)
     options.write(as_trec(fused) if form == "trec" else "".join(as_json_lines(fused)), output)
     options.print_findings(fused.findings)
     return 0

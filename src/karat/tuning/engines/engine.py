@@ -144,6 +144,7 @@ class Engine:
     cut: bool = False  # the fused list is no longer than the window
     fills: bool = False  # what stands for a document that a list lacks can be set
     fill: float | None = None
+    together: Callable[[tuple[str, ...]], bool] = lambda _: True  # which normalisers go together
     roles: tuple[str, ...] = ()  # of the runs, where the engine fuses exactly these
     ties: Callable[[Pool], Sequence[Any]] = lambda _: ()  # keys of rows, the first decides
     exact: str = ""  # what cannot be reproduced
@@ -224,6 +225,10 @@ class Engine:
         read = pool.rank > 0
         return read if setting.window is None else read & (pool.rank <= setting.window)
 
+    def drops(self, setting: Setting) -> bool:
+        """Tell whether a document that a list lacks is dropped."""
+        return self._formula(setting.version).every_list and setting.fill is None
+
     def prepare(self, pool: Pool, setting: Setting) -> Prepared:
         """Compute what does not depend on the weights."""
         self._check_runs(len(pool.runs))
@@ -231,8 +236,7 @@ class Engine:
         inside = self.inside(pool, setting)
         values = formula.lists.values(pool, inside, setting)
         lacking = (~inside).sum(axis=0)
-        whole = formula.every_list and setting.fill is None
-        kept = lacking == 0 if whole else lacking < len(inside)
+        kept = lacking == 0 if self.drops(setting) else lacking < len(inside)
         return Prepared(values.astype(self._arithmetic, copy=False), kept, pool.query)
 
     def combine(self, pool: Pool, prepared: Prepared, setting: Setting) -> Floats:
@@ -319,7 +323,14 @@ class Engine:
             raise OptionError(
                 f"{len(each)} normalisers for {runs} runs", fix="give one for all, or one for each"
             )
-        return tuple(choose(f"normaliser of {self.name}", name, self.normalisers) for name in each)
+        for name in each:
+            choose(f"normaliser of {self.name}", name, self.normalisers)
+        if not self.together(each):
+            raise OptionError(
+                f"{self.name} does not take the normalisers {', '.join(each)} together",
+                fix=f"`karat fuse --list --engine {self.name}` says what they are",
+            )
+        return each
 
     def _filled(self, fill: float | None) -> float | None:
         if not self.fills or fill is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from karat.tuning.engines import joins, normalisers, snippets
+from karat.tuning.engines import joins, normalisers, python_snippets, snippets
 from karat.tuning.engines.engine import Engine
-from karat.tuning.engines.rules import DIVISOR, MADE_SHARES, SHARES, only
+from karat.tuning.engines.rules import DIVISOR, MADE_SHARES, SHARES, all_the_same, only
 from karat.tuning.engines.values import FilledScores, NormalisedScores, RankValues
 
 FRAMEWORKS = (
@@ -15,7 +15,7 @@ FRAMEWORKS = (
         about="Σ w/(k+r)",
         formulas=only(DIVISOR(), joins.weights_over),
         source="langchain_classic/retrievers/ensemble.py, 1.0.8",
-        paste=snippets.langchain_ensemble,
+        paste=python_snippets.langchain_ensemble,
         weights=MADE_SHARES,
         k=60,
         whole_k=True,
@@ -26,8 +26,9 @@ FRAMEWORKS = (
         about="Σ 1/(59+r)",
         formulas=only(RankValues(first=0), joins.weighted_sum),
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
-        paste=partial(snippets.llamaindex, "RECIPROCAL_RANK"),
-        notes=("retriever_weights are ignored", "num_queries must be 1"),
+        paste=partial(python_snippets.llamaindex, "RECIPROCAL_RANK"),
+        exact="LlamaIndex first orders a list by its scores; here the order of the run counts",
+        notes=("weights are ignored", "num_queries is 1"),
     ),
     Engine(
         name="llamaindex-relative",
@@ -36,9 +37,9 @@ FRAMEWORKS = (
             NormalisedScores({"relative": normalisers.sign_or_share_of_span}), joins.sum_of_shares
         ),
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
-        paste=partial(snippets.llamaindex, "RELATIVE_SCORE"),
+        paste=partial(python_snippets.llamaindex, "RELATIVE_SCORE"),
         weights=MADE_SHARES,
-        notes=("equal scores are 1 if they are above 0, else 0", "num_queries must be 1"),
+        notes=("equal scores are 1 if they are above 0, else 0", "num_queries is 1"),
     ),
     Engine(
         name="llamaindex-dist",
@@ -47,16 +48,16 @@ FRAMEWORKS = (
             NormalisedScores({"dist": normalisers.within_3_deviations}), joins.sum_of_shares
         ),
         source="llama_index/core/retrievers/fusion_retriever.py, 0.14.25",
-        paste=partial(snippets.llamaindex, "DIST_BASED_SCORE"),
+        paste=partial(python_snippets.llamaindex, "DIST_BASED_SCORE"),
         weights=MADE_SHARES,
-        notes=("σ divides by n; equal scores are 1 if above 0, else 0", "num_queries must be 1"),
+        notes=("σ divides by n; equal scores are 1 if above 0, else 0", "num_queries is 1"),
     ),
     Engine(
         name="haystack-rrf",
         about="Σ 61·w/(60+r)",
         formulas=only(DIVISOR(k=61, first=0), joins.scaled_weights_over),
         source="haystack/utils/misc.py, 3.4.0",
-        paste=partial(snippets.haystack, "reciprocal_rank_fusion"),
+        paste=partial(python_snippets.haystack, "reciprocal_rank_fusion"),
         weights=MADE_SHARES,
         notes=("weights are made to add up to 1; the best possible score is 1",),
     ),
@@ -67,7 +68,7 @@ FRAMEWORKS = (
             NormalisedScores({"dbsf": normalisers.raw_or_within_3_deviations}), joins.largest
         ),
         source="haystack/components/joiners/document_joiner.py, 3.4.0",
-        paste=partial(snippets.haystack, "distribution_based_rank_fusion"),
+        paste=partial(python_snippets.haystack, "distribution_based_rank_fusion"),
         notes=(
             "the larger value counts, not the sum; weights are ignored",
             "σ divides by n; equal scores stay as they are",
@@ -80,6 +81,7 @@ FRAMEWORKS = (
         source="AutoRAG hybrid_cc; docs/dialects.md",
         paste=snippets.autorag_cc,
         weights=SHARES,
+        together=all_the_same,
         roles=("semantic", "lexical"),
         notes=("a missing document, and a list of equal scores, count as 0",),
     ),
@@ -97,7 +99,7 @@ FRAMEWORKS = (
         about="Σ 1/(k+r)",
         formulas=only(RankValues(), joins.weighted_sum),
         source="the course; docs/dialects.md",
-        paste=snippets.course_rrf,
+        paste=python_snippets.course_rrf,
         k=60,
     ),
 )

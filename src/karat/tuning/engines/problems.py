@@ -67,7 +67,10 @@ def _cut(engine: Engine, pool: Pool, setting: Setting, inside: Bools) -> list[Fi
 
 
 def _dropped(engine: Engine, pool: Pool, setting: Setting, inside: Bools) -> list[Finding]:
-    dropped = ~engine.prepare(pool, setting).kept & inside.any(axis=0)
+    if not engine.drops(setting):
+        return []
+    lists = inside.sum(axis=0)
+    dropped = (lists > 0) & (lists < len(inside))
     return finding_about_rows(
         "dropped-document",
         pool.named(dropped),

@@ -54,6 +54,16 @@ def by_last_list(pool: Pool) -> Sequence[Ints]:
     return tuple(np.where(each > 0, each, absent) for each in pool.rank[::-1])
 
 
+def all_the_same(names: tuple[str, ...]) -> bool:
+    """Tell whether one normaliser holds for all runs."""
+    return len(set(names)) == 1
+
+
+def all_or_distances(names: tuple[str, ...]) -> bool:
+    """Tell whether every run is normalised, or none but distances among similarities."""
+    return "none" not in names or set(names) <= {"none", "l2"}
+
+
 ANY = WeightRule(ones)
 SHARES = WeightRule(shares, high=1, total=1, about="numbers from 0 that add up to 1")
 MADE_SHARES = WeightRule(shares)

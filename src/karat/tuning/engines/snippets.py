@@ -1,4 +1,4 @@
-"""The configuration of each engine, ready to paste.
+"""Requests, pipelines, queries and files of engines, ready to paste.
 
 Words in capitals, and names of fields and queries, are for the reader to fill in; the numbers
 are those of the setting. The first run is taken for the text search, the others for vectors.
@@ -6,16 +6,22 @@ are those of the setting. The first run is taken for the text search, the others
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any
+
+from karat.tuning.engines.snippet_parts import (
+    ROWS,
+    as_json,
+    comment,
+    identifiers,
+    lines,
+    request,
+    short_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karat.tuning.engines.engine import Setting
-
-ROWS = 100  # how many hits are read where the setting does not say
 
 
 def elasticsearch_rrf(setting: Setting, runs: Sequence[str]) -> str:
@@ -28,7 +34,7 @@ def elasticsearch_rrf(setting: Setting, runs: Sequence[str]) -> str:
         "rank_constant": setting.k,
         "rank_window_size": setting.window,
     }
-    return _request(setting, runs, "POST /INDEX/_search", {"retriever": {"rrf": rrf}})
+    return request(setting, runs, "POST /INDEX/_search", {"retriever": {"rrf": rrf}})
 
 
 def elasticsearch_linear(setting: Setting, runs: Sequence[str]) -> str:
@@ -42,7 +48,7 @@ def elasticsearch_linear(setting: Setting, runs: Sequence[str]) -> str:
         ],
         "rank_window_size": setting.window,
     }
-    return _request(setting, runs, "POST /INDEX/_search", {"retriever": {"linear": linear}})
+    return request(setting, runs, "POST /INDEX/_search", {"retriever": {"linear": linear}})
 
 
 def opensearch_normalization(
@@ -66,21 +72,6 @@ def opensearch_rrf(setting: Setting, runs: Sequence[str]) -> str:
     return _pipeline(setting, runs, "score-ranker-processor", {"combination": combination})
 
 
-def weaviate(fusion: str, setting: Setting, runs: Sequence[str]) -> str:
-    """Return a query of the Python client."""
-    return _lines(
-        _comment(setting, runs),
-        "from weaviate.classes.query import HybridFusion",
-        "",
-        "collection.query.hybrid(",
-        "    query=question,",
-        f"    alpha={_number(setting.weights[1])},",
-        f"    fusion_type=HybridFusion.{fusion},",
-        f"    limit={setting.window or 10},",
-        ")",
-    )
-
-
 def qdrant_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return a query request."""
     rrf: dict[str, Any] = {"k": setting.k}
@@ -94,64 +85,12 @@ def qdrant_dbsf(setting: Setting, runs: Sequence[str]) -> str:
     return _qdrant(setting, runs, {"fusion": "dbsf"})
 
 
-def milvus_rrf(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a hybrid search of pymilvus."""
-    return _milvus(setting, runs, "RRFRanker", f"RRFRanker(k={_number(setting.k)})")
-
-
-def milvus_weighted(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a hybrid search of pymilvus."""
-    norm = set(setting.normaliser) != {"none"}
-    ranker = f"WeightedRanker({_numbers(setting.weights)}, norm_score={norm})"
-    return _milvus(setting, runs, "WeightedRanker", ranker)
-
-
-def lancedb_rrf(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a hybrid search."""
-    return _lancedb(setting, runs, "RRFReranker", f"K={_number(setting.k)}")
-
-
-def lancedb_linear(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a hybrid search."""
-    given = f"weight={_number(setting.weights[1])}, fill={_number(setting.fill)}"
-    return _lancedb(setting, runs, "LinearCombinationReranker", given)
-
-
-def lancedb_mrr(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a hybrid search."""
-    keyword, vector = setting.weights
-    given = f"weight_vector={_number(vector)}, weight_fts={_number(keyword)}"
-    return _lancedb(setting, runs, "MRRReranker", given)
-
-
-def chroma_rrf(setting: Setting, runs: Sequence[str]) -> str:
-    """Return a search."""
-    fill = "" if setting.fill is None else f", default={_number(setting.fill)}"
-    limit = setting.window or ROWS
-    return _lines(
-        _comment(setting, runs),
-        "from chromadb import Knn, Rrf, Search",
-        "",
-        "rank = Rrf(",
-        "    ranks=[",
-        *(
-            f'        Knn(query=question, key="{name}", limit={limit}, return_rank=True{fill}),'
-            for name in _identifiers(runs)
-        ),
-        "    ],",
-        f"    weights=[{_numbers(setting.weights)}],",
-        f"    k={_number(setting.k)},",
-        ")",
-        "collection.search(Search().rank(rank).limit(10))",
-    )
-
-
 def vespa_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return a rank profile."""
-    names = _identifiers(runs)
+    names = identifiers(runs)
     if setting.k == 60 and all(weight == 1 for weight in setting.weights):  # as it is built in
         return _vespa(setting, runs, f"reciprocal_rank_fusion({', '.join(names)})")
-    k = _number(setting.k)
+    k = short_number(setting.k)
     return _vespa(
         setting, runs, _terms(setting, [f"reciprocal_rank({name}, {k})" for name in names])
     )
@@ -159,7 +98,7 @@ def vespa_rrf(setting: Setting, runs: Sequence[str]) -> str:
 
 def vespa_linear(setting: Setting, runs: Sequence[str]) -> str:
     """Return a rank profile."""
-    terms = [f"normalize_linear({name})" for name in _identifiers(runs)]
+    terms = [f"normalize_linear({name})" for name in identifiers(runs)]
     return _vespa(setting, runs, _terms(setting, terms))
 
 
@@ -180,12 +119,12 @@ def azure_rrf(setting: Setting, runs: Sequence[str]) -> str:
         ],
     }
     url = "POST https://SERVICE.search.windows.net/indexes/INDEX/docs/search?api-version=2024-07-01"
-    return _request(setting, runs, url, body)
+    return request(setting, runs, url, body)
 
 
 def mongodb_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return an aggregation stage."""
-    names = _identifiers(runs)
+    names = identifiers(runs)
     window = setting.window or ROWS
     vector = {
         "index": "VECTOR_INDEX",
@@ -201,19 +140,19 @@ def mongodb_rrf(setting: Setting, runs: Sequence[str]) -> str:
     }
     weights = dict(zip(names, setting.weights, strict=True))
     body = {"$rankFusion": {"input": {"pipelines": stages}, "combination": {"weights": weights}}}
-    return _lines(_comment(setting, runs, "//"), _json(body))
+    return lines(comment(setting, runs, "//"), as_json(body))
 
 
 def redis_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return a command."""
     window = setting.window or ROWS
-    combine = f"COMBINE RRF 4 CONSTANT {_number(setting.k)} WINDOW {window}"
+    combine = f"COMBINE RRF 4 CONSTANT {short_number(setting.k)} WINDOW {window}"
     return _redis(setting, runs, combine)
 
 
 def redis_linear(setting: Setting, runs: Sequence[str]) -> str:
     """Return a command."""
-    alpha, beta = map(_number, setting.weights)
+    alpha, beta = map(short_number, setting.weights)
     window = setting.window or ROWS
     combine = f"COMBINE LINEAR 6 ALPHA {alpha} BETA {beta} WINDOW {window}"
     return _redis(setting, runs, combine)
@@ -221,7 +160,7 @@ def redis_linear(setting: Setting, runs: Sequence[str]) -> str:
 
 def pgvector_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return a query."""
-    names = _identifiers(runs)
+    names = identifiers(runs)
     window = setting.window or ROWS
     searches = [
         f"{name} AS (\n"  # noqa: S608 - a text to paste, not a query that is run
@@ -232,14 +171,14 @@ def pgvector_rrf(setting: Setting, runs: Sequence[str]) -> str:
         ")"
         for number, name in enumerate(names)
     ]
-    k = _number(setting.k)
+    k = short_number(setting.k)
     terms = [
         f"COALESCE({float(weight)!r} / ({k} + {name}.rank), 0.0)"  # 1 / 61 would be 0
         for name, weight in zip(names, setting.weights, strict=True)
     ]
     joined = names[0] + "".join(f"\nFULL OUTER JOIN {name} USING (id)" for name in names[1:])
-    return _lines(
-        _comment(setting, runs, "--"),
+    return lines(
+        comment(setting, runs, "--"),
         f"WITH {', '.join(searches)}",
         f"SELECT id, {' + '.join(terms)} AS score",
         f"FROM {joined}",
@@ -248,57 +187,11 @@ def pgvector_rrf(setting: Setting, runs: Sequence[str]) -> str:
     )
 
 
-def langchain_ensemble(setting: Setting, runs: Sequence[str]) -> str:
-    """Return the retriever."""
-    return _lines(
-        _comment(setting, runs),
-        "from langchain_classic.retrievers import EnsembleRetriever",
-        "",
-        "retriever = EnsembleRetriever(",
-        f"    retrievers=[{', '.join(_identifiers(runs))}],",
-        f"    weights=[{_numbers(setting.weights)}],",
-        f"    c={_number(setting.k)},",
-        ")",
-    )
-
-
-def llamaindex(mode: str, setting: Setting, runs: Sequence[str]) -> str:
-    """Return the retriever."""
-    weights = [f"    retriever_weights=[{_numbers(setting.weights)}],"] if setting.weights else []
-    return _lines(
-        _comment(setting, runs),
-        "from llama_index.core.retrievers import QueryFusionRetriever",
-        "from llama_index.core.retrievers.fusion_retriever import FUSION_MODES",
-        "",
-        "retriever = QueryFusionRetriever(",
-        f"    [{', '.join(_identifiers(runs))}],",
-        f"    mode=FUSION_MODES.{mode},",
-        *weights,
-        "    num_queries=1,",
-        f"    similarity_top_k={setting.window or 10},",
-        ")",
-    )
-
-
-def haystack(mode: str, setting: Setting, runs: Sequence[str]) -> str:
-    """Return the component."""
-    weights = [f"    weights=[{_numbers(setting.weights)}],"] if setting.weights else []
-    return _lines(
-        _comment(setting, runs),
-        "from haystack.components.joiners import DocumentJoiner",
-        "",
-        "joiner = DocumentJoiner(",
-        f'    join_mode="{mode}",',
-        *weights,
-        ")",
-    )
-
-
 def autorag_cc(setting: Setting, runs: Sequence[str]) -> str:
     """Return the module of a node."""
-    weight = _number(setting.weights[0])
-    return _lines(
-        _comment(setting, runs),
+    weight = short_number(setting.weights[0])
+    return lines(
+        comment(setting, runs),
         "modules:",
         "  - module_type: hybrid_cc",
         f"    normalize_method: [{setting.normaliser[0]}]",
@@ -309,20 +202,12 @@ def autorag_cc(setting: Setting, runs: Sequence[str]) -> str:
 
 def autorag_rrf(setting: Setting, runs: Sequence[str]) -> str:
     """Return the module of a node."""
-    k = _number(setting.k)
-    return _lines(
-        _comment(setting, runs),
+    k = short_number(setting.k)
+    return lines(
+        comment(setting, runs),
         "modules:",
         "  - module_type: hybrid_rrf",
         f"    weight_range: ({k}, {k})",
-    )
-
-
-def course_rrf(setting: Setting, runs: Sequence[str]) -> str:
-    """Return the call."""
-    names = ", ".join(_identifiers(runs))
-    return _lines(
-        _comment(setting, runs), f"reciprocal_rank_fusion([{names}], K={_number(setting.k)})"
     )
 
 
@@ -349,7 +234,7 @@ def _retrievers(setting: Setting, runs: Sequence[str]) -> list[dict[str, Any]]:
 
 def _pipeline(setting: Setting, runs: Sequence[str], name: str, processor: dict[str, Any]) -> str:
     body = {"phase_results_processors": [{name: processor}]}
-    return _request(setting, runs, "PUT /_search/pipeline/NAME", body)
+    return request(setting, runs, "PUT /_search/pipeline/NAME", body)
 
 
 def _qdrant(setting: Setting, runs: Sequence[str], query: dict[str, Any]) -> str:
@@ -362,34 +247,7 @@ def _qdrant(setting: Setting, runs: Sequence[str], query: dict[str, Any]) -> str
         for name in runs
     ]
     body = {"prefetch": prefetch, "query": query, "limit": 10}
-    return _request(setting, runs, "POST collections/NAME/points/query", body, "//")
-
-
-def _milvus(setting: Setting, runs: Sequence[str], ranker: str, made: str) -> str:
-    return _lines(
-        _comment(setting, runs),
-        f"from pymilvus import AnnSearchRequest, {ranker}",
-        "",
-        "requests = [",
-        *(
-            f'    AnnSearchRequest(data=[{name}_query], anns_field="{name}", param={{}}, '
-            f"limit={setting.window or ROWS}),"
-            for name in _identifiers(runs)
-        ),
-        "]",
-        f'client.hybrid_search("COLLECTION", requests, ranker={made}, limit=10)',
-    )
-
-
-def _lancedb(setting: Setting, runs: Sequence[str], reranker: str, given: str) -> str:
-    return _lines(
-        _comment(setting, runs),
-        f"from lancedb.rerankers import {reranker}",
-        "",
-        f"reranker = {reranker}({given})",
-        'table.search(question, query_type="hybrid")'
-        f".limit({setting.window or ROWS}).rerank(reranker).to_list()",
-    )
+    return request(setting, runs, "POST collections/NAME/points/query", body, "//")
 
 
 def _vespa(setting: Setting, runs: Sequence[str], expression: str) -> str:
@@ -397,14 +255,14 @@ def _vespa(setting: Setting, runs: Sequence[str], expression: str) -> str:
         f"  function {name}() {{ expression: "
         + ("closeness(field, embedding)" if number else "bm25(text)")
         + " }"
-        for number, name in enumerate(_identifiers(runs))
+        for number, name in enumerate(identifiers(runs))
     ]
-    return _lines(
-        _comment(setting, runs),
+    return lines(
+        comment(setting, runs),
         "rank-profile hybrid {",
         *functions,
-        f"  first-phase {{ expression: {_identifiers(runs)[-1]} }}",
-        f"  match-features: {' '.join(_identifiers(runs))}",
+        f"  first-phase {{ expression: {identifiers(runs)[-1]} }}",
+        f"  match-features: {' '.join(identifiers(runs))}",
         "  global-phase {",
         f"    rerank-count: {setting.window or ROWS}",
         f"    expression: {expression}",
@@ -415,13 +273,14 @@ def _vespa(setting: Setting, runs: Sequence[str], expression: str) -> str:
 
 def _terms(setting: Setting, terms: Sequence[str]) -> str:
     return " + ".join(
-        f"{_number(weight)} * {term}" for weight, term in zip(setting.weights, terms, strict=True)
+        f"{short_number(weight)} * {term}"
+        for weight, term in zip(setting.weights, terms, strict=True)
     )
 
 
 def _redis(setting: Setting, runs: Sequence[str], combine: str) -> str:
-    return _lines(
-        _comment(setting, runs),
+    return lines(
+        comment(setting, runs),
         "FT.HYBRID INDEX",
         '  SEARCH "QUESTION"',
         f"  VSIM @embedding $vector KNN 2 K {setting.window or ROWS}",
@@ -449,49 +308,3 @@ def _weights_of_one(setting: Setting) -> dict[str, Any]:
 
 def _unless_one(name: str, weight: float) -> dict[str, float]:
     return {} if weight == 1 else {name: weight}
-
-
-def _request(
-    setting: Setting, runs: Sequence[str], line: str, body: dict[str, Any], mark: str = "#"
-) -> str:
-    return _lines(_comment(setting, runs, mark), line, _json(body))
-
-
-def _comment(setting: Setting, runs: Sequence[str], mark: str = "#") -> str:
-    """Return the line that says which run has which weight."""
-    if not setting.weights:
-        return f"{mark} lists: {', '.join(runs)}"
-    named = [
-        f"{name} = {_number(weight)}" for name, weight in zip(runs, setting.weights, strict=True)
-    ]
-    return f"{mark} weights: {', '.join(named)}"
-
-
-def _lines(*lines: str) -> str:
-    return "\n".join(lines) + "\n"
-
-
-def _json(value: Any) -> str:  # noqa: ANN401
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _numbers(numbers: Sequence[float]) -> str:
-    return ", ".join(map(_number, numbers))
-
-
-def _number(number: float | None) -> str:
-    return f"{number:.10g}"
-
-
-def _identifiers(runs: Sequence[str]) -> list[str]:
-    """Return names that can stand in code, all different.
-
-    >>> _identifiers(["bm25", "my dense", "2nd", "bm25"])
-    ['bm25', 'my_dense', 'run_2nd', 'bm25_4']
-    """
-    names: list[str] = []
-    for number, run in enumerate(runs, start=1):
-        name = re.sub(r"\W", "_", run, flags=re.ASCII)
-        name = name if name[:1].isalpha() else f"run_{name}"
-        names.append(f"{name}_{number}" if name in names else name)
-    return names

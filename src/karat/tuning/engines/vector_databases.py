@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from karat.tuning.engines import joins, normalisers, snippets
+from karat.tuning.engines import joins, normalisers, python_snippets, snippets
 from karat.tuning.engines.engine import Engine, Formula, WeightRule
 from karat.tuning.engines.rules import (
     ANY,
@@ -13,6 +13,8 @@ from karat.tuning.engines.rules import (
     KEYWORD_VECTOR,
     UNDEFINED_TIES,
     UNKNOWN_TIES,
+    all_or_distances,
+    all_the_same,
     by_id,
     by_last_list,
     by_last_score,
@@ -30,7 +32,7 @@ VECTOR_DATABASES = (
             NormalisedScores({"relative": normalisers.share_of_span}, single=True), joins.near_sum
         ),
         source="usecases/traverser/hybrid/hybrid_fusion.go",
-        paste=partial(snippets.weaviate, "RELATIVE_SCORE"),
+        paste=partial(python_snippets.weaviate, "RELATIVE_SCORE"),
         weights=these(0.25, 0.75),
         roles=KEYWORD_VECTOR,
         ties=by_last_score,
@@ -47,7 +49,7 @@ VECTOR_DATABASES = (
             "older": Formula(lists=DIVISOR(first=1), join=joins.near_weights_over),
         },
         source="usecases/traverser/hybrid/hybrid_fusion.go",
-        paste=partial(snippets.weaviate, "RANKED"),
+        paste=partial(python_snippets.weaviate, "RANKED"),
         weights=these(0.25, 0.75),
         roles=KEYWORD_VECTOR,
         ties=by_last_score,
@@ -90,7 +92,7 @@ VECTOR_DATABASES = (
         about="Σ 1/(k+r)",
         formulas=only(RankValues(), joins.weighted_sum),
         source="internal/util/function/chain/operator_merge.go",
-        paste=snippets.milvus_rrf,
+        paste=python_snippets.milvus_rrf,
         k=60,
         k_range=(1, 16_383),
         whole_k=True,
@@ -115,11 +117,13 @@ VECTOR_DATABASES = (
             joins.weighted_sum,
         ),
         source="internal/util/function/chain/operator_merge.go",
-        paste=snippets.milvus_weighted,
+        paste=python_snippets.milvus_weighted,
         weights=WeightRule(ones, high=1, about="numbers from 0 to 1"),
+        together=all_or_distances,
         ties=by_id,
         notes=(
             "the normaliser none is norm_score=False; pymilvus has True: name each metric",
+            "without norm_score a distance among similarities is turned all the same: none,l2",
             "by metric: cosine (1+s)/2, ip ½+atan(s)/π, bm25 2·atan(s)/π, l2 1−2·atan(d)/π",
         ),
         precision="single",
@@ -129,7 +133,7 @@ VECTOR_DATABASES = (
         about="Σ 1/(k+r)",
         formulas=only(RankValues(), joins.weighted_sum),
         source="python/lancedb/rerankers/rrf.py, 0.40.0",
-        paste=snippets.lancedb_rrf,
+        paste=python_snippets.lancedb_rrf,
         k=60,
         k_range=(1, math.inf),
         roles=KEYWORD_VECTOR,
@@ -156,10 +160,11 @@ VECTOR_DATABASES = (
             )
         },
         source="python/lancedb/rerankers/linear_combination.py, query.py, 0.40.0",
-        paste=snippets.lancedb_linear,
+        paste=python_snippets.lancedb_linear,
         weights=these(0.3, 0.7),
         fills=True,
         fill=1.0,
+        together=all_the_same,
         roles=KEYWORD_VECTOR,
         ties=by_last_list,
         notes=(
@@ -176,7 +181,7 @@ VECTOR_DATABASES = (
         about="Σ w/r",
         formulas=only(RankValues(gives="rank"), joins.weights_over),
         source="python/lancedb/rerankers/mrr.py, 0.40.0",
-        paste=snippets.lancedb_mrr,
+        paste=python_snippets.lancedb_mrr,
         weights=these(0.5, 0.5),
         roles=KEYWORD_VECTOR,
         ties=by_last_list,
@@ -187,7 +192,7 @@ VECTOR_DATABASES = (
         about="Σ w/(k−1+r), every list",
         formulas=only(DIVISOR(first=0), joins.weights_over, every_list=True),
         source="chromadb/execution/expression/operator.py, 1.5.9",
-        paste=snippets.chroma_rrf,
+        paste=python_snippets.chroma_rrf,
         weights=ANY,
         k=60,
         k_range=(1, math.inf),
