@@ -79,7 +79,7 @@ def test_ids_with_blanks(cli: Karat, save: Save) -> None:
     done = cli("fuse", *runs, "--engine", "course-rrf")
     assert (done.code, done.out) == (2, "")
     assert "the doc id 'my doc' is blank or has blanks in it" in done.err
-    assert "--format jsonl" in done.err
+    assert "-o FILE.jsonl" in done.err
     done = cli("fuse", *runs, "--engine", "course-rrf", "--format", "jsonl")
     assert json.loads(done.out)["retrieved"][0]["doc"] == "my doc"
 

@@ -179,3 +179,11 @@ def test_what_cannot_be_chosen_is_refused(
 ) -> None:
     with pytest.raises((InputError, OptionError), match=says):
         choose_setting(values, **options)  # type: ignore[arg-type]
+
+
+def test_many_settings_can_still_be_shown_to_be_worse() -> None:
+    """As many tests as permutations: without more of them every setting were on the plateau."""
+    rng = np.random.default_rng(0)
+    values = np.clip(rng.random((300, 40)) * 0.2, 0, 1)
+    values[7] += 0.7
+    assert choose_setting(values, permutations=100).plateau == (7,)

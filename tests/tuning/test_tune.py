@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -299,3 +300,52 @@ def test_one_setting_for_each_slice() -> None:
     shared = [(each.shared or 0) * each.n for each in sliced.slices]
     assert sliced.gain.difference == pytest.approx((sum(held) - sum(shared)) / 30)
     assert sum(shared) / 30 == pytest.approx(found.choice.held_out.value)
+
+
+def test_texts_beside_the_ids_of_the_runs_are_enough() -> None:
+    runs, gold = hybrid(12)
+    texts = {f"d{number}": f"The answer to number {number} is this one." for number in range(30)}
+    records = [
+        [
+            {
+                "query": query,
+                "retrieved": [
+                    {"doc": f"{name}-{doc}", "text": texts[doc], "score": score}
+                    for doc, score in docs.items()
+                ],
+            }
+            for query, docs in run.items()
+        ]
+        for name, run in zip("ab", runs, strict=True)
+    ]
+    wanted = [
+        {"query": query, "gold": [{"doc": f"gold-{doc}", "text": texts[doc]} for doc in docs]}
+        for query, docs in gold.items()
+    ]
+    engine, by = "elasticsearch-linear", "exact"
+    found = karat.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
+    corpus = {f"{name}-{doc}": text for doc, text in texts.items() for name in "ab"}
+    fused = fuse(records, engine, weights=found.setting.weights)
+    expected = karat.evaluate(fused, wanted, "nDCG@5", by=by, corpus=corpus)
+    assert found.choice.in_sample.value == expected["nDCG@5"]
+    assert expected["nDCG@5"]
+    assert found.matched_by.startswith("exact")
+
+
+def test_without_scipy_only_the_number_of_queries_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs, gold = hybrid()
+    known = tuned(runs, gold)
+    assert known.gains[-1].needed is not None
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    found = tuned(runs, gold)
+    for mine, theirs in zip(found.gains, known.gains, strict=True):
+        assert mine.needed is None
+        assert (mine.difference, mine.p, mine.verdict) == (
+            theirs.difference,
+            theirs.p,
+            theirs.verdict,
+        )
+    assert "needs the package scipy" in found.gains[-1].reason
+    assert "needs the package scipy" in repr(found)

@@ -232,9 +232,10 @@ def _tune_retriever(  # noqa: PLR0917
 
 def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
     """Write what was asked for, by the ending of each file."""
+    from karat.read.trec import as_trec  # noqa: PLC0415
     from karat.reports.charts import write_image  # noqa: PLC0415
     from karat.reports.tuning import charts, page  # noqa: PLC0415
-    from karat.tuning.run_file import run_text  # noqa: PLC0415
+    from karat.retrievers.answers import as_json_lines  # noqa: PLC0415
 
     for output in outputs:
         kind = Path(output).suffix.lower()
@@ -244,5 +245,7 @@ def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
             write_image(charts(tuning)[0], output)
         elif kind in (".html", ".htm"):
             options.write(page(tuning), output)
+        elif kind == ".jsonl":
+            options.write("".join(as_json_lines(tuning.run)), output)
         else:
-            options.write(run_text(tuning.run, output), output)
+            options.write(as_trec(tuning.run), output)

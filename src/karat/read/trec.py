@@ -422,7 +422,7 @@ def as_trec(run: Run) -> str:
             raise InputError(
                 f"the {column} id {shorten(blank[column][0])!r} is blank or has blanks in it, "
                 "which TREC files cannot hold",
-                fix="write records instead: --format jsonl",
+                fix="write records instead: -o FILE.jsonl",
             )
     query, score = rows["query"].rle_id().to_numpy(), rows["score"].to_numpy().copy()
     for row in range(1, len(score)):

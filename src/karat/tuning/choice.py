@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 FEWEST = 10  # queries with a value; fewer cannot choose anything
 DRAWS = 200  # bootstraps that vote
+ENOUGH = 25  # permutations for each test: a corrected p can be 1 ÷ 25
 NEAR = 0.05  # settings whose places differ by no more than this count as the same choice
 FOLDS, REPEATS = 5, 10
 
@@ -207,8 +208,10 @@ def against_best(
     _, first, again = np.unique(
         np.nan_to_num(differences), axis=1, return_index=True, return_inverse=True
     )
+    # with so many tests a corrected p could not fall below the level, whatever the values
+    least = ENOUGH * len(first)
     tests = sign_flip(
-        differences[:, first], permutations=permutations, seed=seed, clusters=clusters
+        differences[:, first], permutations=max(permutations, least), seed=seed, clusters=clusters
     )
     same = int(again.ravel()[best])  # what equals the best differs nowhere: no test is made
     raw = [None if number == same else test.p for number, test in enumerate(tests)]

@@ -23,6 +23,7 @@ from karat.relate.match.matcher import BoundByRule
 from karat.relate.pipeline import Drawn, draw_batch, join
 from karat.tuning.engines import Setting
 from karat.tuning.once import OnceJudge
+from karat.tuning.ranks import Comparisons, TopRows, comparisons, count_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from karat.results.result import Result
     from karat.tuning.engines import Engine, Prepared
     from karat.tuning.pool import Pool
-
-COMPARED = 12  # comparisons per candidate, up to which counting is faster than sorting
 
 
 @dataclass(slots=True, eq=False)
@@ -133,7 +132,7 @@ class PooledEngine:
         elif isinstance(bound, BoundByRule) and settled and not bound.order_matters:
             watched = _Watched(bound)
             drawn = _drawn(rows, watched, policy, keep, facts)
-            moved = MovedUnits.of(self.lists, watched, drawn.relation, policy)
+            moved = MovedUnits.of(self.lists, watched, drawn.relation, policy, self.last_rank)
             at = moved.relation if moved is not None else self._again(bound, policy, facts)
         else:
             drawn = _drawn(rows, bound, policy, keep, facts)
@@ -249,13 +248,23 @@ class MovedUnits:
     judged: Bools
     group: Ints  # units of one group are equal
     edge: Ints  # the unit of each edge
-    compared: tuple[Ints, Ints, Ints, Bools] | None  # whom to compare to count ranks
+    compared: Comparisons | None  # whom to compare to count ranks
+    top: TopRows | None  # what finds the first ranks, where nothing below is looked at
+    _depth: list[tuple[Bools, Ints]] = field(default_factory=list)  # of lists with these rows
 
     @classmethod
     def of(
-        cls, lists: FusedLists, watched: _Watched, drawn: Relation, policy: Policy
+        cls,
+        lists: FusedLists,
+        watched: _Watched,
+        drawn: Relation,
+        policy: Policy,
+        last: int | None = None,
     ) -> MovedUnits | None:
-        """Return the units of a relation; None where a list may lose what policies look at."""
+        """Return the units of a relation; None where a list may lose what policies look at.
+
+        Nothing below the rank `last` is looked at.
+        """
         if watched.seen is None:
             return None
         aligned, units = watched.seen
@@ -289,6 +298,7 @@ class MovedUnits:
             part = notable - (np.cumsum(size) - size)[units.row[notable]]
         unit = units.row[notable]
         plain = size is None and drawn.chunk_facts is None
+        top = TopRows.of(lists.pool.query, last) if plain and last is not None else None
         return cls(
             lists=lists,
             drawn=drawn,
@@ -300,19 +310,21 @@ class MovedUnits:
             judged=judged[notable],
             group=group[notable],
             edge=place[edge_unit],
-            compared=_comparisons(lists.pool.query, row[unit]) if plain else None,
+            compared=comparisons(lists.pool.query, row[unit]) if plain and not top else None,
+            top=top,
         )
 
     def relation(self, number: int) -> Relation:
         """Return the relation of a setting."""
         scores = self.lists.scores(number)
         limit = self.lists.limit(number)
-        if self.compared is not None:
-            rank = _count_ranks(scores, self.compared, limit)
-            kept = np.bincount(self.query, ~np.isnan(scores[self.row]), self.drawn.n)
-            depth = kept.astype(np.int64)
-            depth = depth if limit is None else np.minimum(depth, limit)
-            return self._moved(rank, depth, {})
+        if self.top is not None or self.compared is not None:
+            if self.top is not None:
+                rank = self.top.ranks(scores, limit)[self.row[self.unit]]
+            else:
+                rank = count_ranks(scores, self.compared, limit)
+            depth = self._depths(~np.isnan(scores))
+            return self._moved(rank, depth if limit is None else np.minimum(depth, limit), {})
         order = self.lists.order(number)
         place = np.zeros(len(scores), dtype=np.int64)
         place[order] = positions(self.lists.pool.query[order])
@@ -336,6 +348,15 @@ class MovedUnits:
         changes |= {"chunk_offset": offset, "chunk_end": upto[1:] - first[self.query[there]]}
         unit_rank = np.where(rank[self.unit] > 0, before[self.unit] + self.part + 1, 0)
         return self._moved(unit_rank, upto[offset[1:]] - first, changes)
+
+    def _depths(self, kept: Bools) -> Ints:
+        """Count the candidates of each query that are kept; settings mostly keep the same."""
+        for known, depth in self._depth:
+            if np.array_equal(known, kept):
+                return depth
+        depth = np.bincount(self.query[kept[self.row]], minlength=self.drawn.n)
+        self._depth[:] = [(kept, depth)]
+        return depth
 
     def _begins(self) -> Ints:
         """Return where the facts about each candidate stand."""
@@ -392,33 +413,6 @@ def _groups(units: Units) -> Ints:
         .to_numpy()
         .astype(np.int64)
     )
-
-
-def _comparisons(query: Ints, rows: Ints) -> tuple[Ints, Ints, Ints, Bools] | None:
-    """Return each of the rows beside all rows of its query; None where sorting is faster."""
-    first = np.searchsorted(query, query[rows])
-    count = np.searchsorted(query, query[rows], side="right") - first
-    if count.sum() > COMPARED * len(query):
-        return None
-    start = np.cumsum(count) - count
-    other = np.arange(count.sum()) + np.repeat(first - start, count)
-    return rows, other, count, other < np.repeat(rows, count)
-
-
-def _count_ranks(
-    scores: Floats, compared: tuple[Ints, Ints, Ints, Bools], limit: int | None
-) -> Ints:
-    """Return the ranks of some rows: 1 + how many stand above them; 0 for a row that is dropped."""
-    rows, other, count, earlier = compared
-    if not len(rows):
-        return np.zeros(0, dtype=np.int64)
-    mine, theirs = np.repeat(scores[rows], count), scores[other]
-    above = (theirs > mine) | ((theirs == mine) & earlier)
-    rank = 1 + np.add.reduceat(above.astype(np.int64), np.cumsum(count) - count)
-    dropped = np.isnan(scores[rows])
-    if limit is not None:
-        dropped |= rank > limit
-    return np.where(dropped, 0, rank)
 
 
 def setting_values(
