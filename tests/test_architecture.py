@@ -237,6 +237,7 @@ def test_the_public_names_are_pinned() -> None:
         "Relation",
         "Result",
         "Retriever",
+        "RetrieverTuning",
         "Run",
         "RunLike",
         "Shape",

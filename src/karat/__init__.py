@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from karat.retrievers.http import HttpRetriever
     from karat.retrievers.retrieve import retrieve
     from karat.retrievers.retriever import Retriever
+    from karat.tuning.conclusion import Tuning
     from karat.tuning.fusion import fuse
-    from karat.tuning.tune import Tuning, tune
+    from karat.tuning.retriever_tuning import RetrieverTuning
+    from karat.tuning.tune import tune
 
 # Loaded when first used, so that `karat --help` need not wait for NumPy and polars.
 _MODULES = {
@@ -84,8 +86,10 @@ _MODULES = {
     "karat.retrievers.http": "HttpRetriever",
     "karat.retrievers.retrieve": "retrieve",
     "karat.retrievers.retriever": "Retriever",
+    "karat.tuning.conclusion": "Tuning",
     "karat.tuning.fusion": "fuse",
-    "karat.tuning.tune": "Tuning tune",
+    "karat.tuning.retriever_tuning": "RetrieverTuning",
+    "karat.tuning.tune": "tune",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
@@ -93,12 +97,12 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
     "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels", "Measure", "Policy",
-    "PowerAnalysis", "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "Tuning",
-    "agree", "anchor", "check", "compare", "curve", "drift", "evaluate", "explain", "find_matcher",
-    "fuse", "gate", "judge", "judge_card", "known_dialects", "known_measures", "load",
-    "load_corpus", "load_gold", "load_run", "parse_measure", "pool", "power", "questions",
-    "register_aspect", "register_measure", "register_shape", "report", "retrieve", "smallest_k",
-    "tune",
+    "PowerAnalysis", "Relation", "Result", "Retriever", "RetrieverTuning", "Run", "RunLike",
+    "Shape", "Tuning", "agree", "anchor", "check", "compare", "curve", "drift", "evaluate",
+    "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "known_dialects",
+    "known_measures", "load", "load_corpus", "load_gold", "load_run", "parse_measure", "pool",
+    "power", "questions", "register_aspect", "register_measure", "register_shape", "report",
+    "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 
 

@@ -36,7 +36,8 @@ def hybrid(queries: int = 40, seed: int = 0) -> tuple[list[Scores], dict[str, li
 
 def tuned(runs: Any, gold: Any, **options: Any) -> karat.Tuning:
     chosen: dict[str, Any] = {"engine": "elasticsearch-linear", "measures": "nDCG@5"}
-    return karat.tune(runs, gold, **{**chosen, "permutations": 2_000, **options})
+    found: karat.Tuning = karat.tune(runs, gold, **{**chosen, "permutations": 2_000, **options})
+    return found
 
 
 def numbers(found: karat.Tuning) -> dict[str, Any]:

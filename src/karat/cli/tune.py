@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,12 @@ import click
 from karat.cli import judging, options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from karat.tuning.tune import Tuning
+    from karat.tuning.conclusion import Tuning
+    from karat.tuning.halving import HalvingPlan
+
+FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
 @click.command("tune", short_help="Choose the weights with which runs are fused.")
@@ -22,11 +26,21 @@ if TYPE_CHECKING:
 @options.measures("nDCG@10", "nDCG@10: the first one chooses")
 @click.option(
     "--engine",
-    required=True,
     metavar="NAME",
     help="Whose formula fuses the runs, such as elasticsearch-rrf or weaviate-relative "
     "(`karat fuse --list` lists all).",
 )
+@click.option(
+    "--space",
+    metavar="FILE",
+    help="TOML file of more than one knob and their values; for a retriever, of its arguments.",
+)
+@click.option(
+    "--answers",
+    metavar="FOLDER",
+    help="Keep the answers of a retriever here (default: until the command has ended well).",
+)
+@click.option("--fresh", is_flag=True, help="Ask a retriever everything, also what it answered.")
 @click.option(
     "--current",
     metavar="SHARE|W,W,…",
@@ -112,20 +126,32 @@ def command(
     karat tune bm25.trec dense.trec --gold qrels.txt --engine weaviate-relative \\
         -m nDCG@10 -m recall@20 --current 0.5 -o fused.trec -o tuning.html
     karat tune a.trec b.trec c.trec --gold qrels.txt --engine opensearch-rrf
+    karat tune bm25.trec dense.trec --gold qrels.txt --space space.toml
+    karat tune app:make_retriever --gold gold.jsonl --space space.toml
 
     The value that counts is the one held out: every query is scored with a setting that other
     queries chose. It says what the setting gains over each run alone and over --current, whether
     that is shown, and how many queries it would take if not. The fused run of -o is that of the
     setting chosen from all queries.
+
+    Instead of runs, module:function may make a retriever of the values of knobs. Configurations are
+    asked by successive halving; what is claimed rests on questions that chose nothing. After an
+    interruption the same command goes on where it ended.
     """
     from karat.reports.tuning import render  # noqa: PLC0415
     from karat.tuning.choice import TooFewQueriesError  # noqa: PLC0415
     from karat.tuning.tune import tune  # noqa: PLC0415
 
+    named = list(measures) or "nDCG@10"
+    kept = {name: choices.pop(name) for name in ("answers", "fresh")}
+    if _makes_retrievers(runs):
+        return _tune_retriever(runs[0], gold, named, how, outputs, kept, choices)
+    for name, value in kept.items():
+        if value:
+            raise click.UsageError(f"--{name} is for a retriever: module:function")
     files, gold = options.paths(runs, gold)
     chosen = {**judging.take(choices), **choices}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    named = list(measures) or "nDCG@10"
     with options.progress("judging") as progress:
         try:
             tuning = tune(files, gold, named, progress=progress, **chosen)
@@ -135,6 +161,70 @@ def command(
             raise
     _write_files(tuning, outputs)
     options.write(render(tuning, how, color=options.use_color()), None)
+    if how not in ("json", "html"):
+        options.print_findings(tuning.findings)
+    return 0
+
+
+def _makes_retrievers(runs: Sequence[str]) -> bool:
+    """Tell a function that makes retrievers from files."""
+    return len(runs) == 1 and bool(FUNCTION.fullmatch(runs[0])) and not Path(runs[0]).exists()
+
+
+def _tune_retriever(  # noqa: PLR0917
+    function: str,
+    gold: str | None,
+    measures: list[str] | str,
+    how: str,
+    outputs: Sequence[str],
+    kept: Mapping[str, Any],
+    choices: dict[str, Any],
+) -> int:
+    """Ask configurations of a retriever; answers are kept until the end, or for good."""
+    from karat.reports.retriever_tuning import page, render  # noqa: PLC0415
+    from karat.retrievers.retriever import import_retriever  # noqa: PLC0415
+    from karat.tuning.configurations import remove_answers  # noqa: PLC0415
+    from karat.tuning.tune import tune  # noqa: PLC0415
+
+    pages = [output for output in outputs if Path(output).suffix.lower() not in (".html", ".htm")]
+    if pages:
+        raise click.UsageError(f"-o {pages[0]}: of a tuned retriever there is a page (.html)")
+    dry, choices["dry_run"] = choices["dry_run"], False
+    judge = judging.take(choices)
+    given = options.explicit(choices)
+    idle = [name for name in ("folds", "repeats", "seed") if given.pop(name, None) is not None]
+    if idle:
+        raise click.UsageError(
+            f"--{idle[0]} has no effect on a retriever; the seed stands in the space"
+        )
+
+    def announce(plan: HalvingPlan, calls: int) -> None:
+        click.echo(f"up to {calls:,} questions; {plan}", err=True)
+        if dry:
+            raise click.exceptions.Exit(0)
+
+    folder = Path(kept["answers"] or f"{function.rpartition(':')[2]}.part")
+    if kept["fresh"]:
+        remove_answers(folder)
+    make = import_retriever(function)
+    if not callable(make):
+        raise click.UsageError(f"{function} is a {type(make).__name__}, and makes no retrievers")
+    with options.progress("asking") as progress:
+        tuning = tune(
+            make,
+            options.paths((), gold)[1],
+            measures,
+            answers=None if dry else folder,
+            announce=announce,
+            progress=progress,
+            **given,
+            **judge,
+        )
+    for output in outputs:
+        options.write(page(tuning), output)
+    options.write(render(tuning, how, color=options.use_color()), None)
+    if not kept["answers"]:
+        remove_answers(folder)
     if how not in ("json", "html"):
         options.print_findings(tuning.findings)
     return 0
@@ -150,6 +240,8 @@ def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
     for output in outputs:
         kind = Path(output).suffix.lower()
         if kind in (".svg", ".png"):
+            if not charts(tuning):
+                raise click.UsageError(f"-o {output}: a space of several knobs has no curve")
             write_image(charts(tuning)[0], output)
         elif kind in (".html", ".htm"):
             options.write(page(tuning), output)

@@ -14,9 +14,12 @@ def render(shown: object, how: Format) -> str:
     """Return a result or what else can be shown in a format, for `karat.display`."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.reports import comparison, explanation, html, result, tuning  # noqa: PLC0415
+    from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
+    from karat.reports import retriever_tuning as asked  # noqa: PLC0415
+    from karat.reports import tuning as fused  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
-    from karat.tuning.tune import Tuning  # noqa: PLC0415
+    from karat.tuning.conclusion import Tuning  # noqa: PLC0415
+    from karat.tuning.retriever_tuning import RetrieverTuning  # noqa: PLC0415
 
     refuse_after_fork()
     name = "table" if how == "text" else how
@@ -30,5 +33,7 @@ def render(shown: object, how: Format) -> str:
     if isinstance(shown, Explanation) and how != "latex":
         return html.explanation_html(shown) if how == "html" else explanation.render(shown, name)
     if isinstance(shown, Tuning) and how != "latex":
-        return tuning.tuning_html(shown) if how == "html" else tuning.render(shown, name)
+        return fused.tuning_html(shown) if how == "html" else fused.render(shown, name)
+    if isinstance(shown, RetrieverTuning) and how != "latex":
+        return asked.retriever_tuning_html(shown) if how == "html" else asked.render(shown, name)
     raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")

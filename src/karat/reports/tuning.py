@@ -23,16 +23,16 @@ from karat.reports.tables import (
 )
 from karat.spelling import name_relations
 from karat.tuning.choice import FEWEST
+from karat.tuning.conclusion import SEVERAL_SLICES
 from karat.tuning.curves import curves_of
 from karat.tuning.gains import BETTER, NOT_SHOWN, WORSE
-from karat.tuning.tune import SEVERAL_SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.reports.charts import Chart
+    from karat.tuning.conclusion import SlicedChoice, Tuning
     from karat.tuning.gains import Gain
-    from karat.tuning.tune import SlicedChoice, Tuning
 
 FORMATS = ("table", "json", "markdown", "html")
 WIDTH = 80
@@ -69,15 +69,16 @@ def charts(tuning: Tuning) -> list[Chart]:
 def page(tuning: Tuning) -> str:
     """Return a tuning as one HTML file that needs nothing else."""
     first, *more = grids(tuning)
+    drawn = charts(tuning)
     return document(
         "tuning.html.j2",
         f"{tuning.engine.name} tuned by {tuning.measure}",
-        sections=SECTIONS,
+        sections={name: title for name, title in SECTIONS.items() if drawn or name != "curve"},
         lede=[heading(tuning)],
         first=first,
         more=more,
         sentences=notes(tuning),
-        charts=charts(tuning),
+        charts=drawn,
         snippet=tuning.snippet,
         findings=[describe_finding(each) for each in tuning.findings],
     )
@@ -97,8 +98,9 @@ def heading(tuning: Tuning) -> str:
         fused = " + ".join(f"{role} {run}" for role, run in pairs)
     clusters = "" if tuning.cluster is None else f" · clusters by {tuning.cluster}"
     matched = name_relations([tuning.matched_by])
+    by = tuning.engine.name if tuning.grid.axis != "space" else "the best setting of a space"
     return (
-        f"{fused} by {tuning.engine.name} · {count(tuning.choice.n)}, "
+        f"{fused} by {by} · {count(tuning.choice.n)}, "
         f"{len(tuning.grid.settings)} settings · dialect {tuning.dialect}{matched}{clusters}"
     )
 
@@ -131,7 +133,7 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
         best={(0, 2)},
     )
     yield _gains(tuning)
-    if len(curves_of(tuning)) > 1:
+    if len(curves_of(tuning)) != 1:
         yield _top(tuning)
     if tuning.others:
         yield Grid(
@@ -260,7 +262,8 @@ def _said(lines: list[str], how: str) -> str:
 
 
 def _near(tuning: Tuning) -> str:
-    return "shares within 0.05 of these" if tuning.grid.axis == "weights" else "nearly this k"
+    near = {"weights": "shares within 0.05 of these", "k": "nearly this k"}
+    return near.get(tuning.grid.axis, "this setting, or one like it")
 
 
 def _plateau(tuning: Tuning) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from karat.tuning.grid import shares_of
 
 if TYPE_CHECKING:
+    from karat.tuning.conclusion import Tuning
     from karat.tuning.engines import Setting
-    from karat.tuning.tune import Tuning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,12 @@ class TuningCurve:
 
 
 def curves_of(tuning: Tuning) -> tuple[TuningCurve, ...]:
-    """Return the curves of a tuning: one of two runs or of a constant, else one for each run."""
+    """Return the curves of a tuning: one of two runs or of a constant, else one for each run.
+
+    A space with more than one knob has none.
+    """
+    if tuning.grid.axis == "space":
+        return ()
     if tuning.grid.axis == "k":
         return (_curve(tuning, "k", 0, even=False),)
     runs = range(1 if len(tuning.runs) == 2 else len(tuning.runs))

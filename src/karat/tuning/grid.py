@@ -33,11 +33,13 @@ class SettingGrid:
 
     settings: tuple[Setting, ...]
     places: Floats  # settings × numbers: the shares of all runs but the last, or the constant
-    axis: str  # what differs: weights or k
+    axis: str  # what differs: weights or k; space: more than one knob
 
     def label(self, number: int) -> str:
         """Return what tells a setting from the others."""
         setting = self.settings[number]
+        if self.axis not in ("weights", "k"):
+            return str(setting)
         return str(
             Setting(weights=setting.weights) if self.axis == "weights" else Setting(k=setting.k)
         )

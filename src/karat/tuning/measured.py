@@ -28,10 +28,11 @@ from karat.tuning.pool import Pool
 from karat.tuning.pooled import FusedLists, PooledEngine, deepest, refuse_lists, setting_values
 
 if TYPE_CHECKING:
-    from karat.core.data import Bools, Floats, Run
+    from karat.core.data import Bools, Floats, Gold, Run
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike, RunLike
+    from karat.results.result import Result
     from karat.tuning.engines import Engine, Setting
 
 MOST_RUNS = max(STEPS)
@@ -42,11 +43,21 @@ class MeasuredSettings:
     """The values of every setting, and of each run alone."""
 
     lists: FusedLists
+    loaded: tuple[Run, ...]  # what was read
+    gold: Gold
+    result: Result  # over all candidates
+    drawing: PooledEngine  # which moves them
     measures: tuple[Measure, ...]
     values: Mapping[Measure, Floats]  # settings and single runs × queries
     queries: pl.DataFrame
     findings: tuple[Finding, ...]
     matched_by: str
+
+    def measure(self, setting: Setting) -> dict[Measure, Floats]:
+        """Return the values of a further setting of the same engine, one for each query."""
+        self.lists.settings = [setting]
+        found = setting_values(self.result, self.drawing, self.measures, lists=1)
+        return {measure: values[0] for measure, values in found.items()}
 
 
 def name_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
@@ -127,6 +138,10 @@ def measure_settings(  # noqa: PLR0917
     names = pl.DataFrame({"query": result.relation(result.runs[0]).queries})
     return MeasuredSettings(
         lists=lists,
+        loaded=tuple(loaded),
+        gold=described,
+        result=result,
+        drawing=drawing,
         measures=wanted,
         values=values,
         queries=names.join(result.queries, on="query", how="left", maintain_order="left"),

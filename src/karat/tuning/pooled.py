@@ -416,13 +416,16 @@ def _groups(units: Units) -> Ints:
 
 
 def setting_values(
-    result: Result, engine: PooledEngine, measures: Sequence[Measure]
+    result: Result, engine: PooledEngine, measures: Sequence[Measure], lists: int | None = None
 ) -> dict[Measure, Floats]:
-    """Return the values of each measure, lists × queries, NaN where they are undefined."""
+    """Return the values of each measure, lists × queries, NaN where they are undefined.
+
+    `lists` is how many, the first; None: all.
+    """
     (run,) = result.runs
     found: dict[Measure, list[Floats]] = {measure: [] for measure in measures}
     relations = {id(each): each for each in result.relations.values()}
-    for number in range(engine.lists.count):
+    for number in range(engine.lists.count if lists is None else lists):
         moved = {name: engine.relation(each, number) for name, each in relations.items()}
         for measure in measures:
             relation = moved[

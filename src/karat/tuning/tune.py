@@ -2,193 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-import numpy as np
-import polars as pl
-
-from karat import display
-from karat.errors import choose_column
-from karat.evaluation.evaluate import cluster_column
-from karat.findings import finding_about, first_findings
+from karat.errors import OptionError
+from karat.evaluation.evaluate import InputOptions
 from karat.forks import refuse_after_fork
-from karat.statistics.intervals import intervals
 from karat.statistics.significance import PERMUTATIONS
 from karat.statistics.values import check_share
-from karat.tuning.choice import DRAWS, FOLDS, REPEATS, choose_by_slice, choose_setting
+from karat.tuning.choice import DRAWS, FOLDS, REPEATS
+from karat.tuning.conclusion import Tuning, conclude
 from karat.tuning.engines import Engine, find_engine
-from karat.tuning.gains import gains_over
 from karat.tuning.grid import grid_of, setting_of
 from karat.tuning.measured import measure_settings, name_runs
+from karat.tuning.tune_retriever import tune_retriever
+from karat.tuning.tune_space import tune_space
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Run
-    from karat.evaluation.evaluate import InputOptions
-    from karat.findings import Finding
     from karat.measures import Measure
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
-    from karat.statistics.intervals import Interval
-    from karat.tuning.choice import Choice, SliceChoice
-    from karat.tuning.engines import Setting
-    from karat.tuning.gains import Gain
-    from karat.tuning.grid import SettingGrid
-    from karat.tuning.pooled import FusedLists
+    from karat.retrievers.retriever import RetrievalOptions
+    from karat.tuning.halving import HalvingPlan
+    from karat.tuning.retriever_tuning import RetrieverTuning
+    from karat.tuning.space import SpaceLike
 
 MEASURE = "nDCG@10"
-FEW = 30  # queries; with fewer a choice is mostly luck
-SEVERAL_SLICES = (
-    "a setting for each slice is chosen from the queries of that slice alone, which are fewer, and "
-    "the more slices there are, the sooner one of them looks better by chance"
-)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredChoice:
-    """What the settings that one measure chose are worth by another."""
+class TuneOptions(InputOptions, total=False):
+    """All options of `tune`."""
 
-    measure: str
-    in_sample: float | None
-    held_out: Interval
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SlicedChoice:
-    """A setting for each value of a column, against one for all."""
-
-    column: str
-    slices: tuple[SliceChoice, ...]
-    gain: Gain  # of one setting for each slice over one for all, held out
-
-
-@dataclass(frozen=True, eq=False)
-class Tuning:
-    """The setting that was chosen, and what it is worth."""
-
-    engine: Engine
-    runs: tuple[str, ...]
-    measures: tuple[Measure, ...]  # the first one chose
-    grid: SettingGrid
-    choice: Choice
-    gains: tuple[Gain, ...]
-    current: Setting | None
-    current_value: Interval | None  # on all queries
-    others: tuple[MeasuredChoice, ...]
-    sliced: tuple[SlicedChoice, ...]
-    findings: tuple[Finding, ...]
-    values: pl.DataFrame  # one row per query: held out, chosen, current, and each run alone
-    dialect: str
-    matched_by: str
-    level: float
+    engine: str | Engine | None
+    space: SpaceLike | None
+    current: object
+    retrieval: RetrievalOptions | None
+    answers: str | os.PathLike[str] | None
+    announce: Callable[[HalvingPlan, int], None] | None
+    step: float | None
+    k: float | None
+    window: int | None
+    normaliser: str | Sequence[str] | None
+    fill: float | None
+    version: str | None
     folds: int
     repeats: int
-    seed: int
     cluster: str | None
-    lists: FusedLists
-
-    @property
-    def setting(self) -> Setting:
-        """The setting that was chosen."""
-        return self.grid.settings[self.choice.chosen]
-
-    @property
-    def measure(self) -> Measure:
-        """The measure that chose."""
-        return self.measures[0]
-
-    @property
-    def run(self) -> Run:
-        """The runs, fused with the setting that was chosen."""
-        return self.lists.run(self.choice.chosen)
-
-    @property
-    def snippet(self) -> str:
-        """The configuration of the engine, ready to paste."""
-        return self.engine.snippet(self.setting, self.runs)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the choice as the JSON output prints it."""
-        choice, settings = self.choice, self.grid.settings
-        return {
-            "engine": self.engine.name,
-            "runs": list(self.runs),
-            "measure": str(self.measure),
-            "chosen": self.setting.as_dict(),
-            "in_sample": choice.in_sample.value,
-            "held_out": _limits(choice.held_out),
-            "optimism": choice.optimism,
-            "plateau": [settings[number].as_dict() for number in choice.plateau],
-            "stability": choice.stability,
-            "gains": [gain.as_dict() for gain in self.gains],
-            "best_in_sample": settings[choice.best].as_dict(),
-            "current": None if self.current is None else self.current.as_dict(),
-            "curve": [
-                {
-                    "setting": setting.as_dict(),
-                    **_limits(value),
-                    "p_worse": p,
-                    "votes": float(votes),
-                }
-                for setting, value, p, votes in zip(
-                    settings, choice.curve, choice.worse, choice.votes, strict=True
-                )
-            ],
-            "measures": [
-                {
-                    "measure": other.measure,
-                    "in_sample": other.in_sample,
-                    "held_out": _limits(other.held_out),
-                }
-                for other in self.others
-            ],
-            "slices": [
-                {
-                    "column": each.column,
-                    "slices": [
-                        {
-                            **asdict(part),
-                            "chosen": settings[part.chosen].as_dict(),
-                        }
-                        for part in each.slices
-                    ],
-                    "gain": each.gain.as_dict(),
-                }
-                for each in self.sliced
-            ],
-            "queries": choice.n,
-            "left_out": choice.left_out,
-            "snippet": self.snippet,
-            "inexact": self.engine.exact,
-            "findings": [finding.as_dict() for finding in self.findings],
-            "dialect": self.dialect,
-            "matched_by": self.matched_by,
-            "level": self.level,
-            "cluster": self.cluster,
-            "folds": self.folds,
-            "repeats": self.repeats,
-            "seed": self.seed,
-        }
-
-    def to_markdown(self) -> str:
-        """Return tables for a pull request."""
-        return display.render(self, "markdown")
-
-    def _repr_html_(self) -> str:
-        return display.render(self, "html")
-
-    def __repr__(self) -> str:
-        return display.render(self, "text")
+    slices: Iterable[str] | str
+    queries: object
+    rel: float | None
+    dialect: str
+    level: float
+    permutations: int
+    draws: int
+    seed: int
+    progress: Report | None
 
 
+@overload
+def tune(
+    runs: Callable[..., Any],
+    gold: GoldLike | None = None,
+    measures: Iterable[str | Measure] | str = MEASURE,
+    **options: Unpack[TuneOptions],
+) -> RetrieverTuning: ...
+
+
+@overload
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike],
     gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str = MEASURE,
+    **options: Unpack[TuneOptions],
+) -> Tuning: ...
+
+
+def tune(
+    runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
+    gold: GoldLike | None = None,
+    measures: Iterable[str | Measure] | str = MEASURE,
     *,
-    engine: str | Engine,
+    engine: str | Engine | None = None,
+    space: SpaceLike | None = None,
     current: object = None,
+    retrieval: RetrievalOptions | None = None,
+    answers: str | os.PathLike[str] | None = None,
+    announce: Callable[[HalvingPlan, int], None] | None = None,
     step: float | None = None,
     k: float | None = None,
     window: int | None = None,
@@ -208,13 +108,19 @@ def tune(
     seed: int = 0,
     progress: Report | None = None,
     **options: Unpack[InputOptions],
-) -> Tuning:
+) -> Tuning | RetrieverTuning:
     """Choose the weights with which an engine fuses two to five runs, and say what they are worth.
 
     `engine` names the formula (`karat fuse --list` lists them); its weights are searched in even
-    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser`, `fill`
-    and `version` are kept at the values given, or at the engine's own. The first measure chooses;
-    the others are reported for the same choice.
+    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser`, `fill` and
+    `version` are kept at the values given, or at the engine's own. The first measure chooses; the
+    others are reported for the same choice.
+
+    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
+    the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
+    configurations are asked by successive halving; `retrieval` says how (options of
+    `karat.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with the
+    plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
 
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see
@@ -233,152 +139,87 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
-    formula = find_engine(engine) if isinstance(engine, str) else engine
-    named = name_runs(runs)
+    how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
+    sampled = {"level": level, "permutations": permutations, "seed": seed}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     knobs["version"] = version
     fixed = {name: value for name, value in knobs.items() if value is not None}
+    if callable(runs):
+        _refuse_idle(
+            {"engine": engine, "slices": slices or None, "step": step, **fixed}, "retriever"
+        )
+        return tune_retriever(
+            runs,
+            gold,
+            measures,
+            space=space,
+            current=current,
+            queries=queries,
+            answers=answers,
+            level=level,
+            cluster=cluster,
+            rel=rel,
+            dialect=dialect,
+            announce=announce,
+            retrieval=retrieval,
+            progress=progress,
+            **options,
+        )
+    live = {"retrieval": retrieval, "answers": answers, "announce": announce}
+    _refuse_idle(live, "recorded run")
+    if space is not None:
+        _refuse_idle({"step": step, **fixed}, "space")
+        return tune_space(
+            runs,
+            gold,
+            measures,
+            space=space,
+            engine=engine if engine is None or isinstance(engine, str) else engine.name,
+            current=current,
+            folds=folds,
+            repeats=repeats,
+            cluster=cluster,
+            slices=slices,
+            sampled=sampled,
+            draws=draws,
+            options={**how, **options},
+        )
+    if engine is None:
+        raise OptionError(
+            "no engine is named, and so no formula",
+            fix="name the one that you use: --engine elasticsearch-rrf (engine=); `karat fuse "
+            "--list` lists them",
+        )
+    formula = find_engine(engine) if isinstance(engine, str) else engine
+    named = name_runs(runs)
     grid = grid_of(formula, len(named), step, fixed)
     now = None if current is None else setting_of(formula, len(named), current, fixed)
     place = None if now is None else grid.find(now)
     tried = grid.settings if now is None or place is not None else (*grid.settings, now)
-    how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
     measured = measure_settings(named, gold, measures, formula, tried, {**how, **options})
-    first, *others = measured.measures
-    values, settings = measured.values[first], len(grid.settings)
-    about = measured.queries
-    column = cluster_column(about, cluster)
-    clusters = None if column is None else about[column].to_list()
-    kind: dict[str, Any] = {
-        "statistic": first.aggregation,
-        "bounds": first.bounds,
-        "higher_is_better": first.higher_is_better,
-    }
-    sampled: dict[str, Any] = {"level": level, "permutations": permutations, "seed": seed}
-    choice = choose_setting(
-        values[:settings],
-        places=grid.places,
-        clusters=clusters,
-        folds=folds,
-        repeats=repeats,
-        draws=draws,
-        **sampled,
-        **kind,
-    )
-    alone = dict(zip(measured.lists.pool.runs, values[len(tried) :], strict=True))
-    in_use = None if now is None else values[settings if place is None else place]
-    against = {**({} if in_use is None else {"current": in_use}), **alone}
-    names = [slices] if isinstance(slices, str) else list(slices)
-    by_slice = tuple(
-        _sliced(name, about, values[:settings], choice, grid, clusters, {**sampled, **kind}, draws)
-        for name in names
-    )
-    return Tuning(
-        engine=formula,
-        runs=measured.lists.pool.runs,
-        measures=measured.measures,
-        grid=grid,
-        choice=choice,
-        gains=gains_over(choice.values, against, clusters=clusters, **sampled, **kind),
+    values = measured.values[measured.measures[0]]
+    return conclude(
+        Tuning,
+        measured,
+        grid,
+        formula,
+        tried=len(tried),
         current=now,
-        current_value=None if in_use is None else _interval(in_use, first, level, clusters),
-        others=tuple(
-            MeasuredChoice(
-                str(other),
-                _interval(measured.values[other][choice.chosen], other, level, clusters).value,
-                _interval(
-                    choice.held_out_values(measured.values[other], other.aggregation),
-                    other,
-                    level,
-                    clusters,
-                ),
-            )
-            for other in others
-        ),
-        sliced=by_slice,
-        findings=tuple(
-            first_findings([*measured.findings, *_doubts(choice, values, about, column)])
-        ),
-        values=pl.DataFrame(
-            {
-                "query": about["query"],
-                "held_out": choice.values,
-                "chosen": values[choice.chosen],
-                **against,
-            }
-        ).with_columns(pl.exclude("query").fill_nan(None)),
-        dialect=dialect,
-        matched_by=measured.matched_by,
-        level=level,
+        in_use=None if now is None else values[len(grid.settings) if place is None else place],
+        cluster=cluster,
+        slices=slices,
+        sampled=sampled,
         folds=folds,
         repeats=repeats,
-        seed=seed,
-        cluster=column,
-        lists=measured.lists,
-    )
-
-
-def _doubts(
-    choice: Choice, values: Floats, queries: pl.DataFrame, column: str | None
-) -> list[Finding]:
-    """Return what is doubtful about a choice."""
-    partly = np.isnan(choice.values) & ~np.isnan(values).all(axis=0)
-    found = finding_about(
-        "left-out-query",
-        queries["query"].filter(pl.Series(partly)),
-        "query with a value under some settings only: it takes no part in the choice",
-        "choose by a measure that has a value whatever was retrieved",
-    )
-    units = choice.held_out.clusters if column is not None else choice.n
-    if units is not None and units < FEW:
-        what = "queries" if column is None else f"clusters by {column}"
-        found += finding_about(
-            "few-queries",
-            ["all"] * units,
-            f"{what} choose the setting: so few mostly choose by luck",
-            "label more questions before you change the setting; the plateau shows what is open",
-        )
-    return found
-
-
-def _interval(
-    values: Floats, measure: Measure, level: float, clusters: Sequence[object] | None
-) -> Interval:
-    (found,) = intervals(
-        values,
-        level=level,
-        statistic=measure.aggregation,
-        bounds=measure.bounds,
-        clusters=clusters,
-    )
-    return found
-
-
-def _sliced(  # noqa: PLR0917
-    column: str,
-    queries: pl.DataFrame,
-    values: Floats,
-    choice: Choice,
-    grid: SettingGrid,
-    clusters: Sequence[object] | None,
-    how: Mapping[str, Any],
-    draws: int,
-) -> SlicedChoice:
-    labels = queries[choose_column(queries, column)].cast(pl.String).fill_null("(none)")
-    slices, held = choose_by_slice(
-        values,
-        labels.to_list(),
-        choice,
-        places=grid.places,
-        clusters=clusters,
         draws=draws,
-        seed=how["seed"],
-        statistic=how["statistic"],
-        higher_is_better=how["higher_is_better"],
     )
-    (gain,) = gains_over(held, {"one setting for all": choice.values}, clusters=clusters, **how)
-    return SlicedChoice(column, slices, gain)
 
 
-def _limits(value: Interval) -> dict[str, float | None]:
-    return {"value": value.value, "low": value.low, "high": value.high}
+def _refuse_idle(given: Mapping[str, object], beside: str) -> None:
+    idle = [name for name, value in given.items() if value is not None]
+    if idle:
+        fix = f"write {idle[0]} into the space, below [knobs]"
+        raise OptionError(
+            f"{idle[0]} has no effect beside a {beside}",
+            fix=fix if beside == "space" else f"leave out {idle[0]}",
+        )
