@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
@@ -65,10 +66,11 @@ def document(
     sections: Mapping[str, str] | None = None,
     data: Mapping[str, Any] | None = None,
     live: Mapping[str, Any] | None = None,
+    kind: PageKind | None = None,
     **context: object,
 ) -> str:
     """Return a whole page; `data` is what its script reads, `live` where a server answers it."""
-    style, script = stylesheet(), asset("report.js")
+    kind = kind or REPORT
     known = dict(data or {}) | ({} if live is None else {"live": live})
     return render(
         template,
@@ -76,20 +78,20 @@ def document(
         sections=sections or {},
         data=escape.script_json(known),
         live=live is not None,
-        policy=content_policy(style, script, live=live is not None),
-        style=style,
-        script=script,
+        policy=content_policy(kind, live=live is not None),
+        style=kind.style(),
+        script=kind.script(),
         version=__version__,
         **context,
     )
 
 
-def content_policy(style: str, script: str, *, live: bool) -> str:
-    """Return a content security policy under which only this style and this script count."""
+def content_policy(kind: PageKind, *, live: bool) -> str:
+    """Return a content security policy under which only the page's style and script count."""
     allowed = {
         "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": _hash(kind.style()),
+        "script-src": _hash(kind.script()),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'self'" if live else "'none'",
@@ -104,17 +106,34 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
+@dataclass(frozen=True, slots=True)
+class PageKind:
+    """The assets of a page, beside those that all pages share."""
+
+    styles: tuple[str, ...]
+    scripts: tuple[str, ...]
+
+    def style(self) -> str:
+        """Return the style, light and dark."""
+        return _colours() + "".join(map(asset, self.styles))
+
+    def script(self) -> str:
+        """Return the script."""
+        return "".join(map(asset, self.scripts))
+
+
+REPORT = PageKind(("chart.css", "report.css"), ("page.js", "report.js"))
+LABELLING = PageKind(("report.css", "label.css"), ("page.js", "passage.js", "label.js"))
+
+
 @functools.cache
-def stylesheet() -> str:
-    """Return the style of the page and its charts, light and dark."""
+def _colours() -> str:
     light, dark = asset("light.css"), asset("dark.css")
     return (
         f":root {{ {light} }}\n"
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'
         f':root[data-theme="dark"] {{ {dark} }}\n'
         f"@media print {{ :root:root:root {{ {light} }} }}\n"
-        + asset("chart.css")
-        + asset("report.css")
     )
 
 
