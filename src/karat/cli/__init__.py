@@ -33,6 +33,7 @@ COMMANDS = (
     "power",
     "agree",
     "judge-card",
+    "label",
     "anchor",
     "drift",
     "measures",

@@ -10,26 +10,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import polars as pl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from karat.errors import KaratError, OptionError, SaveError
-from karat.labels.scale import scale_of
-from karat.reports.escape import same_length
+from karat.labels.annotation import annotator_name, scale_of
+from karat.labels.pool import SAMPLE
 from karat.reports.html import LABELLING, document
 from karat.web.overview import overview
 from karat.web.passages import disagreement_json, label_json, pair_json, progress_json
 from karat.web.server import Site
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from karat.labels.labels import Labels
     from karat.labels.pairs import Pair
 
 MOST = 200_000  # bytes of a request
-NAME = 80  # characters of an annotator's name
 NOTE = 2_000
 GUIDELINES = 20_000
 
@@ -104,16 +105,6 @@ class _Sent:
         return self.fields.get("quotes") is True
 
 
-def annotator_name(name: str) -> str:
-    """Return the name of an annotator, or say what is wrong with it."""
-    name = name.strip()
-    if not name or len(name) > NAME or same_length(name) != name or "\n" in name:
-        raise OptionError(
-            "this is not a name", fix=f"write 1 to {NAME} letters, without control characters"
-        )
-    return name
-
-
 def _half_letters(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
@@ -126,7 +117,7 @@ class _LabelPages:
         self._pool = pool
         self._annotator = annotator
         self._scale = [each.as_dict() for each in scale_of(labels.highest)]
-        self._quotes = labels.has_quotes()
+        self._quotes = bool(labels.settings.get("judge"))  # which alone quotes
         self._store = hashlib.sha256(str(labels.path.resolve()).encode()).hexdigest()[:16]
         self._lock = threading.Lock()  # a label is compared with what is there, then written
 
@@ -199,25 +190,24 @@ class _LabelPages:
         name, quotes = _asked(request)
         return {"pair": self._next(name, quotes=quotes), "progress": self._progress(name)}
 
-    def list(self, request: Request) -> dict[str, Any]:
+    def passages(self, request: Request) -> dict[str, Any]:
         """Return the passages of a question: the one that is asked for, or the next one."""
         name, quotes = _asked(request)
         query = request.query_params.get("query")
-        pairs = [] if query is None else self._labels.pairs(query, annotator=name, planned=True)
-        if not any(each.state == "" for each in pairs):
-            pair = self._labels.next(name)
-            if pair is not None:
-                pairs = self._labels.pairs(pair.query, annotator=name, planned=True)
+        pairs = [] if query is None else self._of_question(query, name)
+        after = self._labels.next(name)
+        if after is not None and all(each.state for each in pairs):
+            pairs = self._of_question(after.query, name)
         return {
             "pairs": [pair_json(each, quotes=quotes) for each in pairs],
-            "next": self._next(name, quotes=quotes),
+            "next": None if after is None else pair_json(after, quotes=quotes),
             "progress": self._progress(name),
         }
 
     def disagreements(self, request: Request) -> dict[str, Any]:
         """Return what is to be settled."""
-        name, quotes = _asked(request)
-        return self._unsettled(name, quotes=quotes)
+        _asked(request)
+        return self._unsettled()
 
     # what the script sends
 
@@ -275,7 +265,7 @@ class _LabelPages:
         grade = sent.grade()
         self._labels.adjudicate(query, doc, grade, annotator=name, note=note)
         saved = {"state": "labelled", "grade": grade}
-        return {"saved": saved, **self._unsettled(name, quotes=sent.quotes)}
+        return {"saved": saved, **self._unsettled()}
 
     def guidelines(self, sent: _Sent) -> dict[str, Any]:
         """Save the guidelines, unless somebody has changed them since they were shown."""
@@ -286,7 +276,8 @@ class _LabelPages:
             if known not in (before, text):
                 raise _RequestError(409, "somebody has changed the guidelines", text=known)
             if known != text:
-                self._labels.set_guidelines(text, annotator=name)
+                self._labels.annotator = name
+                self._labels.guidelines = text
         return {"text": text}
 
     # inside
@@ -307,16 +298,23 @@ class _LabelPages:
         known = self._labels.progress(name)
         return progress_json(known, len(self._labels.disagreements()))
 
-    def _unsettled(self, name: str, *, quotes: bool) -> dict[str, Any]:
-        found = self._labels.disagreements()
-        settled = self._labels.settled()
+    def _of_question(self, query: str, name: str) -> list[Pair]:
+        """Return the passages of a question; of a sample, those that were drawn."""
+        pairs = self._labels.pairs(query, annotator=name)
+        if self._labels.settings.get("design") != SAMPLE:
+            return pairs
+        candidates = self._labels.candidates().filter("sampled")
+        drawn = set(candidates.filter(pl.col("query") == query)["doc"])
+        return [each for each in pairs if each.doc in drawn]
+
+    def _unsettled(self) -> dict[str, Any]:
+        found, said = self._labels.disagreements(), self._labels.frame()
+        settled = said.filter(pl.col("state") == "adjudicated").n_unique(["query", "doc"])
         progress = {
             "done": settled, "total": settled + len(found), "skipped": 0, "unsure": 0,
             "seconds_left": None, "disagreements": len(found),
         }  # fmt: skip
-        pairs = [disagreement_json(each, self._labels, quotes=quotes) for each in found]
-        del name
-        return {"pairs": pairs, "progress": progress}
+        return {"pairs": [disagreement_json(each, said) for each in found], "progress": progress}
 
 
 def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
@@ -328,7 +326,7 @@ def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
         Route("/label", _page(pages.label)),
         Route("/adjudicate", _page(pages.label)),
         Route("/api/pair", _answer(pages.pair)),
-        Route("/api/list", _answer(pages.list)),
+        Route("/api/list", _answer(pages.passages)),
         Route("/api/disagreements", _answer(pages.disagreements)),
         Route("/api/label", _receive(pages.save), methods=["POST"]),
         Route("/api/undo", _receive(pages.undo), methods=["POST"]),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.errors import KaratError
+from karat.labels.pairs import Pair
 from karat.reports.escape import multiline, same_length, visible
-from karat.spans.locate import locate
+from karat.spans.locate import place_of
 
 if TYPE_CHECKING:
-    from karat.labels.labels import Labels
-    from karat.labels.pairs import Disagreement, LabellingProgress, Pair
+    from karat.labels.pairs import Disagreement, LabellingProgress
 
 
 def pair_json(pair: Pair, *, quotes: bool) -> dict[str, Any]:
@@ -52,31 +50,23 @@ def progress_json(known: LabellingProgress, disagreements: int) -> dict[str, Any
     }
 
 
-def disagreement_json(found: Disagreement, labels: Labels, *, quotes: bool) -> dict[str, Any]:
-    """Return a pair on which annotators differ, with what each of them said."""
-    pair = labels.pair(found.query, found.doc, annotator="")
-    said = [
+def disagreement_json(found: Disagreement, said: pl.DataFrame) -> dict[str, Any]:
+    """Return a pair on which annotators differ, with what each of them said and marked."""
+    here = said.filter(pl.col("query") == found.query, pl.col("doc") == found.doc)
+    marks = {
+        name: same_length(found.text)[start:end]
+        for name, start, end in here.select("annotator", "start", "end").iter_rows()
+        if start is not None
+    }
+    voices = [
         {
             "annotator": visible(name),
             "state": "unsure" if grade is None else "labelled",
             "grade": None if grade is None else int(grade),
             "note": multiline(found.notes.get(name, "")),
+            "quoted": marks.get(name, ""),
         }
         for name, grade in found.grades.items()
     ]
-    return pair_json(pair, quotes=quotes) | {"label": None, "labels": said}
-
-
-def place_of(quote: str, text: str) -> tuple[int, int] | None:
-    """Return where a text has a quote, in characters; None if it has not.
-
-    >>> place_of("red  Button", "Press the red button.")
-    (10, 20)
-    """
-    if not quote:
-        return None
-    with suppress(KaratError):
-        found = locate([quote], None, pl.DataFrame({"doc": ["text"], "text": [text]}))
-        start, end = found.select("start", "end").row(0)
-        return None if start is None else (start, end)
-    return None
+    pair = Pair(found.query, found.question, found.doc, found.text)
+    return pair_json(pair, quotes=False) | {"labels": voices}

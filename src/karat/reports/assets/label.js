@@ -19,7 +19,7 @@
     quotes: false,  // it biases: asked for anew each time
     list: kept.read("karat-label-list", false) && !deciding,
   };
-  let items = [], current = 0, progress = null, next = null, waiting = null, marking = false, busy = true;
+  let items = [], current = 0, progress = null, next = null, waiting = null, marking = false, busy = true, settled = 0;
 
   /* ---- talking to the server: nothing goes on before it has said that the label is on disk ---- */
   class Refusal extends Error {
@@ -99,7 +99,7 @@
     return gradeName(label.grade);
   }
   let saying = null;
-  function say(text) { clearTimeout(saying); $("said").textContent = text; saying = setTimeout(() => { $("said").textContent = ""; }, 6000); }
+  function say(text) { clearTimeout(saying); $("said").textContent = text; saying = setTimeout(() => { $("said").textContent = ""; }, 3000); }
 
   /* ---- what is shown ---- */
   async function load(query) {
@@ -162,7 +162,7 @@
     if (!progress) return;
     $("bar").max = Math.max(1, progress.total);
     $("bar").value = progress.done;
-    const parts = [`${progress.done.toLocaleString("en")} of ${progress.total.toLocaleString("en")} ${deciding ? "settled" : "labelled"}`];
+    const parts = [`${progress.done.toLocaleString("en")} of ${progress.total.toLocaleString("en")} ${deciding ? "settled" : "done"}`];
     if (progress.skipped) parts.push(`${progress.skipped} skipped`);
     if (progress.unsure) parts.push(`${progress.unsure} unsure`);
     if (progress.seconds_left !== null && progress.done < progress.total) parts.push(`about ${duration(progress.seconds_left)} left`);
@@ -228,7 +228,7 @@
       h("div", { class: "grades", role: "group", "aria-label": "How relevant is the passage?" }, grades),
       h("div", { class: "others" },
         deciding ? null : small("?", "Unsure", () => put("unsure"), "Not sure: kept apart, counted, to be decided later"),
-        small("s", "Skip", () => put("skip"), "Not now: comes back at the end"),
+        small("s", "Skip", () => put("skip"), deciding ? "Look at the next one" : "Leave it to others"),
         small("u", "Undo", undo, "Take the last label back"),
         small(yesNo ? "N" : "n", "Note", () => note(), "Write a note, saved with the label"),
         deciding ? null : small("m", "Mark", () => startMarking(), "Mark the words that answer the question: with the mouse, or with keys")));
@@ -236,7 +236,7 @@
   function drawEnd() {
     const about = deciding
       ? ["No disagreements are left", "Where annotators differ, the pair appears here for somebody to decide."]
-      : [progress && progress.total ? "All passages are labelled" : "There is nothing to label", deciding ? "" : "Skipped passages come back when all others are done; u takes back the last label."];
+      : [progress && progress.total ? "All passages are labelled" : "There is nothing to label", deciding ? "" : "What was skipped is left to others; undo takes the last label back."];
     return h("div", { class: "card end", tabindex: -1 }, h("h2", {}, about[0]), h("p", { class: "note" }, about[1]),
       progress && progress.disagreements && !deciding ? h("p", {}, h("a", { href: where("/adjudicate") }, `${many(progress.disagreements, "disagreement")} to settle`)) : null,
       deciding ? null : h("p", {}, h("button", { type: "button", on: { click: undo } }, key("u"), "Undo")),
@@ -276,7 +276,7 @@
     progress = told.progress;
     next = told.next || null;
     const what = described(told.saved);
-    if (deciding) { arrive(told.pairs, told); } else if (options.list) {
+    if (deciding) { settled++; arrive(told.pairs, told); } else if (options.list) {
       each.pair.label = told.saved;
       const rest = [...items.keys()].map((at) => (current + 1 + at) % items.length);
       const to = rest.find((at) => !items[at].pair.label);
@@ -288,8 +288,10 @@
   }
   function undo() {
     if (waiting) { const mine = waiting; settle(mine); say("Dropped: it was not saved yet."); draw(true); return; }
-    send(deciding ? "/api/unadjudicate" : "/api/undo", { annotator, action: "undo" }, (told) => {
+    if (deciding && !settled) { say("There is nothing to take back on this page."); return; }
+    send("/api/undo", { annotator, action: "undo" }, (told) => {
       if (!told.undone) { say("There is nothing to take back."); return; }
+      if (deciding) settled--;
       if (deciding || options.list) load(told.undone.query); else arrive([told.undone], told);
       say("Taken back.");
     });
@@ -302,8 +304,9 @@
     desk.querySelectorAll("article")[current].querySelector("textarea").focus();
   }
   function take(each, at) {
-    const found = each.passage.selected();
+    const found = each.passage.selected() || (held.at === at && Date.now() - held.time < 3000 ? held.found : null);
     if (!found) return;
+    held = {};
     current = at;
     each.passage.mark = found;
     getSelection().removeAllRanges();
@@ -315,7 +318,8 @@
   function startMarking() {
     const each = items[current];
     if (!each) return;
-    if (each.passage.selected()) { take(each, current); return; }
+    if (each.passage.selected() || (held.at === current && touch())) { take(each, current); return; }
+    if (touch()) { say("Select the words in the passage, then press Mark."); return; }
     marking = true;
     each.passage.begin();
     $("marking").hidden = false;
@@ -339,11 +343,14 @@
     event.preventDefault();
   }
 
+  const touch = () => matchMedia("(pointer: coarse)").matches;
+  let held = {};  // a tap on a button may end the selection before the button hears of it
   document.addEventListener("selectionchange", () => {
     const each = items[current];
     for (const button of desk.querySelectorAll(".take")) button.hidden = true;
     const at = items.findIndex((one) => one.passage.selected());
-    if (each && at >= 0 && matchMedia("(pointer: coarse)").matches) desk.querySelectorAll("article")[at].querySelector(".take").hidden = false;
+    if (at >= 0) held = { at, found: items[at].passage.selected(), time: Date.now() };
+    if (each && at >= 0 && touch()) desk.querySelectorAll("article")[at].querySelector(".take").hidden = false;
   });
   document.addEventListener("keydown", (event) => {
     const writing = event.target.closest("textarea, input, select, [contenteditable]");
