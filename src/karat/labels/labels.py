@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from karat.errors import InputError, OptionError, nearest
+from karat.errors import InputError, OptionError, SaveError, nearest
 from karat.forks import refuse_after_fork
 from karat.labels.database import BUSY_TIMEOUT, LabelsFile, now
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
@@ -102,6 +103,10 @@ class Labels:
     def path(self) -> Path:
         """The file of the database."""
         return self._file.path
+
+    def __fspath__(self) -> str:
+        """Labels are given where a path is: `karat.evaluate(run, labels)`."""
+        return str(self.path)
 
     # what the pool is
 
@@ -436,7 +441,8 @@ class Labels:
         return frozenset(pair for (pair,) in rows)
 
     def _offer(self, name: str, pair: int) -> None:
-        with self._file.writing() as connection:
+        """Note who looks at a pair; without it two may label the same one, which loses nothing."""
+        with contextlib.suppress(SaveError), self._file.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO offer VALUES (?, ?, ?)", (name, pair, now()))
 
     def _pair(self, number: int, name: str, *, position: int = 0, total: int = 0) -> Pair:
