@@ -72,7 +72,7 @@ class Desk:
 
     def frame(self) -> list[tuple[str, float | None, str]]:
         with Labels.open(self.pool) as labels:
-            return labels.frame().select("annotator", "grade", "state").rows()
+            return [*labels.frame().select("annotator", "grade", "state").iter_rows()]
 
 
 @dataclass
