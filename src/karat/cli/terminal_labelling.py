@@ -114,7 +114,9 @@ class _TerminalSession:
                 self._say("No disagreements are left.")
                 self._deciding = False
             elif pair is None:
-                self._say("Nothing is left to label.")
+                busy = self._labels.progress(self._name).left
+                rest = f"Others look at the last {busy} just now: come back later."
+                self._say(rest if busy else "Nothing is left to label.")
                 if waiting := len(self._labels.disagreements()):
                     self._say(f"{waiting} to settle: key d")
                 if not self._finish():

@@ -234,10 +234,12 @@
         deciding ? null : small("m", "Mark", () => startMarking(), "Mark the words that answer the question: with the mouse, or with keys")));
   }
   function drawEnd() {
-    const about = deciding
-      ? ["No disagreements are left", "Where annotators differ, the pair appears here for somebody to decide."]
-      : [progress && progress.total ? "All passages are labelled" : "There is nothing to label", deciding ? "" : "What was skipped is left to others; undo takes the last label back."];
-    return h("div", { class: "card end", tabindex: -1 }, h("h2", {}, about[0]), h("p", { class: "note" }, about[1]),
+    const left = progress ? progress.total - progress.done : 0;
+    const about = deciding ? ["No disagreements are left", "Where annotators differ, the pair appears here for somebody to decide."]
+      : left ? ["Others look at the rest just now", "What they do not label comes back to you."]
+        : [progress && progress.total ? "All passages are labelled" : "There is nothing to label", "What was skipped is left to others; undo takes the last label back."];
+    const again = left && !deciding ? h("p", {}, h("button", { type: "button", class: "primary", on: { click: () => load() } }, "Look again")) : null;
+    return h("div", { class: "card end", tabindex: -1 }, h("h2", {}, about[0]), h("p", { class: "note" }, about[1]), again,
       progress && progress.disagreements && !deciding ? h("p", {}, h("a", { href: where("/adjudicate") }, `${many(progress.disagreements, "disagreement")} to settle`)) : null,
       deciding ? null : h("p", {}, h("button", { type: "button", on: { click: undo } }, key("u"), "Undo")),
       h("p", {}, h("a", { href: "/overview" }, "Overview: agreement, and what to do with the labels")));
