@@ -16,6 +16,7 @@ import polars as pl
 
 from karat.errors import InputError, OptionError, SaveError, nearest
 from karat.forks import refuse_after_fork
+from karat.labels.agreement import AnnotatorAgreement, annotator_agreement
 from karat.labels.database import BUSY_TIMEOUT, LabelsFile, now
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
 from karat.labels.plan import LabellingPlan, count_kinds
@@ -418,6 +419,18 @@ class Labels:
         """
         with self._file.reading() as connection:
             return gold_of_labels(connection)
+
+    def agreement(
+        self, *, rel: float = 1.0, level: float = 0.95, samples: int = 2000
+    ) -> AnnotatorAgreement:
+        """Return how far the annotators agree: raw, Cohen's and Fleiss' κ, α, AC1, prevalence.
+
+        `rel` is the lowest grade that counts as relevant, `samples` the size of the bootstrap over
+        pairs that the intervals come from.
+        """
+        return annotator_agreement(
+            self.frame(), highest=self.highest, rel=rel, level=level, samples=samples
+        )
 
     # inside
 
