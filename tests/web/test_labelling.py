@@ -402,6 +402,14 @@ def test_the_overview_says_how_far_everybody_is(client: TestClient) -> None:
     assert "2 questions" in shown
     assert re.search(r'href="/label\?annotator=Bob\+B\.">Bob B\.</a></th><td>1</td>', shown)
     assert "karat score RUN --gold pool" in shown
+    assert "Krippendorff" in shown
+    assert "same grade in 0% of 1 passages" in shown
+    assert "Where is the reset button?" in shown
+
+
+def test_without_overlap_there_is_no_agreement(client: TestClient) -> None:
+    label(client, "q1", "a", 2)
+    assert "Agreement</h2>" not in client.get("/overview").text
 
 
 def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
