@@ -403,7 +403,7 @@ def test_the_overview_says_how_far_everybody_is(client: TestClient) -> None:
     assert re.search(r'href="/label\?annotator=Bob\+B\.">Bob B\.</a></th><td>1</td>', shown)
     assert "karat score RUN --gold pool" in shown
     assert "Krippendorff" in shown
-    assert "same grade in 0% of 1 passages" in shown
+    assert "same grade: 0%, passages: 1" in shown
     assert "Where is the reset button?" in shown
 
 

@@ -149,18 +149,20 @@ def label_as_somebody_else(browser: Browser, desk: Desk) -> None:
 def settle_all(page: Page) -> None:
     """Decide where the two differ, and take one decision back."""
     page.get_by_role("link", name="Disagreements").click()
-    expect(page.locator(".passage-card").first).to_be_visible()
-    waiting = page.locator(".passage-card").count()
-    assert waiting == 15  # five of ann's are 2, too
-    expect(page.locator(".opinions").first).to_contain_text("bob")
+    expect(page.locator(".passage-card")).to_have_count(1)
+    done(page, 0)
+    expect(page.locator("#counts")).to_have_text("0 of 15 settled")  # five of ann's are 2, too
+    expect(page.locator(".opinions")).to_contain_text("bob")
     accessible(page)
+    question = page.locator("#question").inner_text() + page.locator(".text").inner_text()
+    page.keyboard.press("s")
+    expect(page.locator(".passage-card h3")).to_have_text("Disagreement 2 of 15")
+    assert page.locator("#question").inner_text() + page.locator(".text").inner_text() != question
     page.keyboard.press("1")
-    expect(page.locator(".passage-card")).to_have_count(14)
+    done(page, 1)
     page.keyboard.press("u")
-    expect(page.locator(".passage-card")).to_have_count(15)
-    for left in range(14, -1, -1):
-        page.keyboard.press("3")
-        expect(page.locator(".passage-card")).to_have_count(left)
+    done(page, 0)
+    press(page, "3" * 15)
     expect(page.get_by_text("No disagreements are left")).to_be_visible()
 
 

@@ -72,7 +72,7 @@ def _agreement(labels: Labels) -> dict[str, Any] | None:
         "queries": [
             {
                 "question": asked.get(row["name"]) or row["name"],
-                "about": f"same grade in {row['agreement']:.0%} of {row['shared']} passages",
+                "about": f"same grade: {row['agreement']:.0%}, passages: {row['shared']}",
             }
             for row in least.to_dicts()
         ],

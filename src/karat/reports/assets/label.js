@@ -146,11 +146,13 @@
     $("question").textContent = one ? one.pair.question : "";
     $("ask").hidden = !one;
     document.title = `${one ? one.pair.question : "Done"} · karat label`;
-    desk.replaceChildren(...(items.length ? items.map(drawItem) : [drawEnd()]));
+    const shown = deciding ? items.slice(current, current + 1).map((each) => drawItem(each, current)) : items.map(drawItem);
+    desk.replaceChildren(...(shown.length ? shown : [drawEnd()]));
     if (options.list && items.length) desk.append(drawListEnd());
     for (const each of items) each.passage.show();
     if (moved) focusCurrent();
   }
+  const card = (at) => desk.querySelectorAll("article")[deciding ? 0 : at];
   function focusCurrent() {
     const article = desk.querySelector("[aria-current]") || desk.firstElementChild;
     if (!article) return;
@@ -177,9 +179,10 @@
   function drawItem(each, at) {
     const { pair, passage } = each;
     const active = at === current;
-    const shown = h("article", { class: `passage-card${active ? " active" : ""}`, tabindex: -1, "aria-current": active ? "true" : null, "aria-label": `Passage ${at + 1} of ${items.length}` },
+    const title = deciding ? `Disagreement ${at + 1} of ${items.length}` : options.list ? `Passage ${at + 1} of ${items.length}` : "Passage";
+    const shown = h("article", { class: `passage-card${active ? " active" : ""}`, tabindex: -1, "aria-current": active ? "true" : null, "aria-label": title },
       h("header", {},
-        h("h3", {}, deciding || options.list ? `Passage ${at + 1} of ${items.length}` : "Passage"),
+        h("h3", {}, title),
         h("span", { class: "doc" }, pair.name),
         pair.label ? h("span", { class: "tag good" }, `yours: ${described(pair.label)}`) : null),
       deciding ? drawOpinions(pair) : null,
@@ -212,6 +215,7 @@
   }
   /* the current passage, without drawing all of them anew */
   function mark() {
+    if (deciding) return;
     [...desk.querySelectorAll("article")].forEach((node, at) => {
       node.classList.toggle("active", at === current);
       if (at === current) node.setAttribute("aria-current", "true"); else node.removeAttribute("aria-current");
@@ -303,7 +307,7 @@
     if (!each) return;
     each.noting = true;
     draw();
-    desk.querySelectorAll("article")[current].querySelector("textarea").focus();
+    card(current).querySelector("textarea").focus();
   }
   function take(each, at) {
     const found = each.passage.selected() || (held.at === at && Date.now() - held.time < 3000 ? held.found : null);
@@ -325,7 +329,7 @@
     marking = true;
     each.passage.begin();
     $("marking").hidden = false;
-    desk.querySelectorAll("article")[current].focus({ preventScroll: true });
+    card(current).focus({ preventScroll: true });
     say(`Marking: ${shorten(each.passage.cut(...each.passage.draft))}`);
   }
   function markingKey(event) {
@@ -339,7 +343,7 @@
       each.passage.finish(event.key === "Enter");
       keepDraft(each);
       draw();
-      desk.querySelectorAll("article")[current].focus({ preventScroll: true });
+      card(current).focus({ preventScroll: true });
       say(event.key === "Enter" ? "Marked." : "Nothing changed.");
     } else return;
     event.preventDefault();
@@ -352,7 +356,7 @@
     for (const button of desk.querySelectorAll(".take")) button.hidden = true;
     const at = items.findIndex((one) => one.passage.selected());
     if (at >= 0) held = { at, found: items[at].passage.selected(), time: Date.now() };
-    if (each && at >= 0 && touch()) desk.querySelectorAll("article")[at].querySelector(".take").hidden = false;
+    if (each && at >= 0 && touch()) card(at).querySelector(".take").hidden = false;
   });
   document.addEventListener("keydown", (event) => {
     const writing = event.target.closest("textarea, input, select, [contenteditable]");
