@@ -547,3 +547,14 @@ def test_the_command_serves_and_prints_where(watched: Watched, made: Path, tmp_p
         run.communicate()
     with Labels.open(pool) as labels:
         assert labels.frame().select("annotator", "grade").rows() == [("Zoë", 2.0)]
+
+
+def test_the_pictures_of_the_documentation_can_be_made(tmp_path: Path) -> None:
+    """In a process of its own, as playwright allows one browser at a time in a thread."""
+    script = Path(__file__).parents[2] / "examples" / "maintenance" / "make_screenshots.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
+    shipped = script.parents[2] / "docs" / "images"
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {path.name for path in shipped.glob("label*.png")}
+    for name in names:
+        assert (shipped / name).stat().st_size < 60_000  # kept small
