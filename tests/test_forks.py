@@ -164,6 +164,7 @@ CALLS = {
     "load_corpus": "{'b': 'text'}",
     "load_gold": "GOLD",
     "load_run": "RUN",
+    "pool": "[RUN], folder",
     "power": "result, result",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
+    from karat.labels.labels import Labels
+    from karat.labels.pool import LabelPool, pool
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
@@ -62,6 +64,8 @@ _MODULES = {
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
+    "karat.labels.labels": "Labels",
+    "karat.labels.pool": "LabelPool pool",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
     "karat.read.corpus": "load_corpus",
@@ -80,11 +84,11 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
     "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
-    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
+    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels", "Measure", "Policy", "PowerAnalysis",
     "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
     "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
     "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
-    "load_run", "parse_measure", "power", "register_aspect", "register_measure", "register_shape",
+    "load_run", "parse_measure", "pool", "power", "register_aspect", "register_measure", "register_shape",
     "report", "retrieve", "smallest_k",
 ]  # fmt: skip
 
