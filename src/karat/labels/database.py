@@ -96,7 +96,9 @@ class LabelsFile:
     def _failing(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.ProgrammingError:
+        except sqlite3.ProgrammingError as error:
+            if "closed" not in str(error):
+                raise
             raise SaveError(
                 "the labels are closed", where=str(self.path), fix="open them again: Labels.open"
             ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from karat.errors import InputError, OptionError, nearest
+from karat.errors import InputError, OptionError, SaveError, nearest
 from karat.forks import refuse_after_fork
+from karat.labels.agreement import AnnotatorAgreement, annotator_agreement
 from karat.labels.database import BUSY_TIMEOUT, LabelsFile, now
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
 from karat.labels.plan import LabellingPlan, count_kinds
@@ -102,6 +104,10 @@ class Labels:
     def path(self) -> Path:
         """The file of the database."""
         return self._file.path
+
+    def __fspath__(self) -> str:
+        """Labels are given where a path is: `karat.evaluate(run, labels)`."""
+        return str(self.path)
 
     # what the pool is
 
@@ -414,6 +420,18 @@ class Labels:
         with self._file.reading() as connection:
             return gold_of_labels(connection)
 
+    def agreement(
+        self, *, rel: float = 1.0, level: float = 0.95, samples: int = 2000
+    ) -> AnnotatorAgreement:
+        """Return how far the annotators agree: raw, Cohen's and Fleiss' κ, α, AC1, prevalence.
+
+        `rel` is the lowest grade that counts as relevant, `samples` the size of the bootstrap over
+        pairs that the intervals come from.
+        """
+        return annotator_agreement(
+            self.frame(), highest=self.highest, rel=rel, level=level, samples=samples
+        )
+
     # inside
 
     @cached_property
@@ -436,7 +454,8 @@ class Labels:
         return frozenset(pair for (pair,) in rows)
 
     def _offer(self, name: str, pair: int) -> None:
-        with self._file.writing() as connection:
+        """Note who looks at a pair; without it two may label the same one, which loses nothing."""
+        with contextlib.suppress(SaveError), self._file.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO offer VALUES (?, ?, ?)", (name, pair, now()))
 
     def _pair(self, number: int, name: str, *, position: int = 0, total: int = 0) -> Pair:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from karat.core.data import Gold
 from karat.errors import InputError
-from karat.findings import finding_about_rows
+from karat.findings import Finding, finding_about_rows
+from karat.read.format import Format, Look, register_format
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from karat.read.source import Source
 
 FILE = "labels.db"  # in the folder of a pool
 MAGIC = b"SQLite format 3\x00"
@@ -109,6 +113,8 @@ def database_at(path: str | os.PathLike[str]) -> Path | None:
         found = Path(path)
         if found.is_dir():
             found /= FILE
+        if not found.is_file():  # a pipe can be read only once
+            return None
         with found.open("rb") as file:
             return found if is_labels(file.read(APPLICATION_AT + 4)) else None
     return None
@@ -194,45 +200,84 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     )
 
 
-def final_grades(said: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per pair (and subtopic): query, doc, subtopic, grade, disputed, start, end.
+def final_grades(said: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return one row per pair, with the grade that counts, and whether it is `disputed`.
 
     The grade is the adjudicated one, or else the most frequent; where several are as frequent, the
-    middle one, of two the lower, and the pair is `disputed`.
+    middle one, of two the lower, and the pair is disputed. Of other columns the last value counts.
     """
-    keys = ["query", "doc", "subtopic"]
     graded = said.filter(pl.col("grade").is_not_null())
     decided = pl.col("grade").filter(pl.col("state") == "adjudicated").last()
     most = pl.col("grade").mode()
     middle = pl.col("grade").sort().get((pl.len() - 1) // 2)
-    one = most.len() == 1
+    alone = most.len() == 1
+    others = [name for name in said.columns if name not in (*keys, "grade")]
     return graded.group_by(keys, maintain_order=True).agg(
-        grade=pl.coalesce(decided, pl.when(one).then(most.first()).otherwise(middle)),
-        disputed=decided.is_null() & ~one,
-        start=pl.col("start").drop_nulls().last(),
-        end=pl.col("end").drop_nulls().last(),
+        pl.coalesce(decided, pl.when(alone).then(most.first()).otherwise(middle)).alias("grade"),
+        (decided.is_null() & ~alone).alias("disputed"),
+        *(pl.col(name).drop_nulls().last() for name in others),
     )
 
 
-def gold_of_labels(connection: sqlite3.Connection) -> Gold:
-    """Return the labels as a gold; only queries with a label are in it."""
-    labels = final_grades(states(connection))
-    queries = pl.DataFrame(
-        connection.execute("SELECT query, question FROM query ORDER BY number").fetchall(),
-        schema={"query": pl.String, "question": pl.String},
-        orient="row",
-    ).filter(pl.col("query").is_in(labels["query"].implode()))
-    findings = finding_about_rows(
+def disputed(labels: pl.DataFrame) -> list[Finding]:
+    """Return the finding about pairs that wait for adjudication."""
+    return finding_about_rows(
         "disputed-label",
         labels.filter("disputed"),
         "pair that annotators label differently, not adjudicated: the middle grade counts, of two "
         "the lower",
         "adjudicate it: karat label",
     )
-    rows = labels.select("query", "doc", "grade")
+
+
+TEXTS = """
+SELECT query.query, doc, text, source, pair.start, pair."end" FROM pair
+JOIN query ON query.number = pair.query
+"""
+TEXT_COLUMNS = {
+    "query": pl.String,
+    "doc": pl.String,
+    "text": pl.String,
+    "source": pl.String,
+    "at": pl.Int64,
+    "until": pl.Int64,
+}
+
+
+def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Gold:
+    """Return the labels as a gold; only queries with a label are in it.
+
+    With `texts` its entries have the text that was labelled, or the part that was selected in it,
+    and its place where that is known.
+    """
+    labels = final_grades(states(connection), ["query", "doc", "subtopic"])
+    rows = connection.execute("SELECT query, question FROM query ORDER BY number").fetchall()
+    asked = pl.DataFrame(rows, schema=["query", "question"], orient="row")
+    named = asked.filter(pl.col("query").is_in(labels["query"].implode()))
+    places = pl.DataFrame(connection.execute(TEXTS).fetchall(), schema=TEXT_COLUMNS, orient="row")
+    labels = _with_places(labels, places)
+    carries = {"texts"} | ({"places"} if labels["start"].count() else set())
+    columns = ["query", "doc", "grade", *(("text", "start", "end", "source") if texts else ())]
     if (labels["subtopic"] != "").any():
-        rows = _by_subtopic(labels)
-    return Gold.build(rows, queries=queries, findings=findings)
+        labels = _by_subtopic(labels)
+        columns.append("group")
+    gold = Gold.build(labels.select(columns), queries=named, findings=disputed(labels))
+    return replace(gold, carries=frozenset(carries))
+
+
+def _with_places(labels: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Add the text of each label: what was selected, or the whole, and where it stands."""
+    joined = labels.join(places, on=["query", "doc"], how="left", maintain_order="left")
+    length = pl.col("end") - pl.col("start")
+    selected = pl.col("text").str.slice(pl.col("start"), length)
+    # offsets count in the source where there is one, else in the document, which is the text
+    origin = pl.when(pl.col("source").is_null()).then(pl.lit(0)).otherwise("at")
+    picked = pl.col("start").is_not_null()
+    return joined.with_columns(
+        text=pl.when(picked).then(selected).otherwise("text"),
+        start=pl.when(picked).then(origin + pl.col("start")).otherwise("at"),
+        end=pl.when(picked).then(origin + pl.col("end")).otherwise("until"),
+    )
 
 
 def _by_subtopic(labels: pl.DataFrame) -> pl.DataFrame:
@@ -243,10 +288,41 @@ def _by_subtopic(labels: pl.DataFrame) -> pl.DataFrame:
         .join(relevant, on=["query", "doc"], how="anti")
         .unique(["query", "doc"], maintain_order=True)
     )
-    group = pl.when(pl.col("subtopic") != "").then("subtopic")
-    return pl.concat(
-        [
-            relevant.select("query", "doc", "grade", group=group),
-            rejected.select("query", "doc", "grade", group=pl.lit(None, pl.String)),
-        ]
-    )
+    group = pl.when((pl.col("subtopic") != "") & (pl.col("grade") > 0)).then("subtopic")
+    return pl.concat([relevant, rejected]).with_columns(group=group)
+
+
+@register_format
+class LabelsDatabase(Format):
+    """A database of labels: what annotators agree on, or what was adjudicated."""
+
+    name: ClassVar[str] = "labels"
+    roles: ClassVar = frozenset({"gold"})
+    order: ClassVar[int] = 5
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by the number that karat writes into the head of the file."""
+        del role
+        return is_labels(look.head)
+
+    def gold(self, source: Source) -> Gold:
+        """Read the labels, also those that another process has just written."""
+        with source.plain_file() as path, reading(path) as connection:
+            return gold_of_labels(connection, texts=source.reading.texts)
+
+
+def labelled_pairs(path: Path) -> pl.DataFrame:
+    """Return the pairs that have a grade, as a judge sees them, and how they were chosen.
+
+    Columns: query, question, doc, text, grade, design, stratum, probability.
+    """
+    with reading(path) as connection:
+        labels = final_grades(states(connection), ["query", "doc"])
+        rows = connection.execute(
+            "SELECT query.query, question, doc, text FROM pair "
+            "JOIN query ON query.number = pair.query"
+        ).fetchall()
+    texts = pl.DataFrame(rows, schema=["query", "question", "doc", "text"], orient="row")
+    joined = labels.drop("start", "end").join(texts, on=["query", "doc"], maintain_order="left")
+    columns = ("query", "question", "doc", "text", "grade", "design", "stratum", "probability")
+    return joined.select(columns)
