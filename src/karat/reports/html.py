@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
-from karat.reports import comparison, escape, explanation, result
+from karat.reports import comparison, escape, estimates, explanation, result
 from karat.reports.charts.svg import asset
 from karat.reports.tables import describe_finding, interval, number
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
     from karat.explanation.explain import Explanation
     from karat.reports.tables import Grid
+    from karat.results.estimates import Estimates
     from karat.results.result import Result
 
 ROWS = 100  # of a table in a notebook, which is no place for more
@@ -140,6 +141,11 @@ def _colours() -> str:
 def result_html(shown: Result) -> str:
     """Return a result for notebooks: the summary, and problems in the input."""
     return notebook_html(result.grids(shown), map(describe_finding, shown.findings))
+
+
+def estimates_html(shown: Estimates) -> str:
+    """Return estimates for notebooks: the values, and the design that they rest on."""
+    return notebook_html(estimates.grids(shown), estimates.sentences(shown))
 
 
 def comparison_html(shown: Comparison) -> str:
