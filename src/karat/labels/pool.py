@@ -83,13 +83,14 @@ class LabelPool:
         worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
         but bounds: their half-width is shown.
         """
+        least = self.pairs["stratum"].n_unique()  # each stratum needs a label
         labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
         return expected_precision(
             self.pairs,
             self.ranks,
             self.runs,
             design=str(self.settings["design"]),
-            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height),
+            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height, least),
             k=k,
             pilot=labels,
             level=level,

@@ -42,16 +42,15 @@ WORST_CASE = "worst case"
 Expected: TypeAlias = dict[tuple[int, str], tuple[float, float | None, float | None]]
 
 
-def usual_budgets(budget: int | None, pairs: int) -> list[int]:
+def usual_budgets(budget: int | None, pairs: int, least: int = 1) -> list[int]:
     """Return the budgets that are shown: half of what is planned, that, twice as much, all.
 
     >>> usual_budgets(200, 1589), usual_budgets(None, 90)
     ([100, 200, 400, 1589], [22, 45, 90])
     """
-    if budget is None:
-        return sorted({max(1, pairs // 4), max(1, pairs // 2), pairs})
-    planned = min(budget, pairs)
-    return sorted({max(1, planned // 2), planned, min(2 * planned, pairs), pairs})
+    planned = pairs // 2 if budget is None else min(budget, pairs)
+    found = {planned // 2, planned, min(2 * planned, pairs), pairs}
+    return sorted(each for each in found if each >= least)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
