@@ -29,8 +29,8 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = part.splitlines(keepends=True)
             # a command goes on in lines that begin as a shell shows them
-            more = [*takewhile(lambda line: line.startswith("> "), lines[1:])]
-            command = lines[0] + "".join(line.removeprefix("> ") for line in more)
+            more = [*takewhile(lambda line: line[:2] in ("> ", ">\n"), lines[1:])]
+            command = lines[0] + "".join(line[1:].removeprefix(" ") for line in more)
             yield command.removesuffix("\n"), "".join(lines[1 + len(more) :])
 
 

@@ -203,11 +203,7 @@ def test_label_undo_reload_adjudicate_export_and_score(
     scored = cli(*asked, "--gold", desk.pool / "labels.db")
     assert scored.code == 0, scored.err
     qrels = desk.pool.parent / "qrels.txt"
-    with Labels.open(desk.pool) as labels:
-        gold = labels.gold()
-        qrels.write_text(
-            "".join(f"{q} 0 {d} {g:g}\n" for q, d, g in gold.rows()["query", "doc", "grade"].rows())
-        )
+    assert cli("label", desk.pool, "--export", qrels).code == 0
     again = json.loads(cli(*asked, "--gold", qrels).out)["summary"]
     first = json.loads(scored.out)["summary"]
     assert [each["value"] for each in first] == [each["value"] for each in again]

@@ -23,7 +23,6 @@ FORMATS = (  # of files that labels are exported to; the first four hold all tha
 @click.option(
     "--annotator",
     metavar="NAME",
-    default="",
     help="Who labels (default: the page asks; a terminal takes your login name).",
 )
 @click.option("--terminal", is_flag=True, help="Label here, without a browser.")
@@ -56,7 +55,7 @@ FORMATS = (  # of files that labels are exported to; the first four hold all tha
     help="For phoenix: the run whose documents are annotated; its queries are ids of spans.",
 )
 @click.option("--add", is_flag=True, help="Import: also pairs that are not in the pool.")
-def command(*, pool: str, annotator: str, **choices: object) -> None:
+def command(*, pool: str, annotator: str | None, **choices: object) -> None:
     """Label the pairs of POOL, the folder that `karat pool` made.
 
     \b
