@@ -166,6 +166,7 @@ CALLS = {
     "load_run": "RUN",
     "pool": "[RUN], folder",
     "power": "result, result",
+    "ppi": "RUN, GOLD",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",
 }

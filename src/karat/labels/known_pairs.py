@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,11 @@ class KnownPairs:
         """How many pairs have a label."""
         return self.pairs.height - self.pairs["grade"].null_count()
 
+    @property
+    def judged(self) -> bool:
+        """Whether a judge graded any pair of the pool."""
+        return bool(self.pairs["judge"].count())
+
     def gold(self, queries: pl.DataFrame | None = None) -> tuple[Gold, Ints]:
         """Return the pairs as a gold, and the row of the pairs that each of its items is.
 
@@ -86,17 +91,18 @@ class KnownPairs:
         }
 
 
-def load_pairs(labels: object) -> KnownPairs:
+def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     """Read labels: a database of karat or the folder of its pool, an open one, a frame, or a gold.
 
     A frame has the columns query, doc and grade, and where pairs were drawn probability and
-    stratum; a row without a grade is a pair that could have been labelled and was not.
+    stratum; a row without a grade is a pair that could have been labelled and was not. `texts` asks
+    for those of the pool.
     """
     if isinstance(labels, Labels):
-        return _of_database(labels)
+        return _of_database(labels, texts=texts)
     if isinstance(labels, str | os.PathLike) and database_at(labels) is not None:
         with Labels.open(labels) as opened:
-            return _of_database(opened)
+            return _of_database(opened, texts=texts)
     table = frame(labels)
     if table is not None and "probability" in table.columns:
         return _of_frame(table)
@@ -114,7 +120,7 @@ def _typed(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_database(labels: Labels) -> KnownPairs:
+def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
     said = labels.frame()
     keys = ["query", "doc"]
     of_subtopics = final_grades(said, [*keys, "subtopic"])
@@ -131,9 +137,11 @@ def _of_database(labels: Labels) -> KnownPairs:
     about: dict[str, Any] = {
         "annotators": graded["annotator"].n_unique(),
         **{name: settings[name] for name in ("purpose", "depth", "seed") if name in settings},
+        "pool_judge": settings.get("judge", ""),
     }
     queries = labels.queries().select("query", "question")
-    return KnownPairs(_typed(pairs), queries, closed=True, about=about, texts=_texts(labels))
+    found = KnownPairs(_typed(pairs), queries, closed=True, about=about)
+    return replace(found, texts=_texts(labels)) if texts else found
 
 
 def _texts(labels: Labels) -> pl.DataFrame | None:
