@@ -33,6 +33,7 @@ COMMANDS = (
     "power",
     "agree",
     "judge-card",
+    "pool",
     "anchor",
     "drift",
     "measures",
@@ -100,6 +101,7 @@ def cli() -> None:
     karat check run.trec --gold qrels.txt       problems in the files
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat report monday -o report.html          one page with everything
+    karat pool a.trec b.trec -o pool            gather what to label, without gold
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 

@@ -20,6 +20,12 @@ DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 
+SAY = """
+INSERT INTO event (
+    time, annotator, kind, pair, subtopic, grade, note, start, "end", probability, stratum, design
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
 
 def failure(error: sqlite3.Error, path: Path) -> KaratError:
     """Say what is wrong with the file and what to do; nothing that was saved before is lost."""

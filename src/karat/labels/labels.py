@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import statistics
@@ -12,31 +11,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import polars as pl
-
 from karat.errors import InputError, OptionError, SaveError, nearest
 from karat.forks import refuse_after_fork
-from karat.labels.agreement import AnnotatorAgreement, annotator_agreement
-from karat.labels.database import BUSY_TIMEOUT, LabelsFile, now
+from karat.labels.contents import LabelContents
+from karat.labels.database import BUSY_TIMEOUT, SAY, LabelsFile, now
+from karat.labels.exports import export_labels
+from karat.labels.imports import IMPORTED, add_labels, read_labels
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
 from karat.labels.plan import LabellingPlan, count_kinds
-from karat.read.labels_database import FILE, gold_of_labels, states
+from karat.read.labels_database import FILE
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from karat.core.data import Gold
-
 LEASE = 600.0  # seconds for which a pair that one annotator looks at is not offered to others
-SAY = """
-INSERT INTO event (
-    time, annotator, kind, pair, subtopic, grade, note, start, "end", probability, stratum, design
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 PAUSE = 300.0  # seconds after which an annotator was doing something else
 
 
-class Labels:
+class Labels(LabelContents):
     """The labels of a pool: open them, ask for the next pair, say its grade.
 
     Everything is on disk before a call returns; several processes may work at the same time, and
@@ -52,10 +44,6 @@ class Labels:
     ...     labels.frame().select("query", "grade", "annotator").rows()
     [('q1', 2.0, 'ann')]
     """
-
-    def __init__(self, file: LabelsFile, annotator: str = "") -> None:
-        self._file = file
-        self.annotator = annotator
 
     @classmethod
     def open(
@@ -94,82 +82,6 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"Labels({str(self.path)!r})"
-
-    def __len__(self) -> int:
-        """Return how many pairs have a label."""
-        query = "SELECT count(DISTINCT pair) FROM state WHERE kind IN ('label', 'adjudicate')"
-        return int(self._file.rows(query)[0][0])
-
-    @property
-    def path(self) -> Path:
-        """The file of the database."""
-        return self._file.path
-
-    def __fspath__(self) -> str:
-        """Labels are given where a path is: `karat.evaluate(run, labels)`."""
-        return str(self.path)
-
-    # what the pool is
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """How the pool was made: purpose, method, depth, budget, overlap, seed, highest grade."""
-        rows = self._file.rows("SELECT name, value FROM setting")
-        return {name: json.loads(value) for name, value in rows}
-
-    @property
-    def highest(self) -> int:
-        """The highest grade: 3 for 0 to 3, 1 for yes and no."""
-        return int(self.settings.get("highest", 3))
-
-    @property
-    def guidelines(self) -> str:
-        """What annotators should know; assign a text to change it, earlier ones are kept."""
-        rows = self._file.rows("SELECT text FROM guideline ORDER BY number DESC LIMIT 1")
-        return str(rows[0][0]) if rows else ""
-
-    @guidelines.setter
-    def guidelines(self, text: str) -> None:
-        with self._file.writing() as connection:
-            row = (now(), self.annotator, text)
-            connection.execute(
-                "INSERT INTO guideline (time, annotator, text) VALUES (?, ?, ?)", row
-            )
-
-    def queries(self) -> pl.DataFrame:
-        """Return the queries: query, question, and how many pairs of it there are."""
-        rows = self._file.rows(
-            "SELECT query.query, question, count(pair.number) FROM query "
-            "LEFT JOIN pair ON pair.query = query.number GROUP BY query.number"
-        )
-        schema = {"query": pl.String, "question": pl.String, "pairs": pl.Int64}
-        return pl.DataFrame(rows, schema=schema, orient="row")
-
-    def candidates(self) -> pl.DataFrame:
-        """Return all pairs of the pool, labelled or not, in its order.
-
-        Columns: query, doc, best (the lowest rank in any run), judge (its grade), design, stratum,
-        probability (with which a pair of its stratum is in the sample), sampled.
-        """
-        rows = self._file.rows(
-            "SELECT query.query, doc, min(rank.rank), judge, design, stratum, probability, "
-            "place IS NOT NULL FROM pair JOIN query ON query.number = pair.query "
-            "LEFT JOIN rank ON rank.pair = pair.number GROUP BY pair.number"
-        )
-        schema = {
-            "query": pl.String, "doc": pl.String, "best": pl.Int64, "judge": pl.Float64,
-            "design": pl.String, "stratum": pl.String, "probability": pl.Float64,
-            "sampled": pl.Int64,
-        }  # fmt: skip
-        found = pl.DataFrame(rows, schema=schema, orient="row")
-        return found.with_columns(pl.col("sampled").cast(pl.Boolean))
-
-    def annotators(self) -> list[str]:
-        """Return who has said anything, in the order of their first word."""
-        rows = self._file.rows(
-            "SELECT annotator FROM event GROUP BY annotator ORDER BY min(number)"
-        )
-        return [name for (name,) in rows]
 
     # saying something
 
@@ -378,59 +290,52 @@ class Labels:
                 )
         return found
 
-    # what was said
+    # files of others
 
-    def frame(self) -> pl.DataFrame:
-        """Return what every annotator says now, one row for each pair, in the order of time.
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        *,
+        run: str | None = None,
+    ) -> None:
+        """Write the labels, whole or not at all; without a `format` the file's name tells it.
 
-        Columns: query, doc, grade, annotator, time, note, start, end, probability (with which the
-        pair came into the sample; null where it was not sampled), stratum, design (depth, mtf,
-        mm-ns, sample, imported), state (labelled, skipped, unsure, adjudicated), subtopic, planned.
-        Of a sample that is not finished `probability` is `planned`, which was kept with the label,
-        times the share of its stratum that has a label so far.
+        - `csv`, `tsv`, `parquet`, `jsonl`: every label of every annotator, with its inclusion
+          probability and stratum; karat reads it back, as labels and as a gold.
+        - `qrels`, `subtopic-qrels`, and `beir`, a folder: the grade that counts of each pair.
+        - `ragas`, `deepeval` (JSON lines) and `autorag` (a folder with qa.parquet and
+          corpus.parquet): what is relevant, without grades.
+        - `phoenix`: annotations of the documents of a `run`, whose queries are spans.
+        - `spans`: a gold of quotes and places, from which `karat anchor` goes on.
         """
-        with self._file.reading() as connection:
-            found = states(connection)
-        time = pl.from_epoch(pl.col("time").mul(1e6).cast(pl.Int64), time_unit="us")
-        return found.with_columns(time.dt.replace_time_zone("UTC"))
+        export_labels(self, path, format, run)
 
-    def history(self) -> pl.DataFrame:
-        """Return everything that was ever said, undone or not, one row each."""
-        rows = self._file.rows(
-            "SELECT event.number, time, annotator, kind, query.query, doc, subtopic, grade, note, "
-            'event.start, event."end", undoes, event.number IN (SELECT undoes FROM event) '
-            "FROM event LEFT JOIN pair ON pair.number = event.pair "
-            "LEFT JOIN query ON query.number = pair.query ORDER BY event.number"
-        )
-        schema = {
-            "number": pl.Int64, "time": pl.Float64, "annotator": pl.String, "kind": pl.String,
-            "query": pl.String, "doc": pl.String, "subtopic": pl.String, "grade": pl.Float64,
-            "note": pl.String, "start": pl.Int64, "end": pl.Int64, "undoes": pl.Int64,
-            "undone": pl.Boolean,
-        }  # fmt: skip
-        typed = [(*row[:-1], bool(row[-1])) for row in rows]
-        return pl.DataFrame(typed, schema=schema, orient="row")
+    def import_labels(
+        self,
+        data: object,
+        format: str | None = None,  # noqa: A002
+        *,
+        annotator: str | None = None,
+        add: bool = False,
+        run: str | None = None,
+    ) -> int:
+        """Add labels from elsewhere, all or none, and return how many these are.
 
-    def gold(self) -> Gold:
-        """Return the labels as a gold: the adjudicated grade, or else what most annotators say.
-
-        Where no grade is the most frequent, the middle one counts, of two the lower; a finding
-        says how many such pairs wait for adjudication.
+        `data` is what `export` writes, another pool, or any gold that karat reads. A label without
+        an annotator is of `annotator`, by default "imported". A pair that is not in the pool is an
+        error; with `add` it is added to it.
         """
-        with self._file.reading() as connection:
-            return gold_of_labels(connection)
-
-    def agreement(
-        self, *, rel: float = 1.0, level: float = 0.95, samples: int = 2000
-    ) -> AnnotatorAgreement:
-        """Return how far the annotators agree: raw, Cohen's and Fleiss' κ, α, AC1, prevalence.
-
-        `rel` is the lowest grade that counts as relevant, `samples` the size of the bootstrap over
-        pairs that the intervals come from.
-        """
-        return annotator_agreement(
-            self.frame(), highest=self.highest, rel=rel, level=level, samples=samples
-        )
+        name = (annotator or self.annotator or IMPORTED).strip()
+        given = read_labels(self, data, format, name, run)
+        if not given:
+            raise InputError("there is no label to import", fix="give at least one labelled pair")
+        where = os.fspath(data) if isinstance(data, str | os.PathLike) else "labels"
+        with self._file.writing() as connection:
+            how: dict[str, Any] = {"highest": self.highest, "now": now(), "add": add}
+            count = add_labels(connection, given, where=where, **how)
+        self.__dict__.pop("_plan", None)  # which knows the pairs as they were
+        return count
 
     # inside
 

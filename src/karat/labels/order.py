@@ -10,15 +10,16 @@ order: systems that think like the judge would gain by it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from karat.core.data import Ints
+    from karat.core.data import Bools, Ints
 
 METHODS = ("mm-ns", "mtf", "depth")  # the default first
+LAST = 2**62  # a rank below all others
 FORGET = {"mm-ns": 0.0}  # share of what a bandit knows that it keeps when it learns more
 
 
@@ -42,28 +43,60 @@ def next_document(
     >>> next_document(ranks, {0: False}, "mm-ns"), next_document(ranks, {0: True, 1: True}, "mtf")
     (1, 2)
     """
-    hidden = frozenset(taken)
+    return _walk(ranks, method, frozenset(taken), relevant.get)
+
+
+def simulated_order(ranks: Ints, relevant: Bools, method: str, budget: int) -> list[int]:
+    """Return the documents that a method would have labelled, given what they would turn out to be.
+
+    >>> simulated_order(np.array([[1, 2, 0], [0, 1, 2]]), np.array([False, True, True]), "mm-ns", 2)
+    [0, 1]
+    """
+    asked: list[int] = []
+
+    def ask(doc: int) -> bool | None:
+        if len(asked) == budget:
+            return None
+        asked.append(doc)
+        return bool(relevant[doc])
+
+    _walk(ranks, method, frozenset(), ask)
+    return asked
+
+
+def _walk(
+    ranks: Ints, method: str, hidden: frozenset[int], ask: Callable[[int], bool | None]
+) -> int | None:
+    """Ask about documents in the order of a method; return the first that nothing is known of."""
+    if method == "depth":
+        best = np.where(ranks > 0, ranks, LAST).min(axis=0, initial=LAST)
+        order = np.lexsort((-(ranks > 0).sum(axis=0), best))
+        shown = (doc for doc in order.tolist() if best[doc] < LAST and doc not in hidden)
+        return next((doc for doc in shown if ask(doc) is None), None)
     lists: list[list[int]] = [
         [doc for doc in np.argsort(row, kind="stable").tolist() if row[doc] and doc not in hidden]
         for row in ranks
     ]
-    if method == "depth":
-        best = np.where(ranks > 0, ranks, np.iinfo(np.int64).max).min(axis=0, initial=2**62)
-        order = np.lexsort((-(ranks > 0).sum(axis=0), best))
-        return next((int(d) for d in order if d not in relevant and int(d) not in hidden), None)
+    at = [0] * len(lists)  # the next document of each run
     step = _Bandit(ranks) if method in FORGET else _MoveToFront(len(lists))
     seen: set[int] = set()
     while True:
-        ahead = [next(((doc, int(ranks[run, doc])) for doc in docs if doc not in seen), None)
-                 for run, docs in enumerate(lists)]  # fmt: skip
-        if all(each is None for each in ahead):
+        for run, docs in enumerate(lists):
+            while at[run] < len(docs) and docs[at[run]] in seen:
+                at[run] += 1
+        ahead = [
+            int(ranks[run, docs[at[run]]]) if at[run] < len(docs) else None
+            for run, docs in enumerate(lists)
+        ]
+        if all(rank is None for rank in ahead):
             return None
-        run = step.choose([None if each is None else each[1] for each in ahead])
-        doc = ahead[run][0]  # type: ignore[index]
-        if doc not in relevant:
+        run = step.choose(ahead)
+        doc = lists[run][at[run]]
+        known = ask(doc)
+        if known is None:
             return doc
         seen.add(doc)
-        step.learn(run, doc, relevant=relevant[doc])
+        step.learn(run, doc, relevant=known)
 
 
 class _Bandit:

@@ -23,6 +23,7 @@ from karat.judges.find import find_judge
 from karat.judges.verdicts import Sample
 from karat.labels.database import create, now
 from karat.labels.order import METHODS, uniform
+from karat.labels.precision import expected_precision, usual_budgets
 from karat.labels.sampling import draw
 from karat.read import load_gold, load_run
 from karat.read.corpus import load_corpus
@@ -34,6 +35,7 @@ from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, NamedBy, Run, RunStream
+    from karat.judges.verdicts import JudgeProtocol
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
 
@@ -58,10 +60,42 @@ class LabelPool:
     runs: tuple[str, ...]
     settings: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
+    expected: pl.DataFrame | None = None  # its `precision`, with the pilot it was made with
 
     def __repr__(self) -> str:
         queries = self.pairs["query"].n_unique()
         return f"LabelPool({queries} queries, {self.pairs.height} pairs, {len(self.runs)} runs)"
+
+    def precision(
+        self,
+        budgets: Sequence[int] | None = None,
+        *,
+        k: int = 10,
+        pilot: GoldLike | None = None,
+        level: float = 0.95,
+    ) -> pl.DataFrame:
+        """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
+
+        One row per run, measure and budget (by default half of the budget, the budget, twice as
+        much, and everything): `these` is the half-width about these queries, `new` about queries
+        like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with labels),
+        the grades of the judge, or the assumption that half of the pairs are relevant, which is the
+        worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
+        but bounds: their half-width is shown.
+        """
+        least = self.pairs["stratum"].n_unique()  # each stratum needs a label
+        labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
+        return expected_precision(
+            self.pairs,
+            self.ranks,
+            self.runs,
+            design=str(self.settings["design"]),
+            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height, least),
+            k=k,
+            pilot=labels,
+            level=level,
+            seed=int(self.settings["seed"]),
+        )
 
 
 def pool(
@@ -77,6 +111,7 @@ def pool(
     overlap: float = 0.0,
     judge: object = None,
     judged: GoldLike | None = None,
+    pilot: GoldLike | None = None,
     highest: int = HIGHEST,
     guidelines: str = "",
     seed: int = 0,
@@ -97,7 +132,8 @@ def pool(
 
     `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
     labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
-    not have them; `highest` is the highest grade, 1 for yes and no.
+    not have them; `highest` is the highest grade, 1 for yes and no. `LabelPool.precision` says what
+    precision the budget buys, from a `pilot` of labels if there is one.
 
     >>> import tempfile
     >>> found = pool([{"q": ["a", "b"]}, {"q": ["b", "c"]}], tempfile.mkdtemp() + "/pool", depth=1)
@@ -112,15 +148,17 @@ def pool(
     loaded, asked = _load(runs, queries, run_format, skip_bad=skip_bad, id_from=id_from)
     pairs, ranks, findings = _pooled(loaded, asked, depth)
     pairs = _with_texts(pairs, loaded, None if corpus is None else load_corpus(corpus))
-    pairs, news = _with_grades(pairs, judge, judged, progress)
+    asker = None if judge is None else find_judge(judge)
+    pairs, news = _with_grades(pairs, asker, judged, progress)
     pairs = _designed(pairs, design, budget, seed)
     found = merge_findings((*findings, *news, *_blank_texts(pairs)))
     settings = {
         "karat": __version__, "created": now(), "purpose": purpose, "design": design,
         "depth": depth, "budget": budget, "overlap": overlap, "highest": highest, "seed": seed,
-        "judge": "" if judge is None else find_judge(judge).name,
+        "judge": "" if asker is None else asker.name,
     }  # fmt: skip
     made = LabelPool(pairs, ranks, tuple(run.name for run in loaded), settings, found)
+    made = replace(made, expected=made.precision(pilot=pilot))
     _save(made, target, guidelines)
     return made
 
@@ -303,7 +341,10 @@ def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
 
 
 def _with_grades(
-    pairs: pl.DataFrame, judge: object, judged: GoldLike | None, progress: Report | None
+    pairs: pl.DataFrame,
+    judge: JudgeProtocol | None,
+    judged: GoldLike | None,
+    progress: Report | None,
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Add what a judge says: its grade and its quote."""
     if judge is not None and judged is not None:
@@ -325,7 +366,9 @@ def _with_grades(
     )
 
 
-def _asked_judge(pairs: pl.DataFrame, judge: object, progress: Report | None) -> pl.DataFrame:
+def _asked_judge(
+    pairs: pl.DataFrame, judge: JudgeProtocol, progress: Report | None
+) -> pl.DataFrame:
     """Ask a judge how relevant each passage is to its question."""
     samples, rows = [], []
     filled = pairs.with_row_index("row").filter(pl.col("text").str.strip_chars() != "")
@@ -333,7 +376,7 @@ def _asked_judge(pairs: pl.DataFrame, judge: object, progress: Report | None) ->
         texts = part["text"].unique(maintain_order=True)
         samples.append(Sample(str(query), str(question), tuple(texts)))
         rows.append(part)
-    found = find_judge(judge).judge(samples, frozenset({"relevance"}), progress)
+    found = judge.judge(samples, frozenset({"relevance"}), progress)
     grade, quote = pairs["judge"].to_list(), pairs["quote"].to_list()
     for sample, part, verdicts in zip(samples, rows, found, strict=True):
         said = dict(zip(sample.chunks, verdicts["relevance"].row, strict=False))

@@ -93,16 +93,16 @@ CREATE VIEW state AS
 """
 STATES = """
 SELECT query.query, pair.doc, state.grade, state.annotator, state.time,
-    CASE WHEN state.note <> '' THEN state.note ELSE coalesce((
-        SELECT live.note FROM live
-        WHERE live.kind = 'note' AND live.pair = state.pair AND live.annotator = state.annotator
-        ORDER BY live.number DESC LIMIT 1
-    ), '') END,
+    CASE WHEN state.note <> '' THEN state.note ELSE coalesce(noted.note, '') END,
     state.start, state."end", state.probability, state.stratum, state.design,
     CASE state.kind WHEN 'label' THEN 'labelled' WHEN 'skip' THEN 'skipped'
         WHEN 'adjudicate' THEN 'adjudicated' ELSE 'unsure' END,
     state.subtopic, state.probability
 FROM state JOIN pair ON pair.number = state.pair JOIN query ON query.number = pair.query
+LEFT JOIN (  -- the last note of each annotator: SQLite takes it from the row of the maximum
+    SELECT pair, annotator, note, max(number) FROM live WHERE kind = 'note'
+    GROUP BY pair, annotator
+) AS noted ON noted.pair = state.pair AND noted.annotator = state.annotator
 ORDER BY state.number
 """
 
