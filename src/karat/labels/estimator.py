@@ -388,9 +388,10 @@ class Estimator:
             label=np.concatenate((value, has)),
             judged=np.concatenate((verdict, judge_has)),
             probability=np.concatenate((chance, chance)),
-            stratum=np.concatenate((zero, one)).astype(np.int64),
+            stratum=np.zeros(2 * drawn.n, dtype=np.int64),
             queries=drawn.n,
             divisor=np.concatenate((zero, one)),
+            kind=np.concatenate((zero, one)).astype(np.int64),
         )
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
 IMPORTED = "imported"
-READER = "karat estimates"  # reads what the pool holds, and says nothing
 PAIRS: dict[str, type[pl.DataType]] = {
     "query": pl.String,
     "doc": pl.String,
@@ -141,16 +140,13 @@ def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
     }
     queries = labels.queries().select("query", "question")
     found = KnownPairs(_typed(pairs), queries, closed=True, about=about)
-    return replace(found, texts=_texts(labels)) if texts else found
+    return replace(found, texts=_with_text(labels.texts())) if texts else found
 
 
-def _texts(labels: Labels) -> pl.DataFrame | None:
+def _with_text(rows: pl.DataFrame) -> pl.DataFrame | None:
     """Return the texts of the pool, so that a judge can read what a run only names."""
-    queries = labels.queries()["query"]
-    pairs = [pair for query in queries for pair in labels.pairs(query, annotator=READER)]
-    rows = [(pair.doc, pair.text) for pair in pairs if pair.text]
-    table = pl.DataFrame(rows, schema={"doc": pl.String, "text": pl.String}, orient="row")
-    return table.unique("doc", keep="first", maintain_order=True) if rows else None
+    filled = rows.filter(pl.col("text").fill_null("") != "").select("doc", "text")
+    return filled.unique("doc", keep="first", maintain_order=True) if filled.height else None
 
 
 def _of_frame(table: pl.DataFrame) -> KnownPairs:
