@@ -168,6 +168,7 @@ CALLS = {
     "pool": "[RUN], folder",
     "power": "result, result",
     "questions": "{'b': 'text'}, judge='openai:some-model'",
+    "ppi": "RUN, GOLD",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",
     "tune": "[RUN, RUN], GOLD, engine='course-rrf'",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
+    from karat.labels.estimates import ppi
     from karat.labels.label_pool import LabelPool
     from karat.labels.labels import Labels
     from karat.labels.pool import pool
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from karat.relate.match.judged import register_aspect
     from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
+    from karat.results.estimates import Estimates
     from karat.results.result import Result
     from karat.results.store import load
     from karat.retrievers.http import HttpRetriever
@@ -70,6 +72,7 @@ _MODULES = {
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
+    "karat.labels.estimates": "ppi",
     "karat.labels.label_pool": "LabelPool",
     "karat.labels.labels": "Labels",
     "karat.labels.pool": "pool",
@@ -81,6 +84,7 @@ _MODULES = {
     "karat.relate.match.judged": "register_aspect",
     "karat.reports.report": "report",
     "karat.results.cutoffs": "curve smallest_k",
+    "karat.results.estimates": "Estimates",
     "karat.results.result": "Result",
     "karat.results.store": "load",
     "karat.retrievers.http": "HttpRetriever",
@@ -95,13 +99,13 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
-    "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
-    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels", "Measure", "Policy",
-    "PowerAnalysis", "Relation", "Result", "Retriever", "RetrieverTuning", "Run", "RunLike",
-    "Shape", "Tuning", "agree", "anchor", "check", "compare", "curve", "drift", "evaluate",
-    "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "known_dialects",
+    "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
+    "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels",
+    "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever", "RetrieverTuning",
+    "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "compare", "curve", "drift",
+    "evaluate", "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "known_dialects",
     "known_measures", "load", "load_corpus", "load_gold", "load_run", "parse_measure", "pool",
-    "power", "questions", "register_aspect", "register_measure", "register_shape", "report",
+    "power", "ppi", "questions", "register_aspect", "register_measure", "register_shape", "report",
     "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 

@@ -349,3 +349,21 @@ def test_without_scipy_only_the_number_of_queries_is_unknown(
         )
     assert "needs the package scipy" in found.gains[-1].reason
     assert "needs the package scipy" in repr(found)
+
+
+def test_the_order_of_runs_changes_no_value() -> None:
+    rng = random.Random(7)
+    docs = [f"d{number}" for number in range(20)]
+    gold = {f"q{number}": dict.fromkeys(rng.sample(docs, 4), 1) for number in range(24)}
+
+    def run() -> dict[str, dict[str, float]]:
+        lists = ((query, rng.sample(docs, 8)) for query in gold)
+        return {query: {doc: rng.random() for doc in found} for query, found in lists}
+
+    one, two = run(), run()
+    how: Any = {"engine": "weaviate-relative", "step": 0.1}
+    first = karat.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
+    second = karat.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
+    assert first.setting.weights == pytest.approx(second.setting.weights[::-1])
+    assert first.choice.in_sample.value == pytest.approx(second.choice.in_sample.value, abs=1e-12)
+    assert first.choice.held_out.value == pytest.approx(second.choice.held_out.value, abs=1e-12)

@@ -36,6 +36,7 @@ COMMANDS = (
     "agree",
     "judge-card",
     "pool",
+    "label",
     "anchor",
     "drift",
     "questions",
@@ -107,6 +108,7 @@ def cli() -> None:
     karat fuse a.trec b.trec --engine NAME      fuse runs as your engine does
     karat report monday -o report.html          one page with everything
     karat pool a.trec b.trec -o pool            gather what to label, without gold
+    karat label pool                            label it, in the browser
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 

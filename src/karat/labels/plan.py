@@ -74,7 +74,10 @@ class LabellingPlan:
                     return pair
         for (pairs, ranks), quota in zip(self.queries, self.quota, strict=True):
             known = relevant_of(pairs, said)
-            waiting = {at for at, pair in enumerate(pairs) if pair in offered and at not in known}
+            waiting = {
+                at for at, pair in enumerate(pairs)
+                if pair in offered and at not in known and pair not in self.shared
+            }  # fmt: skip
             if len(known) + len(waiting) >= quota:
                 continue
             taken = waiting | {

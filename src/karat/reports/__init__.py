@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from karat.forks import refuse_after_fork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.display import Format
 
 
@@ -14,26 +17,30 @@ def render(shown: object, how: Format) -> str:
     """Return a result or what else can be shown in a format, for `karat.display`."""
     from karat.comparison.compare import Comparison  # noqa: PLC0415
     from karat.explanation.explain import Explanation  # noqa: PLC0415
-    from karat.reports import comparison, explanation, html, result  # noqa: PLC0415
+    from karat.reports import comparison, estimates, explanation, html, result  # noqa: PLC0415
     from karat.reports import retriever_tuning as asked  # noqa: PLC0415
     from karat.reports import tuning as fused  # noqa: PLC0415
+    from karat.results.estimates import Estimates  # noqa: PLC0415
     from karat.results.result import Result  # noqa: PLC0415
     from karat.tuning.conclusion import Tuning  # noqa: PLC0415
     from karat.tuning.retriever_tuning import RetrieverTuning  # noqa: PLC0415
 
     refuse_after_fork()
-    name = "table" if how == "text" else how
-    if isinstance(shown, Result):
-        return html.result_html(shown) if how == "html" else result.render(shown, name)
-    if isinstance(shown, Comparison):
-        moved = 0 if how == "text" else 5
-        if how == "html":
-            return html.comparison_html(shown)
-        return comparison.render(shown, name, moved=moved)
-    if isinstance(shown, Explanation) and how != "latex":
-        return html.explanation_html(shown) if how == "html" else explanation.render(shown, name)
-    if isinstance(shown, Tuning) and how != "latex":
-        return fused.tuning_html(shown) if how == "html" else fused.render(shown, name)
-    if isinstance(shown, RetrieverTuning) and how != "latex":
-        return asked.retriever_tuning_html(shown) if how == "html" else asked.render(shown, name)
+    kinds: dict[type, tuple[Callable[[Any], str], Callable[..., str]]] = {
+        Result: (html.result_html, result.render),
+        Estimates: (html.estimates_html, estimates.render),
+        Comparison: (
+            html.comparison_html,
+            partial(comparison.render, moved=0 if how == "text" else 5),
+        ),
+    }
+    if how != "latex":
+        kinds |= {
+            Explanation: (html.explanation_html, explanation.render),
+            Tuning: (fused.tuning_html, fused.render),
+            RetrieverTuning: (asked.retriever_tuning_html, asked.render),
+        }
+    for kind, (as_html, as_text) in kinds.items():
+        if isinstance(shown, kind):
+            return as_html(shown) if how == "html" else as_text(shown, how.replace("text", "table"))
     raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")

@@ -115,20 +115,20 @@ def lay_out(
 ) -> Grid:
     """One row per measure and pair of systems, after the columns that come `first`."""
     pairs = _several_baselines(rows)
-    corrected = [name for name in rows["correction"].unique() if name != "none"]
+    corrections = [name for name in rows["correction"].unique() if name != "none"]
     texts = [*first, "measure", *(["baseline"] if pairs else []), "system"]
     cells = [
         [_text(row[name]) for name in texts]
         + [verdict(comparison, row)]
         + [number(row["baseline_value"]), number(row["system_value"])]
-        + [signed(row["difference"]), limits(row), chance(row["p"])]
-        + ([chance(row["p_adjusted"])] if corrected else [])
+        + [signed(row["difference"]), corrected(row), chance(row["p"])]
+        + ([chance(row["p_adjusted"])] if corrections else [])
         + [signed(row["effect"], 2), f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])]
         for row in by_measure(comparison, rows)
     ]
     header = [*texts, "verdict", "before", "after", "difference"]
     header += [f"{100 * comparison.level:g}% interval", "p"]
-    header += [CORRECTIONS[corrected[0]]] if corrected else []
+    header += [CORRECTIONS[corrections[0]]] if corrections else []
     header += ["effect", "won/tied/lost", "n"]
     verdicts = [row[len(texts)] for row in cells]
     return Grid(
@@ -140,6 +140,11 @@ def lay_out(
         good={(at, len(texts)) for at, each in enumerate(verdicts) if each == "better"},
         bad={(at, len(texts)) for at, each in enumerate(verdicts) if each == "worse"},
     )
+
+
+def corrected(row: dict[str, Any]) -> str:
+    """Write the interval that was corrected as p was, so that it and the verdict say the same."""
+    return limits(row["low_adjusted"], row["high_adjusted"])
 
 
 def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ def grids(tuning: RetrieverTuning) -> Iterator[Grid]:
                     gain.verdict,
                     number(gain.value),
                     signed(gain.difference),
-                    limits({"low": gain.low, "high": gain.high}),
+                    limits(gain.low, gain.high),
                     chance(gain.p),
                     f"{gain.wins}/{gain.losses}",
                 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from karat.findings import shorten
 from karat.reports import escape
@@ -63,17 +63,12 @@ def signed(value: float | None, digits: int | None = None) -> str:
     return ("−" if value < 0 else "+") + shown
 
 
-def limits(row: dict[str, Any]) -> str:
+def limits(low: float | None, high: float | None) -> str:
     """Write the interval of a difference, with as many digits as tell its ends apart.
 
-    It is the one that was corrected as p was, so that it and the verdict say the same.
-
-    >>> limits({"low_adjusted": -0.0123, "high_adjusted": 0.2})
-    '−0.012 … +0.200'
-    >>> limits({"low_adjusted": 0.00211, "high_adjusted": 0.00219})
-    '+0.0021 … +0.0022'
+    >>> limits(-0.0123, 0.2), limits(0.00211, 0.00219)
+    ('−0.012 … +0.200', '+0.0021 … +0.0022')
     """
-    low, high = row["low_adjusted"], row["high_adjusted"]
     if low is None or high is None:
         return "–"
     digits = 3 if 0.01 <= high - low <= 10 else None

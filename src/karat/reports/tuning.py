@@ -160,7 +160,7 @@ def _gains(tuning: Tuning) -> Grid:
             gain.verdict,
             number(gain.value),
             signed(gain.difference),
-            limits({"low": gain.low, "high": gain.high}),
+            limits(gain.low, gain.high),
             chance(gain.p_adjusted),
             f"{gain.wins}/{gain.losses}",
         ]

@@ -185,8 +185,17 @@ def _intervals(
 
 
 def value_order(values: Floats) -> Ints:
-    """Return the order of queries by their values, settings × queries, whatever their names."""
-    return np.lexsort(values[::-1])
+    """Return the order of queries by their values, settings × queries, whatever their names.
+
+    The order of the settings, which is that of the runs, decides only between queries that have
+    the same values.
+
+    >>> values = np.array([[0.9, 0.1, 0.5], [0.2, 0.3, 0.5]])
+    >>> value_order(values).tolist(), value_order(values[::-1]).tolist()
+    ([1, 0, 2], [1, 0, 2])
+    """
+    keys = np.concatenate([np.sort(values, axis=0), values])
+    return np.lexsort(keys[::-1])
 
 
 def against_best(

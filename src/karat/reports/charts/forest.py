@@ -17,8 +17,8 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.comparison import by_measure, lay_out, verdict
-from karat.reports.tables import chance, limits, signed
+from karat.reports.comparison import by_measure, corrected, lay_out, verdict
+from karat.reports.tables import chance, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def forest(comparison: Comparison) -> Chart:
         parts += difference_point(row, verdict(comparison, row), y, across)
         cells = {
             "difference": signed(row["difference"]),
-            "interval": limits(row),
+            "interval": corrected(row),
             "p": chance(row["p_adjusted"]),
             "verdict": verdict(comparison, row),
         }
@@ -106,6 +106,8 @@ def difference_point(row: dict[str, Any], found: str, y: float, across: Scale) -
     if row["low_adjusted"] is not None:
         ends = {"x1": across(row["low_adjusted"]), "x2": across(row["high_adjusted"])}
         yield element("line", y1=y, y2=y, class_=f"plot {paint}", **ends)
-    hint = title(f"{row['system']} {row['measure']}: {signed(row['difference'])} ({limits(row)})")
+    hint = title(
+        f"{row['system']} {row['measure']}: {signed(row['difference'])} ({corrected(row)})"
+    )
     shape = {"x": x - 5, "y": y - 5, "width": 10, "height": 10}
     yield element("rect", hint, class_=paint if paint != "none" else "none hollow", **shape)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from karat.reports.charts import Chart
 from karat.reports.charts.forest import difference_point, differences_axis, reach_of
 from karat.reports.charts.svg import LETTER, drawing, label, linear, link_to_queries
+from karat.reports.comparison import corrected
 from karat.reports.grid import Grid
-from karat.reports.tables import chance, limits, number, signed
+from karat.reports.tables import chance, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,4 +92,4 @@ def _most_telling(order: list[tuple[Row, str]]) -> list[tuple[Row, str]]:
 
 def _cells(row: Row, verdict: str) -> list[str]:
     p = chance(row["p_adjusted"])
-    return [str(row["n"]), signed(row["difference"]), limits(row), p, verdict]
+    return [str(row["n"]), signed(row["difference"]), corrected(row), p, verdict]
