@@ -361,7 +361,7 @@ def test_the_order_of_runs_changes_no_value() -> None:
         return {query: {doc: rng.random() for doc in found} for query, found in lists}
 
     one, two = run(), run()
-    how: Any = {"engine": "weaviate-relative", "step": 0.1}
+    how: Any = {"engine": "opensearch-min_max-arithmetic", "step": 0.1}
     first = karat.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
     second = karat.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
     assert first.setting.weights == pytest.approx(second.setting.weights[::-1])

@@ -362,8 +362,14 @@ def _nearest_to_votes(sums: Floats, total: Floats, places: Floats) -> tuple[int,
     for place in places[some].T:
         apart += np.abs(place[:, np.newaxis] - place)
     far = apart @ votes[some]
-    near = some[far <= far.min() + 1e-9]  # several are as near: the best, then the first of them
-    return int(near[_means(total[near]).argmax()]), votes
+    near = some[far <= far.min() + 1e-9]  # several are as near: the best of them
+    means = _means(total[near])
+    equal = near[means >= means.max() - close]
+    # then the one in their middle, then in that of all: the order of runs does not matter
+    for middle in (places[equal].mean(axis=0), places.mean(axis=0)):
+        off = np.abs(places[equal] - middle).sum(axis=1)
+        equal = equal[off <= off.min() + 1e-9]
+    return int(equal[0]), votes
 
 
 def _held_out_values(values: Floats, picks: Ints, fold: Ints, statistic: str) -> Floats:

@@ -230,7 +230,13 @@ def conclude(
         measures=measured.measures,
         grid=grid,
         choice=choice,
-        gains=gains_over(choice.values, against, clusters=clusters, **options),
+        gains=gains_over(
+            choice.values,
+            against,
+            in_sample=measured.values[first][choice.chosen],
+            clusters=clusters,
+            **options,
+        ),
         current=current,
         current_value=None if in_use is None else _interval(in_use, first, level, clusters),
         others=tuple(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from karat.statistics.values import Bounds
 
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
 POWER = 0.8  # the chance to see a difference that the number of queries is for
 
 
@@ -52,6 +53,7 @@ def gains_over(
     held_out: Floats,
     others: Mapping[str, Floats],
     *,
+    in_sample: Floats | None = None,
     clusters: Sequence[object] | None = None,
     level: float = 0.95,
     permutations: int = PERMUTATIONS,
@@ -66,42 +68,50 @@ def gains_over(
     one decides. Where nothing is shown, `needed` is how many queries (with clusters: how many
     clusters) would show a difference as large as the one seen, four times in five.
 
+    `in_sample` are the values of the chosen setting itself. Settings chosen without a query tend to
+    be bad for it, as what was left out is missing from the choice; so `worse` is only what the same
+    test calls worse in sample, too.
+
     >>> held = np.linspace(0.5, 0.9, 20)
     >>> (gain,) = gains_over(held, {"before": held - 0.1})
     >>> round(gain.difference, 3), gain.verdict
     (0.1, 'better')
     """
-    found = [
-        _gain(
-            name,
-            held_out,
-            values,
-            clusters,
-            how={
-                "level": level,
-                "permutations": permutations,
-                "seed": seed,
-                "statistic": statistic,
-                "bounds": bounds,
-            },
-            higher_is_better=higher_is_better,
-        )
-        for name, values in others.items()
-    ]
+    how = {
+        "level": level,
+        "permutations": permutations,
+        "seed": seed,
+        "statistic": statistic,
+        "bounds": bounds,
+    }
+
+    def against(mine: Floats, name: str) -> Gain:
+        return _gain(name, mine, others[name], clusters, how=how, higher_is_better=higher_is_better)
+
+    def decide(gain: Gain, p: float | None) -> str:
+        return _verdict(gain.difference, p, level, higher_is_better=higher_is_better)
+
+    found = [against(held_out, name) for name in others]
     corrected = adjust([gain.p for gain in found], "holm")
-    return tuple(
-        _decided(replace(gain, p_adjusted=p), level, higher_is_better=higher_is_better)
-        for gain, p in zip(found, corrected, strict=True)
-    )
+    decided = []
+    for gain, p in zip(found, corrected, strict=True):
+        verdict = decide(gain, p)
+        made = replace(gain, p_adjusted=p, verdict=verdict)
+        if verdict == WORSE and in_sample is not None:
+            chosen = against(in_sample, gain.over)
+            if decide(chosen, chosen.p) != WORSE:
+                made = replace(made, verdict=NOT_SHOWN, reason=PESSIMISTIC)
+        decided.append(made if verdict == NOT_SHOWN else replace(made, needed=None))
+    return tuple(decided)
 
 
-def _decided(gain: Gain, level: float, *, higher_is_better: bool) -> Gain:
-    """Put in words what is shown."""
-    shown = gain.p_adjusted is not None and gain.p_adjusted < 1 - level
-    if not shown or not gain.difference:
-        return gain
-    up = (gain.difference > 0) == higher_is_better
-    return replace(gain, verdict=BETTER if up else WORSE, needed=None)
+def _verdict(
+    difference: float | None, p: float | None, level: float, *, higher_is_better: bool
+) -> str:
+    """Put in a word what is shown."""
+    if p is None or p >= 1 - level or not difference:
+        return NOT_SHOWN
+    return BETTER if (difference > 0) == higher_is_better else WORSE
 
 
 def _gain(
