@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karat.reports.tables import Grid, number, render_grids, to_json
 
@@ -71,7 +71,7 @@ def _details(details: pl.DataFrame) -> Grid:
     return Grid("one by one", details.columns, rows, left=len(texts))
 
 
-def _figure(value: float | None) -> str:
+def _figure(value: Any) -> str:  # noqa: ANN401
     """Return a count as it is, any other number with four digits."""
     return str(value) if isinstance(value, int) else number(value)
 
