@@ -251,6 +251,8 @@ def test_a_judge_that_is_asked(world: World, pool: Path) -> None:
         close(found["P@5", method], own["P@5", method])
         close(found["P@5/relevance", method], own["P@5", method])
     assert found["context_precision@5", "labels"].estimator == "bounds"
+    judged_only = karat.ppi(world.a, pool, measures[1:], **options)  # no measure reads ids
+    assert judged_only.rows == found.rows[3:]
 
 
 @pytest.mark.parametrize("useless", ["constant", "contrary"])
@@ -395,6 +397,10 @@ def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Karat) -> N
     expected = karat.ppi({"a": world.a, "b": world.b}, pool, "P@10").differences
     assert [each["value"] for each in differences] == [each.value for each in expected]
     assert "differences" in cli("compare", a, b, "-m", "P@10", "--labels", pool).out
+    for refused in (["--no-regression", "P@10"], ["--all-pairs"], ["--gold", a]):
+        done = cli("compare", a, b, "-m", "P@10", "--labels", pool, *refused)
+        assert done.code == 2
+        assert f"{refused[0]} and --labels exclude each other" in done.err
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ def command(
         raise click.UsageError("--junit needs --no-regression")
     files, gold = options.paths(runs, gold)
     labels = choices.pop("labels")
+    if labels is not None and guarded:
+        raise click.UsageError("--no-regression and --labels exclude each other")
     judge = judging.take_shared(choices)
     named = [*measures, *guarded] or None
     chosen = options.explicit(choices) | judge | {"gold": gold, "moved": moved}

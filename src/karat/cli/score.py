@@ -136,9 +136,9 @@ def _measure(  # noqa: PLR0917
     card: str | None,
 ) -> Result:
     """Measure runs against a gold, or estimate what labels of some pairs say."""
-    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-
     if labels is None:
+        from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
+
         result = evaluate(files, gold, measures, **choices)
         if card is None:
             return result

@@ -92,8 +92,9 @@ def evaluate_with_labels(
         raise InputError("there is no label yet", where="labels", fix="label some pairs first")
     least = min(each.level() for each in wanted)
     relevant = bool((known.column("grade", UNJUDGED) >= least).any())
-    # where people found nothing relevant at all, the values are 0, and the gold is not to blame
-    asked: list[str | Measure] = [*wanted] if relevant else [parse_measure("judged")]
+    # where people found nothing relevant at all, the values are 0, and the gold is not to blame;
+    # which candidate stands where in the list is always asked for
+    asked: list[str | Measure] = [*(wanted if relevant else ()), parse_measure("judged")]
     if judging:
         asked.append(_asked_of_judge(wanted))
         options["judge"] = options.get("judge") or "local"

@@ -165,8 +165,8 @@ class Estimator:
                 "(karat pool --for values) tells the value"
             )
         return "bounds", (
-            f"{count} of {of_all} queries have all the labels that the measure needs; less than "
-            f"{ENOUGH} do not tell the others"
+            f"the measure does not add up labels, and {count} of {of_all} queries have all that it "
+            f"needs: label at least {ENOUGH} queries as a whole"
         )
 
     def view(self, measure: Measure, run: str) -> RunView:

@@ -9,6 +9,7 @@ from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.tables import (
     bullets,
+    count,
     interval,
     limits,
     number,
@@ -53,12 +54,10 @@ def grids(found: Estimates) -> Iterator[Grid]:
 
 def _title(found: Estimates) -> str:
     design = found.design
-    if "pairs" not in design:
-        return f"{design['queries']} queries · judge {design['judge']} · {design['labels']} labels"
+    labels = "1 label" if design["labels"] == 1 else f"{design['labels']} labels"
+    of_all = f" of {design['pairs']} pairs" if "pairs" in design else ""
     judge = f" · judge {design['judge']}" if design.get("judge") else ""
-    return (
-        f"{design['labels']} labels of {design['pairs']} pairs · {design['queries']} queries{judge}"
-    )
+    return f"{labels}{of_all} · {count(design['queries'])}{judge}"
 
 
 def _grid(rows: Sequence[Estimate], title: str, level: float, *, plain: bool) -> Grid:
@@ -102,9 +101,9 @@ def sentences(found: Estimates) -> list[str]:
 
 
 def _sampling(design: Mapping[str, Any]) -> str:
-    counts = ", ".join(f"{count} {name}" for name, count in design["sampling"].items())
+    counts = ", ".join(f"{times} {name}" for name, times in design["sampling"].items())
     strata = f", in {len(design['strata'])} strata" if len(design["strata"]) > 1 else ""
-    return f"{counts}{strata}, of {design['labelled_queries']} queries"
+    return f"{counts}{strata}, of {count(design['labelled_queries'])}"
 
 
 def facts(found: Estimates, run: str) -> Iterator[tuple[str, str]]:

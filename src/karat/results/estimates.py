@@ -97,10 +97,11 @@ class Estimates:
 
     def unlabelled(self) -> list[Finding]:
         """Return the finding for measures that are taken of the labels without an estimate."""
-        count = self.design.get("pairs", 0) - self.design["labels"]
+        labels, pairs = self.design["labels"], self.design.get("pairs", 0)
+        count, known = pairs - labels, f"{labels} of {pairs} pairs have one"
         message = "pair of the pool without a label: it counts as not relevant"
         fix = "estimate these measures from the labels: karat score RUN --labels POOL"
-        return [Finding("partly-labelled", count, (), message, fix)] if count > 0 else []
+        return [Finding("partly-labelled", count, (known,), message, fix)] if count > 0 else []
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as the JSON output prints it."""
