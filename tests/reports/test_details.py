@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.reports.details import QueryDetails, excerpt, in_utf16, merged, places
+from karat.reports.details import QueryDetails
 from karat.reports.escape import multiline
+from karat.reports.excerpts import excerpt, in_utf16, merged, places
 from karat.reports.explanation import sentence
 from karat.reports.panel import lay_side_by_side
 from tests import hostile
