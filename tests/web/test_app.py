@@ -51,7 +51,7 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
     number = ids(client)["monday"]
     data = data_of(client.get("/report", params={"r": number}).text)
     assert data["systems"] == ["bm25", "minilm"]
-    assert (data["cases"], data["texts"]) == ({}, [])
+    assert (data["packed"], data["openable"]) == (None, None)
     answer = client.get(f"{data['live']['case']}&query=3").json()
     panel = lay_side_by_side([results / "monday"])
     expected = QueryDetails(panel.systems[1], ranks=50, letters=20_000).of(data["query"][3])
