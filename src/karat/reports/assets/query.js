@@ -22,7 +22,7 @@ const queryDetail = (() => {
     if (facts.length) parts.unshift(h("dl", { class: "facts" }, facts.map(([name, each]) => h("div", {}, h("dt", {}, name), h("dd", {}, each)))));
     parts.push(...details.gold.map((gold) => goldTable(gold, sides)));
     const judged = details.systems.some((mine) => mine.list.some((chunk) => chunk.verdicts));
-    if (judged) parts.push(h("p", { class: "note" }, "What made a chunk count is ", h("mark", {}, "marked"), "; a sentence that the judge refused is ", h("span", { class: "refused" }, "grey"),
+    if (judged) parts.push(h("p", { class: "note legend" }, "What made a chunk count is ", h("mark", {}, "marked"), "; a sentence that the judge refused is ", h("span", { class: "refused" }, "grey"),
       ". Point at it for the reason, or open the line of the judge below the chunk."));
     parts.push(h("div", { class: "sides" }, sides.map((each) => side(each, details))));
     return parts;
@@ -92,7 +92,7 @@ const queryDetail = (() => {
     const all = rest.length ? h("button", { type: "button", class: "more", on: { click: () => {
       rest.forEach((each) => { each.hidden = false; });
       all.remove();
-    } } }, `Show ranks ${TOP + 1} to ${mine.list.length}`) : null;
+    } } }, `Show ranks ${TOP + 1} to ${mine.list.length}${hitsBelow(mine)}`) : null;
     const more = mine.depth - mine.list.length;
     return h("div", { class: "side" }, title,
       h("h4", {}, `What was retrieved (${!mine.depth ? "nothing" : mine.list.length < mine.depth ? `first ${mine.list.length} of ${mine.depth}` : many(mine.depth, "result")})`),
@@ -100,6 +100,10 @@ const queryDetail = (() => {
       more > 0 ? h("p", { class: "note" }, `and ${more.toLocaleString("en")} more`) : null,
       mine.verdicts.length ? h("ul", { class: "verdicts" }, mine.verdicts.map((each) => verdict(each, "", details))) : null,
       h("h4", {}, "How the numbers come about"), h("ul", { class: "steps" }, mine.steps.map((step) => h("li", {}, step))));
+  }
+  function hitsBelow(mine) {
+    const ranks = mine.list.slice(TOP).filter((chunk) => chunk.mark === "hit").map((chunk) => chunk.rank);
+    return ranks.length ? `: ${ranks.length === 1 ? "a hit" : "hits"} at ${ranks.slice(0, 5).join(", ")}${ranks.length > 5 ? ", …" : ""}` : "";
   }
   function ranked(chunk, details) {
     const [label, kind] = MARKS[chunk.mark] || ["", ""];
