@@ -59,6 +59,18 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
     assert answer["systems"][1]["steps"] == expected["steps"]
 
 
+def test_every_query_opens_however_little_a_file_may_hold(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.reports.prepare.LETTERS", 1)
+    data = data_of(client.get("/report", params={"r": ids(client)["monday"]}).text)
+    assert data["openable"] is None
+    for place in range(len(data["query"])):
+        answer = client.get(f"{data['live']['case']}&query={place}").json()
+        assert [bool(system["list"]) for system in answer["systems"]] == [True, True]
+        assert all(gold["systems"] == [0, 1] for gold in answer["gold"])
+
+
 @pytest.mark.parametrize("query", ["95", "-1", "x", ""])
 def test_queries_that_are_not_there(query: str, client: TestClient) -> None:
     number = ids(client)["monday"]
