@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage
+    from playwright.sync_api import ConsoleMessage, Locator, ViewportSize
 
+PHONE: ViewportSize = {"width": 390, "height": 844}
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
     "--headless",
@@ -88,3 +90,20 @@ def search(page: Page, words: str) -> None:
         expect(page).to_have_url(told)
     else:
         expect(page).not_to_have_url(re.compile("search="))
+
+
+def accessible(page: Page) -> None:
+    """Fail if axe finds anything that keeps people from reading a page."""
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def picker(page: Page, label: str) -> Locator:
+    """Return the choice of a report with this label."""
+    return page.locator("#pickers label", has_text=label).locator("select")
+
+
+def fits_a_phone(page: Page) -> None:
+    """Fail if a page is wider than the screen of a phone."""
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -12,6 +12,7 @@ from karat.reports.page import page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import prepare
 from karat.web.folders import ResultFolders
+from tests.reports.test_page import unpacked
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def test_the_report_the_notebook_and_the_list_of_results(tmp_path: Path) -> None
     panel = lay_side_by_side([folder])
     assert "by rouge(threshold=0.7), exact" in page(prepare(panel))
     assert "by rouge(threshold=0.7), exact" in result._repr_html_()
-    (case,) = prepare(panel).data["cases"][0]["systems"]
+    case = unpacked(prepare(panel).data)["cases"][0]
     assert [gold["relation"] for gold in case["gold"]] == ["rouge(threshold=0.7)", "exact"]
     both = karat.compare({"a": result, "b": result})
     assert "by rouge(threshold=0.7), exact" in both._repr_html_()

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat.reports.page import page as make_page
+from karat.reports.panel import lay_side_by_side
+from karat.reports.prepare import prepare
 from tests import hostile
-from tests.browsing import browser, watched
+from tests.browsing import Watched, browser, watched
 
 DEMO = Path(karat.__file__).parent / "demo"
 
@@ -31,3 +34,18 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a result in which every text is an attack."""
     return hostile.result().save(tmp_path_factory.mktemp("hostile") / "result")
+
+
+@pytest.fixture(scope="module")
+def report(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write the demo's report, and return its address."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(make_page(prepare(lay_side_by_side([demo_folder]))), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(watched: Watched, report: str) -> Watched:
+    """Open the demo's report."""
+    watched.page.goto(report)
+    return watched

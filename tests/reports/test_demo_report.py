@@ -16,6 +16,7 @@ def test_the_demo_says_where_its_report_is(cli: Karat, tmp_path: Path) -> None:
     done = cli("demo", "--report", tmp_path / "demo.html")
     assert done.code == 0
     assert done.out.rstrip().endswith(f"page: {tmp_path / 'demo.html'}")
+    assert (tmp_path / "demo.html").stat().st_size < 1_000_000
     data = data_of((tmp_path / "demo.html").read_text(encoding="utf-8"))
     assert data["systems"] == ["bm25", "minilm"]
     assert len(data["cases"]) == 95

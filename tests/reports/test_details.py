@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.reports.details import QueryDetails, excerpt, in_utf16, merged, places
+from karat.reports.details import QueryDetails, query_details
 from karat.reports.escape import multiline
+from karat.reports.excerpts import excerpt, in_utf16, merged, places
 from karat.reports.explanation import sentence
 from karat.reports.panel import lay_side_by_side
 from tests import hostile
+
+if TYPE_CHECKING:
+    from karat.judges.verdicts import Sample
 
 DEMO = Path(karat.__file__).parent / "demo"
 MARKS = {"unjudged": "unjudged", "rejected": "rejected", "hit": "hit", "again": "again"}
@@ -89,6 +93,109 @@ def test_the_matched_sentence_is_highlighted(by: str) -> None:
     assert second["mark"] == "miss" if by == "rouge" else second["mark"] in ("miss", "rejected")
     assert "matched" not in second
     assert first["doc"] == ""  # the text is its own id
+
+
+def judged(sample: Sample) -> dict[str, Any]:
+    """Say of each part that it is good if it names the pump, and why."""
+    return {
+        "relevance": [{"value": 2 * ("pump" in chunk), "reason": "r"} for chunk in sample.chunks],
+        "claims": [
+            [{"value": item in chunk, "reason": "c", "quote": item} for chunk in sample.chunks]
+            for item in sample.items["claims"]
+        ],
+        "statements": [
+            [{"value": "pump" in part, "reason": f"about {part[:8]}"} for part in parts]
+            for parts in sample.parts["statements"]
+        ],
+    }
+
+
+JUDGED = {
+    "query": "q",
+    "question": "Which pump?",
+    "reference": "The pump is blue. It is small.",
+    "contexts": ["😀 Old news. The pump is blue. Bye now.", "Nothing here.", "It is small."],
+}
+
+
+def test_verdicts_point_into_the_text_and_repeat_nothing() -> None:
+    result = karat.evaluate(
+        [JUDGED], None, ["P@3/relevance", "recall@3/claims", "P@3/statements"], judge=judged, keep=5
+    )
+    case = told(result, "q")
+    first = case["list"][0]
+    said: dict[str, list[dict[str, Any]]] = {}
+    for verdict in first["verdicts"]:
+        said.setdefault(verdict["aspect"], []).append(verdict)
+    units = first["text"].encode("utf-16-le")
+    parts = [
+        units[2 * low : 2 * high].decode("utf-16-le")
+        for verdict in said["statements"]
+        for low, high in verdict["places"]
+    ]
+    assert parts == ["😀 Old news.", "The pump is blue.", "Bye now."]
+    assert [each["value"] for each in said["statements"]] == [0, 1, 0]
+    assert [each["reason"] for each in said["statements"]][1] == "about The pump"
+    assert not any("item" in each for each in said["statements"])  # which is the place in the text
+    assert [(each["item"], each["value"]) for each in said["claims"]] == [(1, 1), (2, 0)]
+    assert [each["docs"] for each in case["gold"][0]["items"]] == [
+        ["The pump is blue."],
+        ["It is small."],
+    ]
+    assert "The pump is blue." not in str(first["verdicts"])
+    (low, high) = first["matched"][0]
+    assert units[2 * low : 2 * high].decode("utf-16-le") == "The pump is blue."
+
+
+@pytest.mark.parametrize("cutoff", [1, 2])
+def test_verdicts_end_with_the_deepest_cutoff(cutoff: int) -> None:
+    measures = [f"P@{cutoff}/relevance", "recall/claims"]
+    case = told(karat.evaluate([JUDGED], None, measures, judge=judged, keep=5), "q")
+    for aspect, deepest in (("relevance", cutoff), ("claims", 3)):
+        having = [
+            chunk["rank"]
+            for chunk in case["list"]
+            if any(each["aspect"] == aspect for each in chunk.get("verdicts", ()))
+        ]
+        assert having == list(range(1, deepest + 1))
+    assert case["cutoff"] is None  # recall reads the whole list
+    only = told(karat.evaluate([JUDGED], None, measures[:1], judge=judged, keep=5), "q")
+    assert only["cutoff"] == cutoff
+
+
+def test_the_gold_is_one_table_for_all_systems() -> None:
+    gold = {"q": {"a": 2, "b": 1, "c": 1}}
+    runs = {"one": {"q": ["x", "a", "b"]}, "two": {"q": ["a", "c"]}}
+    panel = lay_side_by_side([karat.evaluate(runs, gold, ["P@2", "nDCG@3"], rel=2, keep=5)])
+    case = query_details(panel, [QueryDetails(system) for system in panel.systems], 0)
+    (table,) = case["gold"]
+    assert table["systems"] == [0, 1]
+    assert [(item["docs"], item["ranks"]) for item in table["items"]] == [
+        (["a"], [2, 1]),
+        (["b"], [3, None]),
+        (["c"], [None, 2]),
+    ]
+    assert table["counted"] == [
+        {"counts": "grade >= 2", "relevant": 1, "met": [1, 1]},
+        {"counts": "grade > 0", "relevant": 3, "met": [2, 2]},
+    ]
+    assert (table["cutoff"], table["more"]) == (3, 0)
+    assert not any("gold" in system for system in case["systems"])
+
+
+def test_systems_of_another_gold_have_a_table_of_their_own() -> None:
+    run = {"q": ["a", "b"]}
+    results = {
+        name: karat.evaluate(run, {"q": docs}, ["recall"], keep=5)
+        for name, docs in (("one", ["a"]), ("two", ["b", "c"]), ("three", ["a"]))
+    }
+    panel = lay_side_by_side([results])
+    case = query_details(panel, [QueryDetails(system) for system in panel.systems], 0)
+    assert [table["systems"] for table in case["gold"]] == [[0, 2], [1]]
+    assert [[item["ranks"] for item in table["items"]] for table in case["gold"]] == [
+        [[1, 1]],
+        [[2], [None]],
+    ]
 
 
 def test_a_judge_is_quoted() -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import sys
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,8 +60,18 @@ class Reader(HTMLParser):
 
 
 def data_of(content: str) -> dict[str, Any]:
+    """Return what a page gives to its script, with the queries unpacked."""
     found: dict[str, Any] = json.loads(Reader(content).scripts[0])
-    return found
+    return found | unpacked(found)
+
+
+def unpacked(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the queries in full of a page by their place, and their texts, as its script does."""
+    packed = base64.b64decode(data["packed"] or "")
+    lines = zlib.decompress(packed).decode("utf-8").splitlines() if packed else []
+    read = [json.loads(line) for line in lines]
+    cases = {each["at"]: each["case"] for each in read}
+    return {"cases": cases, "texts": [text for each in read for text in each["texts"]]}
 
 
 def report(*results: object) -> str:
@@ -169,6 +180,25 @@ def test_many_systems() -> None:
     assert systems[:7] == [f"system {number}" for number in (0, 1, 3, 5, 7, 9, 11)]
 
 
+def test_names_may_be_long() -> None:
+    """A browser looks at this page too: see test_phone.py."""
+    names = ["embeddings/" + "large-" * 30 + str(number) for number in range(3)]
+    queries = [f"{'q' * 200}{number}" for number in range(12)]
+    column = "a column with a name that is long enough for a line of its own"
+    gold = [
+        {"query": query, "gold": [f"{query}-document"], column: "value-" * 20 + str(at % 2)}
+        for at, query in enumerate(queries)
+    ]
+    runs = {
+        name: {query: [f"{query}-document" if at % 3 == number else "x" * 300] for query in queries}
+        for at, name in enumerate(names)
+        for number in (0,)
+    }
+    data = data_of(report(karat.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], keep=5)))
+    assert data["systems"] == names
+    assert data["cases"][0]["gold"][0]["items"][0]["docs"] == [f"{queries[0]}-document"]
+
+
 def test_what_systems_share_is_said_once() -> None:
     runs = {f"system {number}": {query: ["a"] for query in GOLD} for number in range(3)}
     html = report(karat.evaluate(runs, GOLD, ["recall@5"]))
@@ -228,15 +258,67 @@ def test_a_slice_is_a_report_of_its_own(demo_folder: Path) -> None:
         lay_side_by_side([demo_folder], only=("wording", "paraphras"))
 
 
-def test_a_budget_keeps_the_failures(demo_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "BUDGET", 60_000)
+def test_a_budget_keeps_some_queries_of_every_kind(
+    demo_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "LETTERS", 250_000)
     prepared = prepare(lay_side_by_side([demo_folder]))
     data = prepared.data
-    assert 3 < len(data["cases"]) < 40
-    lead = [data["values"][system][data["lead"]] for system in (0, 1)]
-    assert all(0 in (lead[0][at], lead[1][at]) for at in data["cases"])
+    opened = data["openable"]
+    assert 10 < len(opened) < 60
+    assert sorted(unpacked(data)["cases"]) == opened
     assert any("`karat view`" in note for note in prepared.notes["queries"])
-    assert len(script_json(data["cases"])) + len(script_json(data["texts"])) < 80_000
+    first, second = (
+        np.array(data["values"][system][data["lead"]], dtype=float) for system in (0, 1)
+    )
+    gain = second - first
+    kinds = {
+        "zero": (first == 0) | (second == 0),
+        "worse": gain < 0,
+        "better": gain > 0,
+        "none": np.isnan(gain),
+        "same": gain == 0,
+    }
+    counts = {kind: int(mask[opened].sum()) for kind, mask in kinds.items()}
+    assert min(counts.values()) >= 4, counts
+    # what a filter shows first can be opened
+    assert np.nanmin(gain[opened]) == np.nanmin(gain)
+    assert np.nanmax(gain[opened]) == np.nanmax(gain)
+    few = [facet for facet in data["facets"] if len(facet["labels"]) < 6]
+    assert len(few) == 2
+    for facet in few:
+        assert {facet["codes"][at] for at in opened} == set(facet["codes"])
+
+
+def test_the_budget_is_what_the_file_holds(
+    demo_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare(lay_side_by_side([demo_folder])).data
+    assert whole["openable"] is None
+    monkeypatch.setattr(preparing, "BUDGET", len(whole["packed"]) // 3)
+    part = prepare(lay_side_by_side([demo_folder])).data
+    assert len(part["packed"]) < len(whole["packed"]) * 0.75  # what is packed comes in blocks
+    assert len(part["openable"]) > 5
+
+
+def test_without_a_budget_to_spare_one_query_opens(
+    demo_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "LETTERS", 1)
+    assert len(prepare(lay_side_by_side([demo_folder])).data["openable"]) == 1
+
+
+def test_the_kinds_take_turns() -> None:
+    gold = {f"q{number}": ["a"] for number in range(40)}
+    before = {query: ["a"] if number < 20 else ["x", "a"] for number, query in enumerate(gold)}
+    after = {query: ["x", "a"] if number < 20 else ["a"] for number, query in enumerate(gold)}
+    panel = lay_side_by_side([karat.evaluate({"a": before, "b": after}, gold, ["RR"])])
+    order = preparing.order_of_interest(panel)
+    found = list(preparing.balanced(panel, order))
+    assert sorted(found) == list(range(40))
+    for size in (6, 12, 30):
+        worse = sum(query < 20 for query in found[:size])
+        assert size / 3 <= worse <= 2 * size / 3
 
 
 def test_the_command(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:

@@ -51,12 +51,24 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
     number = ids(client)["monday"]
     data = data_of(client.get("/report", params={"r": number}).text)
     assert data["systems"] == ["bm25", "minilm"]
-    assert (data["cases"], data["texts"]) == ({}, [])
+    assert (data["packed"], data["openable"]) == (None, None)
     answer = client.get(f"{data['live']['case']}&query=3").json()
     panel = lay_side_by_side([results / "monday"])
     expected = QueryDetails(panel.systems[1], ranks=50, letters=20_000).of(data["query"][3])
     assert answer["systems"][1]["list"] == expected["list"]
     assert answer["systems"][1]["steps"] == expected["steps"]
+
+
+def test_every_query_opens_however_little_a_file_may_hold(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.reports.prepare.LETTERS", 1)
+    data = data_of(client.get("/report", params={"r": ids(client)["monday"]}).text)
+    assert data["openable"] is None
+    for place in range(len(data["query"])):
+        answer = client.get(f"{data['live']['case']}&query={place}").json()
+        assert [bool(system["list"]) for system in answer["systems"]] == [True, True]
+        assert all(gold["systems"] == [0, 1] for gold in answer["gold"])
 
 
 @pytest.mark.parametrize("query", ["95", "-1", "x", ""])

@@ -51,6 +51,7 @@ class KeptRun:
         self._verdicts = _by_query(
             None if verdicts is None else verdicts.filter(pl.col("run") == run).drop("run"), wanted
         )
+        self._last: tuple[str, dict[str, list[dict[str, Any]]]] | None = None
 
     def chunks(self, query: str) -> list[dict[str, Any]]:
         """Return the list of a query as far as it is kept: rank, doc, perhaps score and text."""
@@ -59,11 +60,14 @@ class KeptRun:
 
     def verdicts(self, query: str) -> dict[str, list[dict[str, Any]]]:
         """Return the verdicts about a query by chunk, see `chunk_keys`."""
+        if self._last is not None and self._last[0] == query:  # asked for once per chunk
+            return self._last[1]
         table = self._verdicts.get(query)
         rows = [] if table is None else table.to_dicts()
         found: dict[str, list[dict[str, Any]]] = {}
         for key, row in zip(chunk_keys(row["chunk"] for row in rows), rows, strict=True):
             found.setdefault(key, []).append(row)
+        self._last = query, found
         return found
 
     def explained_verdicts(self, query: str) -> tuple[ExplainedVerdict, ...]:

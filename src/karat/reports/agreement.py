@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
 from karat.reports.tables import number, render_grids, to_json
@@ -81,9 +81,9 @@ def _details(details: pl.DataFrame) -> Grid:
     return Grid("one by one", details.columns, rows, left=len(texts))
 
 
-def _figure(value: Any) -> str:  # noqa: ANN401
+def _figure(value: object) -> str:
     """Return a count as it is, any other number with four digits."""
-    return str(value) if isinstance(value, int) else number(value)
+    return number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:

@@ -123,7 +123,7 @@ class PageKind:
         return "".join(map(asset, self.scripts))
 
 
-REPORT = PageKind(("chart.css", "report.css"), ("page.js", "report.js"))
+REPORT = PageKind(("chart.css", "report.css"), ("page.js", "query.js", "report.js"))
 LABELLING = PageKind(("report.css", "label.css"), ("page.js", "passage.js", "label.js"))
 
 

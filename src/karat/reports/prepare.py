@@ -1,13 +1,12 @@
 """What a report holds: charts, notes, and the queries as data for the page's table.
 
-Queries in full are held as far as they fit, the failures first.
+Queries in full are held as far as they fit: the first of each kind that a reader may look for.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +20,16 @@ from karat.reports.charts.heat import heat
 from karat.reports.charts.svg import SYSTEMS
 from karat.reports.charts.where import where_better
 from karat.reports.comparison import verdict
-from karat.reports.details import QueryDetails, gold_texts, query_details, shorten
+from karat.reports.details import QueryDetails, gold_texts, query_details
 from karat.reports.escape import multiline
+from karat.reports.excerpts import shorten
+from karat.reports.packing import QueryPack
 from karat.reports.panel import SLICED
 
 if TYPE_CHECKING:
-    from karat.core.data import Ints
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from karat.core.data import Floats, Ints
     from karat.reports.charts import Chart
     from karat.reports.panel import Panel
 
@@ -34,8 +37,10 @@ MEASURES = 12  # whose distribution is drawn
 SLICINGS = 6  # columns with a heat map
 QUESTION = 300  # letters of a question in the table
 ROWS = 50_000  # queries of the table
-BUDGET = 9_000_000  # letters of JSON for single queries
+BUDGET = 8_000_000  # letters of a file for single queries, packed
+LETTERS = 24_000_000  # the same unpacked: what a browser reads when the first is opened
 IN_FULL = 6  # systems whose single queries are held
+SAME = 5e-5  # a difference that the page shows as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,8 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
         charts.append(tradeoff(by_name["recall"], by_name["P"]))
     order = order_of_interest(panel)
     kept = np.sort(order[:ROWS])
-    embedded, texts = embed(panel, order, kept, progress) if cases else ({}, [])
+    packed = embed(panel, order, kept, progress) if cases else QueryPack()
+    opened = len(packed.places) if cases else len(kept)  # a server opens every one
     return ReportContent(
         panel=panel,
         distributions=[distribution(panel, at) for at in range(min(len(panel.measures), MEASURES))],
@@ -79,8 +85,12 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
         where=_where(panel),
         slices={column: heat(panel, column) for column in list(panel.facets)[:SLICINGS]},
         kept=kept,
-        data=_data(panel, kept) | {"cases": embedded, "texts": texts},
-        notes=_notes(panel, len(kept), len(embedded) if cases else len(kept), dropped),
+        data=_data(panel, kept)
+        | {
+            "packed": packed.finish() if packed.places else None,
+            "openable": sorted(packed.places) if opened < len(kept) else None,  # None: all
+        },
+        notes=_notes(panel, len(kept), opened, dropped),
     )
 
 
@@ -112,30 +122,71 @@ def order_of_interest(panel: Panel) -> Ints:
     return order
 
 
-def embed(
-    panel: Panel, order: Ints, kept: Ints, progress: Report | None = None
-) -> tuple[dict[int, dict[str, Any]], list[str]]:
-    """Detail queries in this order until the budget is spent; `kept` are those of the table.
+def balanced(panel: Panel, order: Ints) -> Iterator[int]:
+    """Return the queries so that any number of the first has some of every kind.
 
-    Returns the queries by their place in the table, and the texts that they share.
+    By turns comes the next query with nothing found, the next that lost most, the next that gained
+    most, the next without a value, the next of the lowest values, and the next of a slice, each
+    slice in its turn: what the filters of the page show at their top.
     """
+    values = panel.pairing.values[:, :, panel.lead]
+    sign = 1 if panel.measures[panel.lead].higher_is_better else -1
+    moved = np.nan_to_num(sign * (values - values[:, :1]))
+    kinds = [
+        order[(values[order] == 0).any(axis=1)],
+        *(_falling(-moved[:, at], order) for at in range(1, len(panel.names))),
+        *(_falling(moved[:, at], order) for at in range(1, len(panel.names))),
+        order[np.isnan(values[order]).any(axis=1)],
+        order,
+    ]
+    slices = [
+        order[(panel.labels(column) == label).to_numpy()[order]]
+        for column, labels in panel.facets.items()
+        for label in labels
+    ]
+    by_turns = [*kinds, _by_turns(slices)]
+    return iter(dict.fromkeys(_by_turns(by_turns)))
+
+
+def _falling(by: Floats, order: Ints) -> Ints:
+    """Return the queries above 0, the highest first; where they are equal, in this order."""
+    above = order[by[order] > SAME]
+    found: Ints = above[np.argsort(-by[above], kind="stable")]
+    return found
+
+
+def _by_turns(lists: Sequence[Iterable[int]]) -> Iterator[int]:
+    """Return the first of each list, then the second of each, and so on.
+
+    >>> list(_by_turns([[1, 2, 3], [], [7]]))
+    [1, 7, 2, 3]
+    """
+    turns = [iter(each) for each in lists]
+    while turns:
+        left = []
+        for turn in turns:
+            for each in turn:
+                yield int(each)
+                left.append(turn)
+                break
+        turns = left
+
+
+def embed(panel: Panel, order: Ints, kept: Ints, progress: Report | None = None) -> QueryPack:
+    """Detail queries of every kind until the budget is spent; `kept` are those of the table."""
     place = {int(query): at for at, query in enumerate(kept)}
     known = gold_texts(panel)
     details = [QueryDetails(system, known) for system in panel.systems[:IN_FULL]]
-    texts: dict[str, int] = {}  # each once, with its number
-    cases: dict[int, dict[str, Any]] = {}
-    size = 0
-    for query in (query for query in order.tolist() if query in place):
-        before = len(texts)
-        case = query_details(panel, details, query, lambda text: texts.setdefault(text, len(texts)))
-        size += len(json.dumps(case, ensure_ascii=False))
-        size += sum(map(len, islice(texts, before, None)))
-        if size > BUDGET and cases:
+    pack = QueryPack()
+    for query in balanced(panel, order):
+        if query not in place:
+            continue
+        if pack.places and (pack.size > BUDGET or pack.letters > LETTERS):
             break
-        cases[place[query]] = case
+        pack.add(place[query], query_details(panel, details, query, pack.keep))
         if progress is not None:
-            progress(Progress(len(cases), len(kept)))
-    return cases, list(texts)
+            progress(Progress(len(pack.places), len(kept)))
+    return pack
 
 
 def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
@@ -177,7 +228,7 @@ def _notes(panel: Panel, kept: int, opened: int, dropped: list[str]) -> dict[str
         )
     if opened < kept:
         queries.append(
-            f"{opened:,} of {every:,} queries can be opened here, failures first, so "
+            f"{opened:,} of {every:,} queries can be opened here, the first of every filter, so "
             "that this file stays small; `karat view` on the folder of the result opens every one."
         )
     if not any(system.result.kept.listed for system in panel.systems):

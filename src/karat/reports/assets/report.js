@@ -1,8 +1,6 @@
 (() => {
   const live = data.live || null;
-  const PAGE = 50, TOP = 5;
-  const number = (value) => value === null || value === undefined ? "–" : value.toFixed(4);
-  const signed = (value) => value === null ? "–" : Math.abs(value) < 5e-5 ? "0" : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(4);
+  const PAGE = 50;
 
   /* ---- tables that sort ---- */
   const parsed = (cell) => {
@@ -129,37 +127,41 @@
   }
 
   function head() {
-    const sorts = (key, text, left) => h("th", { scope: "col", class: left ? "left" : null,
+    const sorts = (key, text, left) => h("th", { scope: "col", role: "columnheader", class: left ? "left" : null,
       "aria-sort": state.by === key ? (state.down ? "descending" : "ascending") : null },
       h("button", { type: "button", "data-sort": key, on: { click: () => change({ by: key, down: state.by === key && !state.down }) } }, text));
     const cells = [sorts("q", "Query", true), sorts("a", systems[state.a])];
     if (state.b >= 0) cells.push(sorts("b", systems[state.b]), sorts("d", "Difference"));
-    return h("tr", {}, cells);
+    return h("tr", { role: "row" }, cells);
   }
 
   function row(at) {
     const id = data.query[at], open = state.open === id;
     const ask = data.question && data.question[at];
-    const label = h("span", {}, h("span", { class: "ask" }, ask || id), ask ? h("span", { class: "id" }, id) : null);
+    const values = openable && !openable.has(at) && !live;
+    const label = h("span", {}, h("span", { class: "ask" }, ask || id), ask ? h("span", { class: "id" }, id) : null,
+      values ? h("span", { class: "id" }, "values only; karat view opens the lists") : null);
     const cells = [
-      h("td", { class: "q" }, h("button", { type: "button", "aria-expanded": String(open), "data-query": id,
+      h("td", { class: "q", role: "cell" }, h("button", { type: "button", class: values ? "values" : null, "aria-expanded": String(open), "data-query": id,
         on: { click: () => { change({ open: open ? null : id }); focusOn(id); } } }, label)),
-      h("td", {}, meter(state.a, at)),
+      h("td", { role: "cell", "data-label": systems[state.a] }, meter(state.a, at)),
     ];
     if (state.b >= 0) {
       const each = difference(at), good = gain(at);
-      cells.push(h("td", {}, meter(state.b, at)),
-        h("td", { class: good > 5e-5 ? "up" : good < -5e-5 ? "down" : null }, signed(each)));
+      cells.push(h("td", { role: "cell", "data-label": systems[state.b] }, meter(state.b, at)),
+        h("td", { role: "cell", "data-label": "Difference", class: good > 5e-5 ? "up" : good < -5e-5 ? "down" : null }, signed(each)));
     }
-    const line = h("tr", { class: open ? "open" : null }, cells);
+    const line = h("tr", { role: "row", class: open ? "open" : null }, cells);
     if (!open) return [line];
-    const place = h("td", { colspan: cells.length }, h("p", { class: "empty", role: "status" }, "Loading…"));
-    load(at).then((details) => place.replaceChildren(...detail(at, details)),
-      () => place.replaceChildren(h("p", { class: "empty" }, "This query could not be loaded: is karat view still running?")));
-    return [line, h("tr", { class: "detail" }, place)];
+    const place = h("td", { role: "cell", colspan: cells.length }, h("p", { class: "empty", role: "status" }, "Loading…"));
+    const sides = [state.a, state.b].filter((each) => each >= 0);
+    load(at).then((details) => place.replaceChildren(...queryDetail(at, details, sides).filter(Boolean)),
+      () => place.replaceChildren(h("p", { class: "empty" }, live ? "This query could not be loaded: is karat view still running?" : "This browser cannot unpack the queries of this file: a newer one can, and so does karat view.")));
+    return [line, h("tr", { class: "detail", role: "row" }, place)];
   }
+  const buttonOf = (id) => [...document.querySelectorAll("[data-query]")].find((each) => each.dataset.query === id);
   function focusOn(id) {
-    const found = [...document.querySelectorAll("[data-query]")].find((each) => each.dataset.query === id);
+    const found = buttonOf(id);
     if (found) found.focus({ preventScroll: true });
   }
 
@@ -177,121 +179,35 @@
     const left = rows.length - state.shown;
     $("query-more").hidden = left <= 0;
     $("query-more").textContent = `Show ${Math.min(PAGE, left)} more of ${left.toLocaleString("en")}`;
-    write();
   }
-  function change(news) { Object.assign(state, news); controls(); render(); }
+  function draw() { controls(); render(); }
+  function change(news, how) { Object.assign(state, news); draw(); write(how); }
 
   /* ---- one query ---- */
-  function load(at) {
-    const kept = data.cases[at];
-    if (kept) return Promise.resolve({ ...kept, texts: data.texts });
-    if (!live) return Promise.resolve(null);
+  const openable = data.openable ? new Set(data.openable) : null;
+  let unpacked = null;
+  async function unpack() {
+    const bytes = Uint8Array.from(atob(data.packed), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const cases = new Map(), texts = [];
+    for (const line of (await new Response(stream).text()).split("\n").filter(Boolean)) {
+      const read = JSON.parse(line);
+      cases.set(read.at, read.case);
+      for (const text of read.texts) texts.push(text);
+    }
+    return { cases, texts };
+  }
+  async function load(at) {
+    if (!live) {
+      if (openable && !openable.has(at)) return null;
+      unpacked = unpacked || unpack();
+      const { cases, texts } = await unpacked;
+      return { ...cases.get(at), texts };
+    }
     return fetch(`${live.case}&query=${at}`).then((answer) => {
       if (!answer.ok) throw new Error(answer.status);
       return answer.json();
     });
-  }
-  const MARKS = {
-    hit: ["✓ hit", "good"], again: ["✓ again", "good"], repeated: ["= repeated", ""],
-    rejected: ["✗ not relevant", "bad"], unjudged: ["? not judged", ""], miss: ["· no match", ""],
-  };
-  function detail(at, details) {
-    const sides = [state.a, state.b].filter((each) => each >= 0);
-    const parts = [values(at, sides)];
-    if (!details) {
-      parts.push(h("p", { class: "note" }, "This file holds the failures first, as many as fit. To open this query too, run ",
-        h("code", {}, "karat view"), " on the folder of the result."));
-      return parts;
-    }
-    const facts = Object.entries(details.about);
-    if (facts.length) parts.unshift(h("dl", { class: "facts" }, facts.map(([name, each]) => h("div", {}, h("dt", {}, name), h("dd", {}, each)))));
-    parts.push(h("div", { class: "sides" }, sides.map((each) => side(each, details))));
-    return parts;
-  }
-  function values(at, sides) {
-    const heads = ["Measure", ...sides.map((each) => systems[each]), ...(sides.length > 1 ? ["Difference"] : [])];
-    const rows = data.measures.map((measure, number_) => {
-      const each = sides.map((system) => data.values[system][number_][at]);
-      const moved = each.length > 1 && each[0] !== null && each[1] !== null ? each[1] - each[0] : null;
-      return h("tr", {}, h("th", { scope: "row", class: "left" }, measure.name), each.map((one) => h("td", {}, number(one))),
-        sides.length > 1 ? h("td", {}, signed(moved)) : null);
-    });
-    return h("details", {}, h("summary", {}, "All measures of this query"),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Measures of this query" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((text, place) => h("th", { scope: "col", class: place ? null : "left" }, text)))), h("tbody", {}, rows))));
-  }
-  function side(system, details) {
-    const mine = details.systems[system];
-    const title = h("h3", { class: `s${system % 8}` }, systems[system]);
-    if (!mine) return h("div", { class: "side" }, title, h("p", { class: "empty" }, "The lists of this system are not held here."));
-    const listed = mine.list.map((chunk) => ranked(chunk, details.texts));
-    const rest = listed.slice(TOP);
-    rest.forEach((each) => { each.hidden = true; });
-    const all = rest.length ? h("button", { type: "button", class: "more", on: { click: () => {
-      rest.forEach((each) => { each.hidden = false; });
-      all.remove();
-    } } }, `Show ranks ${TOP + 1} to ${listed.length}`) : null;
-    const more = mine.depth - mine.list.length;
-    return h("div", { class: "side" }, title,
-      mine.gold.map(goldOf),
-      h("h4", {}, `What was retrieved (${!mine.depth ? "nothing" : mine.list.length < mine.depth ? `first ${mine.list.length} of ${mine.depth}` : many(mine.depth, "result")})`),
-      listed.length ? [h("ol", { class: "ranking" }, listed), all] : h("p", { class: "empty" }, "Nothing was retrieved."),
-      more > 0 ? h("p", { class: "note" }, `and ${more.toLocaleString("en")} more`) : null,
-      (mine.verdicts || []).map(verdict),
-      h("h4", {}, "How the numbers come about"), h("ul", { class: "steps" }, mine.steps.map((step) => h("li", {}, step))));
-  }
-  function goldOf(gold) {
-    const seen = [gold.relation === "ids" ? "" : gold.relation, gold.counts].filter(Boolean).join(", ");
-    const title = `The gold${seen ? ` (${seen})` : ""}: ${gold.met} of ${gold.relevant} met`;
-    const items = gold.items.map((item) => h("li", {},
-      item.rank === null ? h("span", { class: "tag bad" }, "✗ missed") : h("span", { class: "tag good" }, `✓ at rank ${item.rank}`),
-      h("span", {}, h("strong", {}, `${item.number}. `), item.docs.join("  or  "), h("span", { class: "tag" }, `  grade ${item.grade}`),
-        (item.texts || []).map((each) => h("span", { class: "about" }, each)))));
-    const hidden = gold.relevant - gold.items.length;
-    return [h("h4", {}, title),
-      items.length ? h("ul", { class: "gold" }, items) : h("p", { class: "empty" }, "Nothing relevant is known for this query."),
-      hidden > 0 ? h("p", { class: "note" }, `and ${hidden} more`) : null];
-  }
-  // JSON has no word for a score that is infinite or not a number: such a score comes as a text
-  const shortScore = (score) => typeof score === "number" ? Number(score.toPrecision(5)) : score;
-  function ranked(chunk, texts) {
-    const [label, kind] = MARKS[chunk.mark] || ["", ""];
-    const covers = Object.entries(chunk.covers).map(([relation, items]) =>
-      h("span", { class: "tag" }, `${relation === "ids" ? "" : relation + ": "}item ${items.join(", ")}`));
-    const body = [];
-    if (chunk.text !== undefined) body.push(...passage(chunk, typeof chunk.text === "number" ? texts[chunk.text] : chunk.text));
-    body.push(...(chunk.verdicts || []).map(verdict));
-    return h("li", { class: `chunk ${chunk.mark}` }, h("span", { class: "rank" }, String(chunk.rank)),
-      h("div", { class: "head" }, chunk.doc ? h("span", { class: "doc" }, chunk.doc) : null, h("span", { class: `tag ${kind}` }, label), covers,
-        chunk.grade !== undefined ? h("span", { class: "tag" }, `grade ${chunk.grade}`) : null,
-        chunk.score !== undefined ? h("span", { class: "tag" }, `score ${shortScore(chunk.score)}`) : null),
-      body.length ? h("div", { class: "body" }, body) : null);
-  }
-  function verdict(each) {
-    const said = each.value === null ? "failed" : each.aspect === "relevance" || each.value > 1 ? `grade ${each.value}` : each.value ? "yes" : "no";
-    return h("p", { class: "verdict" }, h("strong", {}, `judge · ${each.aspect}: ${said}`), each.item ? ` · ${each.item}` : "",
-      each.reason ? ` — ${each.reason}` : "", each.unproven ? h("span", { class: "tag bad" }, " quote not in the text") : "");
-  }
-  function passage(chunk, text) {
-    const pieces = [];
-    let at = 0;
-    for (const [from, to] of chunk.matched || []) {
-      pieces.push(text.slice(at, from), h("mark", {}, text.slice(from, to)));
-      at = to;
-    }
-    pieces.push(text.slice(at));
-    const whole = Boolean(chunk.matched);
-    const node = h("p", { class: `passage${whole ? " whole" : ""}`, dir: "auto" }, chunk.cut && chunk.cut[0] ? "… " : "", pieces, chunk.cut ? " …" : "");
-    const parts = [node];
-    if (!whole && text.length > 180) {
-      const more = h("button", { type: "button", class: "more", "aria-expanded": "false", on: { click: () => {
-        const open = node.classList.toggle("whole");
-        more.textContent = open ? "Less" : "More";
-        more.setAttribute("aria-expanded", String(open));
-      } } }, "More");
-      parts.push(more);
-    }
-    if (chunk.cut) parts.push(h("p", { class: "note" }, `${text.length.toLocaleString("en")} of ${chunk.cut[1].toLocaleString("en")} characters shown`));
-    return parts;
   }
 
   /* ---- controls, and the state as a link ---- */
@@ -321,29 +237,36 @@
   let waiting = 0;
   search.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { state.s = search.value; state.shown = PAGE; render(); }, data.query.length > 5000 ? 150 : 0);
+    waiting = setTimeout(() => { state.s = search.value; state.shown = PAGE; render(); write("typed"); }, data.query.length > 5000 ? 150 : 0);
   });
   $("query-more").addEventListener("click", () => change({ shown: state.shown + PAGE }));
 
-  function write() {
-    const link = new URLSearchParams();
+  function link() {
+    const told = new URLSearchParams();
     const plain = start();
-    if (state.open !== null) link.set("query", state.open);
-    if (state.m !== plain.m) link.set("measure", data.measures[state.m].name);
-    if (state.a !== plain.a) link.set("a", systems[state.a]);
-    if (state.b !== plain.b) link.set("b", state.b < 0 ? "" : systems[state.b]);
-    if (state.f) link.set("show", state.f);
-    if (state.s) link.set("search", state.s);
-    if (state.by) link.set("sort", (state.down ? "-" : "") + state.by);
-    data.facets.forEach((facet, at) => { if (state.slices[at] >= 0) link.set("in " + facet.name, facet.labels[state.slices[at]]); });
-    const hash = "#" + link.toString();
-    if (touched && hash !== location.hash) {
-      try { history.replaceState(null, "", hash); } catch { /* a link less */ }
-    }
+    if (state.open !== null) told.set("query", state.open);
+    if (state.m !== plain.m) told.set("measure", data.measures[state.m].name);
+    if (state.a !== plain.a) told.set("a", systems[state.a]);
+    if (state.b !== plain.b) told.set("b", state.b < 0 ? "" : systems[state.b]);
+    if (state.f) told.set("show", state.f);
+    if (state.s) told.set("search", state.s);
+    if (state.by) told.set("sort", (state.down ? "-" : "") + state.by);
+    data.facets.forEach((facet, at) => { if (state.slices[at] >= 0) told.set("in " + facet.name, facet.labels[state.slices[at]]); });
+    return "#" + told.toString();
   }
-  function read() {
-    if (!location.hash.includes("=")) return false;
-    const link = new URLSearchParams(location.hash.slice(1));
+  /* Each change is a step of the history; the letters of one search are one step together. */
+  function write(how) {
+    const hash = link();
+    if (hash === location.hash) return;
+    const known = history.state || {};
+    const same = how === "instead" || (how === "typed" && known.typed);
+    try {
+      if (!same) history.replaceState({ ...known, y: window.scrollY }, "");
+      history[same ? "replaceState" : "pushState"]({ typed: how === "typed" }, "", hash);
+    } catch { /* a step less */ }
+  }
+  function read(hash) {
+    const link = new URLSearchParams(hash.slice(1));
     state = start();
     const find = (names, wanted, otherwise) => { const at = names.indexOf(wanted); return at < 0 ? otherwise : at; };
     if (link.has("measure")) state.m = find(data.measures.map((each) => each.name), link.get("measure"), state.m);
@@ -356,15 +279,62 @@
     if (sort) Object.assign(state, { by: sort[2], down: sort[1] === "-" });
     state.open = data.query.includes(link.get("query")) ? link.get("query") : null;
     data.facets.forEach((facet, at) => { state.slices[at] = find(facet.labels, link.get("in " + facet.name), -1); });
-    return true;
   }
-  let touched = false;
-  const linked = read();
-  controls();
-  render();
-  touched = true;
-  if (linked) $("queries").scrollIntoView();
-  window.addEventListener("hashchange", () => { if (read()) { controls(); render(); $("queries").scrollIntoView(); } });
+  const says = (hash) => hash.includes("=");
+  function show() {
+    const found = state.open === null ? null : buttonOf(state.open);
+    (found ? found.closest("tr") : $("queries")).scrollIntoView({ behavior: "instant" });
+  }
+  if (says(location.hash)) read(location.hash);
+  draw();
+  if (says(location.hash)) show();
+  window.addEventListener("popstate", () => {
+    const known = history.state;
+    if (says(location.hash)) read(location.hash);
+    else if (known && known.at !== undefined) read(known.at);
+    else if (location.hash) {  // a link to a section, followed just now: what is shown stays
+      try { history.replaceState({ at: link() }, ""); } catch { /* a step less */ }
+      return;
+    } else state = start();
+    draw();
+    if (known && known.y !== undefined) window.scrollTo({ top: known.y, behavior: "instant" });
+    else if (!known && says(location.hash)) show();  // a link to some queries
+  });
+
+  /* ---- keys ---- */
+  const help = $("keys");
+  let single = true;
+  try { single = localStorage.getItem("karat-report-keys") !== "off"; } catch { /* not allowed here */ }
+  $("use-keys").checked = single;
+  $("use-keys").addEventListener("change", (event) => {
+    single = event.target.checked;
+    try { localStorage.setItem("karat-report-keys", single ? "on" : "off"); } catch { /* not allowed here */ }
+  });
+  $("keys-open").addEventListener("click", () => help.showModal());
+  $("keys-close").addEventListener("click", () => help.close());
+  function walk(step) {
+    const ids = () => [...document.querySelectorAll("[data-query]")].map((each) => each.dataset.query);
+    const from = state.open !== null ? state.open : document.activeElement.dataset.query;
+    const at = from === undefined ? (step > 0 ? 0 : -1) : ids().indexOf(from) + step;
+    if (at >= ids().length && !$("query-more").hidden) change({ shown: state.shown + PAGE });
+    const next = ids()[at];
+    if (next === undefined) return;
+    if (state.open !== null) change({ open: next }, "instead");  // going back leaves the queries
+    focusOn(next);
+    buttonOf(next).closest("tr").scrollIntoView({ block: state.open === null ? "nearest" : "start", behavior: "instant" });
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (event.key === "Escape") {
+      const id = state.open;
+      if (event.target === search) search.blur();
+      else if (id !== null) { change({ open: null }); focusOn(id); }
+      return;
+    }
+    if (!single || event.target.closest("input, select, textarea")) return;
+    const act = { j: () => walk(1), k: () => walk(-1), "/": () => search.focus(), "?": () => help.showModal() }[event.key];
+    if (act) { event.preventDefault(); act(); }
+  });
 
   /* ---- news from the folder that is watched ---- */
   function watch() {

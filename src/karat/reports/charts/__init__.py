@@ -30,6 +30,17 @@ _UNASSIGNED = "\u0378"  # what no font has
 
 
 @dataclass(frozen=True, slots=True)
+class ChartRow:
+    """A row of a chart on its own, for screens that are too narrow for the drawing."""
+
+    name: str
+    link: str  # to its queries; empty if there is none
+    verdict: str
+    numbers: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A chart: what it is called, what it says in a sentence, the drawing, and the numbers."""
 
@@ -38,6 +49,7 @@ class Chart:
     says: str  # for those who cannot see it
     svg: str
     table: Grid
+    rows: tuple[ChartRow, ...] = ()  # the same, row by row
 
     @property
     def slug(self) -> str:

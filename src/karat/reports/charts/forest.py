@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.reports.charts import Chart
+from karat.reports.charts import Chart, ChartRow
 from karat.reports.charts.svg import (
     LETTER,
     SYSTEMS,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROW, TOP, NAMES, PLOT = 26.0, 54.0, 12.0, 420.0
 SHOWN = {"difference": 20.0, "interval": 94.0, "p": 210.0, "verdict": 278.0}  # beside the plot
 LONGEST, SYSTEM = 40, 26  # letters of a label, and of a system in it
+STRIP, STRIP_HEIGHT = 340.0, 20.0  # a row on its own
 COLORS = {"better": "c0", "worse": "c1"}  # the rest is grey, and hollow
 
 
@@ -72,9 +73,12 @@ def forest(comparison: Comparison) -> Chart:
         for row in rows
     )
     svg = drawing(beside["verdict"] + 76, foot + 44, says, parts)
-    return Chart(
-        "forest", f"Against {comparison.baseline}", says, svg, lay_out(comparison, table, "")
+    alone = tuple(
+        difference_row(row, name, verdict(comparison, row), (low, high))
+        for row, name in zip(rows, named, strict=True)
     )
+    shown = lay_out(comparison, table, "")
+    return Chart("forest", f"Against {comparison.baseline}", says, svg, shown, alone)
 
 
 def differences_axis(
@@ -111,3 +115,18 @@ def difference_point(row: dict[str, Any], found: str, y: float, across: Scale) -
     )
     shape = {"x": x - 5, "y": y - 5, "width": 10, "height": 10}
     yield element("rect", hint, class_=paint if paint != "none" else "none hollow", **shape)
+
+
+def difference_row(
+    row: dict[str, Any], name: str, found: str, reach: tuple[float, float], link: str = ""
+) -> ChartRow:
+    """Return a difference on its own, with its verdict; `reach` is that of all rows together."""
+    across = linear(reach, (6, STRIP - 6))
+    middle = STRIP_HEIGHT / 2
+    zero = element("line", x1=across(0), x2=across(0), y1=0, y2=STRIP_HEIGHT, class_="axis")
+    point = "".join(difference_point(row, found, middle, across))
+    size = f"{STRIP:.0f} {STRIP_HEIGHT:.0f}"
+    svg = f'<svg class="chart" viewBox="0 0 {size}" aria-hidden="true">{zero}{point}</svg>'
+    p = chance(row["p_adjusted"])
+    numbers = f"{signed(row['difference'])} ({corrected(row)}) · p {p} · {row['n']:,} queries"
+    return ChartRow(name, link, found, numbers, svg)

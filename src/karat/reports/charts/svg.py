@@ -101,8 +101,17 @@ def link_to_queries(content: str, column: str, value: str, *, reach: bool = True
 
     Without `reach` it is for the mouse alone, where many such things lead to the same place.
     """
-    state = urlencode({f"in {column}": value, "show": "all"})
-    return element("a", content, href=f"#{state}", tabindex=None if reach else "-1")
+    link = queries_link(column, value)
+    return element("a", content, href=link, tabindex=None if reach else "-1")
+
+
+def queries_link(column: str, value: str) -> str:
+    """Return the link to the queries of a slice.
+
+    >>> queries_link("topic", "bills & fees")
+    '#in+topic=bills+%26+fees&show=all'
+    """
+    return "#" + urlencode({f"in {column}": value, "show": "all"})
 
 
 def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:

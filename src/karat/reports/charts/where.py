@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.charts import Chart
-from karat.reports.charts.forest import difference_point, differences_axis, reach_of
-from karat.reports.charts.svg import LETTER, drawing, label, linear, link_to_queries
+from karat.reports.charts.forest import (
+    difference_point,
+    difference_row,
+    differences_axis,
+    reach_of,
+)
+from karat.reports.charts.svg import LETTER, drawing, label, linear, link_to_queries, queries_link
 from karat.reports.comparison import corrected
 from karat.reports.grid import Grid
 from karat.reports.tables import chance, number, signed
@@ -76,7 +81,11 @@ def where_better(comparison: Comparison, rows: Sequence[Row], verdicts: Sequence
         for row, verdict in order
     ]
     table = Grid("", header, cells, left=2)
-    return Chart(f"where {system}", f"Where is {system} better?", says, svg, table)
+    alone = tuple(
+        difference_row(row, name, verdict, (low, high), queries_link(row["column"], row["slice"]))
+        for (row, verdict), name in zip(drawn, named, strict=True)
+    )
+    return Chart(f"where {system}", f"Where is {system} better?", says, svg, table, alone)
 
 
 def _most_telling(order: list[tuple[Row, str]]) -> list[tuple[Row, str]]:

@@ -1,0 +1,106 @@
+"""Reports on a phone: nothing is cut, nothing needs sideways scrolling, verdicts are in sight."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import PHONE, accessible, fits_a_phone
+
+if TYPE_CHECKING:
+    from tests.browsing import Watched
+
+ROWS = ("open", "detail")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+
+def test_on_a_phone_a_query_stands_under_its_row(opened: Watched) -> None:
+    page = opened.page
+    page.set_viewport_size(PHONE)
+    page.locator("[data-filter=better]").click()
+    page.locator("#query-rows button").first.click()
+    page.locator(".chunk").first.wait_for()
+    fits_a_phone(page)
+    row, detail = (page.locator(f"#query-rows tr.{name}").bounding_box() for name in ROWS)
+    assert row is not None
+    assert detail is not None
+    assert (row["x"], row["width"]) == (detail["x"], detail["width"])
+    assert 340 <= detail["width"] <= 390
+    assert abs(row["y"] + row["height"] - detail["y"]) < 2
+    # nothing around it scrolls or cuts
+    assert not page.evaluate(
+        """[...function* (node) { while ((node = node.parentElement)) yield node; }
+        (document.querySelector("tr.detail"))].slice(0, -2)
+        .some((each) => getComputedStyle(each).overflowX !== "visible")"""
+    )
+    # a value says whose it is, as the head of its column is far away
+    named = "(cell) => getComputedStyle(cell, '::before').content"
+    assert "minilm" in page.locator("#query-rows tr.open > td:nth-child(3)").evaluate(named)
+    accessible(page)
+    opened.require_quiet()
+
+
+def test_on_a_phone_charts_of_differences_are_rows_with_verdicts(opened: Watched) -> None:
+    page = opened.page
+    rows = page.locator("#forest .difference-rows li")
+    assert not rows.first.is_visible()
+    assert page.locator("#forest > .scroll").is_visible()
+    page.set_viewport_size(PHONE)
+    assert not page.locator("#forest > .scroll").is_visible()
+    assert not page.locator("#where-minilm > .scroll").is_visible()
+    assert rows.count() == 6
+    assert all("better" in text and "91 queries" in text for text in rows.all_inner_texts())
+    for row in page.locator(".difference-rows li").all():
+        box = row.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    page.locator("#where-minilm").get_by_role("link", name="wording: paraphrase").click()
+    expect(page.locator("#query-count")).to_have_text("44 queries")
+    opened.require_quiet()
+
+
+def test_on_a_phone_all_sections_are_in_sight(opened: Watched) -> None:
+    page = opened.page
+    page.set_viewport_size(PHONE)
+    for link in page.get_by_role("navigation").get_by_role("link").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert box["height"] >= 24
+
+
+def test_no_report_of_any_test_is_wider_than_a_phone(watched: Watched, tmp_path: Path) -> None:
+    made = ["tests/reports", "tests/web/test_app.py", "tests/web/test_server.py"]
+    made += ["tests/cli/test_demo.py", "tests/test_named_relations.py"]
+    asked = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*asked, "-p", "tests.reports.made", *made],
+        env={**os.environ, "KARAT_PAGES": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    pages = sorted(tmp_path.glob("*.html"))
+    assert len(pages) > 30
+    page = watched.page
+    page.set_viewport_size(PHONE)
+    wide = {}
+    for path in pages:
+        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        if page.locator("[data-filter=all]").count():
+            page.locator("[data-filter=all]").click()
+            page.locator("#query-rows button").first.click()
+            page.locator("tr.detail .empty[role=status]").wait_for(state="detached")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > 390:
+            wide[path.name] = (width, page.title())
+    assert not wide
