@@ -164,6 +164,7 @@ CALLS = {
     "load_corpus": "{'b': 'text'}",
     "load_gold": "GOLD",
     "load_run": "RUN",
+    "pool": "[RUN], folder",
     "power": "result, result",
     "questions": "{'b': 'text'}, judge='openai:some-model'",
     "report": "result",

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from karat.judges.cards.card import JudgeCard, judge_card
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
+    from karat.labels.estimates import ppi
+    from karat.labels.labels import Labels
+    from karat.labels.pool import LabelPool, pool
     from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from karat.relate.match.judged import register_aspect
     from karat.reports.report import report
     from karat.results.cutoffs import curve, smallest_k
+    from karat.results.estimates import Estimates
     from karat.results.result import Result
     from karat.results.store import load
     from karat.retrievers.http import HttpRetriever
@@ -63,6 +67,9 @@ _MODULES = {
     "karat.judges.cards.card": "JudgeCard judge_card",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
+    "karat.labels.estimates": "ppi",
+    "karat.labels.labels": "Labels",
+    "karat.labels.pool": "LabelPool pool",
     "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
@@ -71,6 +78,7 @@ _MODULES = {
     "karat.relate.match.judged": "register_aspect",
     "karat.reports.report": "report",
     "karat.results.cutoffs": "curve smallest_k",
+    "karat.results.estimates": "Estimates",
     "karat.results.result": "Result",
     "karat.results.store": "load",
     "karat.retrievers.http": "HttpRetriever",
@@ -81,13 +89,13 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
-    "Agreement", "Comparison", "Explanation", "Finding", "GateReport", "Gold", "GoldLike",
-    "HttpRetriever", "Judge", "JudgeCard", "KaratError", "Measure", "Policy", "PowerAnalysis",
-    "Relation", "Result", "Retriever", "Run", "RunLike", "Shape", "agree", "anchor", "check",
-    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "gate", "judge",
-    "judge_card", "known_dialects", "known_measures", "load", "load_corpus", "load_gold",
-    "load_run", "parse_measure", "power", "questions", "register_aspect", "register_measure",
-    "register_shape", "report", "retrieve", "smallest_k",
+    "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
+    "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels",
+    "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever", "Run", "RunLike",
+    "Shape", "agree", "anchor", "check", "compare", "curve", "drift", "evaluate", "explain",
+    "find_matcher", "gate", "judge", "judge_card", "known_dialects", "known_measures", "load",
+    "load_corpus", "load_gold", "load_run", "parse_measure", "pool", "power", "ppi", "questions",
+    "register_aspect", "register_measure", "register_shape", "report", "retrieve", "smallest_k",
 ]  # fmt: skip
 
 

@@ -232,6 +232,24 @@ class TestGold:
         assert result.summary["undefined"].to_list() == [1, 1]
         assert kinds(result) == {"no-relevant-item": 1}
 
+    @pytest.mark.parametrize(
+        ("judged", "value"), [({"x": 0}, 0.0), ({"y": 0}, 0.0), ({"x": -1}, None), ({}, None)]
+    )
+    def test_judged_and_nothing_relevant(self, judged: Any, value: float | None) -> None:
+        """People looked and found nothing: the list is bad, and what there is to find unknown."""
+        run, gold = {"q": ["a"], "p": ["x"]}, {"q": {"a": 1}, "p": judged}
+        names = ["P@1", "success@1", "RR", "RBP", "DCG@1", "recall", "AP", "nDCG"]
+        found = karat.evaluate(run, gold, names)
+        values = dict(
+            found.per_query.filter(pl.col("query") == "p").select("measure", "value").rows()
+        )
+        assert [values[name] for name in names[5:]] == [None] * 3
+        assert {values[name] for name in values if name not in names[5:]} == {value}
+        assert found["P@1"] == (1.0 if value is None else 0.5)
+        assert ("score 0" in found.findings[0].message) == (value == 0)
+        zero = karat.evaluate(run, gold, names, dialect="trec_eval")
+        assert set(zero.per_query.filter(pl.col("query") == "p")["value"]) == {0.0}
+
     @pytest.mark.parametrize("gold", [{"q": []}, {"q": {"a": 0}}, {"q": {"a": -1, "b": 0.5}}])
     def test_no_relevant_item_at_all_is_refused(self, gold: Any) -> None:
         with pytest.raises(AlignError, match="no relevant item"):

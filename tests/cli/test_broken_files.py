@@ -18,8 +18,9 @@ import pytest
 import karat
 from karat.errors import InputError
 from karat.results.store import _own_hash
+from karat.web.app import view_site
 from karat.web.folders import ResultFolders
-from karat.web.server import guarded_app
+from karat.web.server import TokenGuard
 from tests import sample
 from tests.cli.test_bad_input import clear
 
@@ -333,7 +334,9 @@ class TestStrangeScores:
         from starlette.testclient import TestClient
 
         folders = ResultFolders([saved.parent])
-        client = TestClient(guarded_app(folders, "t", 4711), base_url="http://127.0.0.1:4711")
+        client = TestClient(
+            TokenGuard(view_site(folders), "t", 4711), base_url="http://127.0.0.1:4711"
+        )
         client.cookies.set("karat-4711", "t")
         (name,) = (each.id for each in folders.results())
         assert client.get(f"/report?r={name}").status_code == 200

@@ -68,7 +68,7 @@ def test_every_command_that_takes_runs_is_looked_at() -> None:
         for each in command(name).params
         if isinstance(each, click.Argument) and "RUN" in (each.metavar or "")
     }
-    assert takers == set(READERS)
+    assert takers - {"pool"} == set(READERS)  # which measures nothing
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from starlette.testclient import TestClient
 
 from karat.cli import main
+from karat.web.app import view_site
 from karat.web.folders import ResultFolders
-from karat.web.server import guarded_app
+from karat.web.server import TokenGuard
 from tests.conftest import Outcome
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def _call(command: tuple[str, ...], err: io.StringIO) -> int:
 def look(folder: Path) -> int:
     """Open every page that `karat view` serves."""
     folders = ResultFolders([folder])
-    client = TestClient(guarded_app(folders, TOKEN, PORT), base_url=f"http://127.0.0.1:{PORT}")
+    client = TestClient(
+        TokenGuard(view_site(folders), TOKEN, PORT), base_url=f"http://127.0.0.1:{PORT}"
+    )
     client.cookies.set(f"karat-{PORT}", TOKEN)
     pages = ["/", "/api/news"]
     names = [each.id for each in folders.results()]

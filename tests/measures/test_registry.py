@@ -239,12 +239,15 @@ def test_values_of_long_perfect_lists_stay_in_range(depth: int) -> None:
 
 
 @each_measure
-def test_a_query_without_a_relevant_item_is_undefined(measure: Measure) -> None:
-    gold = {"q": {"a": 0, "b": -1}, "anchor": {"a": 4}}
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_query_without_a_relevant_item_is_undefined(measure: Measure, judged: bool) -> None:
+    """Unless documents were judged and the measure looks at nothing but the list."""
+    gold = {"q": {"a": 0, "b": -1} if judged else {"b": -1}, "anchor": {"a": 4}}
     run = {"q": ["a", "b", "x"], "anchor": ["a"]}
     table = evaluate(run, gold, [measure]).per_query
     row = table.filter(table["query"] == "q").row(0, named=True)
-    if measure.needs_relevant:
+    undefined = measure.needs_relevant and (measure.counts_items or not judged)
+    if undefined:
         assert row["value"] is None
         assert row["reason"] == measure.why_undefined
         assert row["reason"].startswith("no relevant item")
@@ -253,7 +256,7 @@ def test_a_query_without_a_relevant_item_is_undefined(measure: Measure) -> None:
         assert row["reason"] is None
     summary = evaluate(run, gold, [measure]).summary.row(0, named=True)
     assert summary["n"] + summary["undefined"] == 2
-    assert summary["undefined"] == (1 if measure.needs_relevant else 0)
+    assert summary["undefined"] == (1 if undefined else 0)
 
 
 @each_measure

@@ -12,8 +12,9 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from karat.web.app import view_site
 from karat.web.folders import ResultFolders
-from karat.web.server import _listen, guarded_app
+from karat.web.server import TokenGuard, _listen
 from tests.browsing import browser, watched
 from tests.reports.conftest import demo_folder, hostile_folder
 
@@ -35,7 +36,7 @@ def results(tmp_path: Path, demo_folder: Path) -> Path:
 @pytest.fixture
 def client(results: Path) -> TestClient:
     """Ask the application as a browser that knows the token would."""
-    app = guarded_app(ResultFolders([results]), TOKEN, PORT)
+    app = TokenGuard(view_site(ResultFolders([results])), TOKEN, PORT)
     asking = TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
     asking.cookies.set(f"karat-{PORT}", TOKEN)
     return asking
@@ -54,7 +55,7 @@ def served(results: Path) -> Iterator[Served]:
     """Serve the results on a free port of this machine."""
     listener = _listen(0)
     port = listener.getsockname()[1]
-    app = guarded_app(ResultFolders([results]), TOKEN, port)
+    app = TokenGuard(view_site(ResultFolders([results])), TOKEN, port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -119,10 +119,12 @@ def test_a_root_may_be_a_result_and_must_exist(results: Path, tmp_path: Path) ->
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
-    from karat.web.server import guarded_app
+    from karat.web.app import view_site
+    from karat.web.server import TokenGuard
 
     asking = TestClient(
-        guarded_app(ResultFolders([tmp_path]), "token", 80), base_url="http://127.0.0.1:80"
+        TokenGuard(view_site(ResultFolders([tmp_path])), "token", 80),
+        base_url="http://127.0.0.1:80",
     )
     answer = asking.get("/?token=token", headers={"host": "127.0.0.1:80"})
     assert "No results yet" in answer.text

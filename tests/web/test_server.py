@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from karat.web.app import view_site
 from karat.web.folders import ResultFolders
-from karat.web.server import guarded_app
+from karat.web.server import TokenGuard
 from tests.web.conftest import PORT, TOKEN
 
 PAGES = ("/", "/report", "/api/case?query=0", "/api/news", "/nothing")
@@ -17,7 +18,7 @@ PAGES = ("/", "/report", "/api/case?query=0", "/api/news", "/nothing")
 
 @pytest.fixture
 def stranger(results: Path) -> TestClient:
-    app = guarded_app(ResultFolders([results]), TOKEN, PORT)
+    app = TokenGuard(view_site(ResultFolders([results])), TOKEN, PORT)
     return TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
 
 

@@ -147,6 +147,11 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         best[some] = grade[first[some]]  # the highest grade comes first
         empty |= best < level
     meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
+    looked[some] = grade[first[some]] >= 0
+    if policy.no_relevant != "zero" and (empty & looked).any():
+        meaning += ", but where documents were judged, measures that need no more than the list "
+        meaning += "(P, success, RR) score 0"
     return finding_about(
         "no-relevant-item",
         gold.queries["query"].filter(empty),

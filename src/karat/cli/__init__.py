@@ -33,6 +33,8 @@ COMMANDS = (
     "power",
     "agree",
     "judge-card",
+    "pool",
+    "label",
     "anchor",
     "drift",
     "questions",
@@ -101,6 +103,7 @@ def cli() -> None:
     karat check run.trec --gold qrels.txt       problems in the files
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat report monday -o report.html          one page with everything
+    karat pool a.trec b.trec -o pool            gather what to label, without gold
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 

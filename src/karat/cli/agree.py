@@ -1,4 +1,4 @@
-"""`karat agree`: do two rankings, two orders of systems or two sets of labels agree?"""
+"""`karat agree`: do two rankings, orders of systems or sets of labels, or annotators agree?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("rankings", "labels", "systems")
 
 @click.command("agree", short_help="Say how far two rankings, labellings or results agree.")
 @click.argument("first", metavar="FIRST")
-@click.argument("second", metavar="SECOND")
+@click.argument("second", metavar="[SECOND]", required=False)
 @click.option(
     "--kind", type=click.Choice(KINDS), help="What the two sides are (default: detected)."
 )
@@ -46,24 +46,27 @@ KINDS = ("rankings", "labels", "systems")
 def command(
     *,
     first: str,
-    second: str,
+    second: str | None,
     measures: tuple[str, ...],
     how: str,
     output: str | None,
     details: bool,
     **choices: Any,  # noqa: ANN401
 ) -> None:
-    """Say how far two rankings, two sets of labels or two results agree.
+    """Say how far two rankings, two sets of labels, two results or the annotators of a pool agree.
 
     \b
     karat agree old.trec new.trec                    two rankings
     karat agree qrels-anna.txt qrels-ben.txt         two sets of labels
     karat agree anna.csv judge.csv --column verdict  labels in tables
     karat agree results/gold results/judge           two orders of systems
+    karat agree pool/                                annotators of one pool
 
     Rankings are compared by RBO, Kendall's tau and tau-AP, labels by Cohen's kappa, plain and
     weighted, and orders of systems, one for each measure, by tau and tau-AP. Tables of labels
-    have the columns query, doc and the one that --column names.
+    have the columns query, doc and the one that --column names. Annotators are compared by Cohen's
+    and Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, with the prevalence beside them; with
+    --details also one by one, and query by query, the least clear ones first.
     """
     from karat.comparison.agree import agree  # noqa: PLC0415
     from karat.reports.agreement import render  # noqa: PLC0415

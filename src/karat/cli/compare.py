@@ -57,6 +57,7 @@ from karat.reports.tables import FORMATS
     metavar="D",
     help="By how much --no-regression lets a system be worse.",
 )
+@options.labels
 @judging.judge_options
 @gating.decision_options
 @options.output(FORMATS)
@@ -79,6 +80,7 @@ def command(
     karat compare results/main results/branch --no-regression recall@5,nDCG@10
     karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs
     karat compare a.jsonl b.jsonl -m context_recall --judge openai:MODEL
+    karat compare a.trec b.trec -m P@10 --labels pool/
 
     The first RUN is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.
@@ -92,11 +94,14 @@ def command(
     if junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
     files, gold = options.paths(runs, gold)
+    labels = choices.pop("labels")
     judge = judging.take_shared(choices)
     named = [*measures, *guarded] or None
     chosen = options.explicit(choices) | judge | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
+        if labels is not None:
+            return _estimate(files, labels, named, chosen, how, output)
         if judging.dry_run(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
@@ -110,6 +115,35 @@ def command(
     lacking = options.print_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
     return gating.report_verdicts(gate, how, output, junit, tables) or lacking
+
+
+def _estimate(  # noqa: PLR0917
+    files: list[str],
+    labels: str,
+    measures: list[str] | None,
+    chosen: dict[str, Any],
+    how: str,
+    output: str | None,
+) -> int:
+    """Estimate the systems and their differences from labels of some pairs."""
+    from karat.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
+    from karat.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+    from karat.measures import DEFAULTS  # noqa: PLC0415
+    from karat.reports.result import render  # noqa: PLC0415
+
+    given = {name: value for name, value in chosen.items() if value not in (None, ())}
+    given.pop("moved", None)
+    refused = given.keys() - EvaluationOptions.__optional_keys__ - {"level"}
+    if refused:
+        name = min(refused).replace("_", "-")
+        raise click.UsageError(f"--{name} and --labels exclude each other")
+    result = evaluate_with_labels(files, labels, measures or DEFAULTS, **given)
+    if judging.write_dry_run(chosen, how, output):
+        return 0
+    options.write(render(result, how, color=options.use_color()), output)
+    if how != "json":
+        options.print_findings(result.findings)
+    return 0
 
 
 def _split(text: str) -> list[str]:

@@ -176,6 +176,12 @@ slicing = option_set(
         "one group in intervals (default: the column source, where values repeat).",
     ),
 )
+labels = click.option(
+    "--labels",
+    metavar="POOL",
+    help="Labels of some pairs: the folder of a pool, its labels.db, or judgements. Estimates "
+    "values from them, alone and with a judge, instead of measuring against a gold.",
+)
 level = click.option(
     "--level",
     type=float,

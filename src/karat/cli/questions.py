@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import judging, options
-from karat.reports.tables import Grid, render_grids, to_json
+from karat.reports.grid import Grid
+from karat.reports.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,6 +35,12 @@ KEPT = 50  # documents of each list that a saved result remembers, for reports
     metavar="SHARE",
     help="Confidence level of the intervals; 0 for no intervals.",
 )
+@options.labels
+@click.option(
+    "--card",
+    metavar="FILE",
+    help="Judge card by which P@K of the judge is corrected; karat judge-card writes one.",
+)
 @judging.judge_options
 @gating.gate_options
 @options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
@@ -66,15 +72,18 @@ def command(
     karat score run.trec --gold qrels.txt --require "recall@5>=0.8"
     karat score samples.jsonl -m context_recall@5 --judge openai:MODEL
     karat score results/monday -m nDCG@20
+    karat score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
+    karat score run.jsonl -m P@5/relevance --judge local --card card.json
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
     and perhaps gzipped, or - for standard input. Without --gold each record holds what was
     retrieved and what is gold; several files then share the gold of the queries they share.
     RUN may also be the folder of one saved result.
+    With --labels the table has for each measure what the judge says, what labels of some pairs
+    say, and both together, with intervals and the number of labels (docs/estimates.md).
     If a measure has no value for any query, the exit code is 3 and standard error says why.
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
-    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.reports.result import render  # noqa: PLC0415
     from karat.results.reuse import rescore  # noqa: PLC0415
@@ -85,6 +94,8 @@ def command(
         refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
+    labels, card = choices.pop("labels"), choices.pop("card")
+    _check_labels(labels, gold, gates)
     choices |= judging.take(choices)
     named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
     if gates.measures:  # a requirement names one measure, never a list
@@ -94,9 +105,9 @@ def command(
             again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
             result = rescore(saved, named, **again, **options.explicit({"level": level}))
         else:
-            files, gold = options.paths(runs, gold)
             choices |= {"level": level or None, "keep": KEPT if save is not None else 0}
-            result = evaluate(files, gold, named, progress=progress, **choices)
+            choices |= {} if progress is None else {"progress": progress}
+            result = _measure(*options.paths(runs, gold), named, choices, labels, card)
         if judging.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
@@ -112,8 +123,39 @@ def command(
         options.print_findings(result.findings)
     if save is not None:
         options.note(f"saved: {save}")
-    lacking = options.print_unmeasured(unmeasured(result))
+    lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
+
+
+def _measure(  # noqa: PLR0917
+    files: list[str],
+    gold: str | None,
+    measures: list[str | Measure],
+    choices: dict[str, Any],
+    labels: str | None,
+    card: str | None,
+) -> Result:
+    """Measure runs against a gold, or estimate what labels of some pairs say."""
+    from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from karat.labels.corrected import correct_by_card  # noqa: PLC0415
+    from karat.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+
+    if labels is None:
+        result = evaluate(files, gold, measures, **choices)
+        return result if card is None else correct_by_card(result, card)
+    if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
+        choices.pop("judge")
+    return evaluate_with_labels(files, labels, measures, card=card, **choices)
+
+
+def _check_labels(labels: str | None, gold: str | None, gates: gating.Requirements) -> None:
+    """Refuse what cannot go together with labels of some pairs."""
+    if labels is None:
+        return
+    if gold is not None:
+        raise click.UsageError("--gold and --labels exclude each other: labels are the gold")
+    if gates.measures:
+        raise click.UsageError("--require and --labels exclude each other: estimates have no gate")
 
 
 def _export(result: Result, how: str, output: str) -> None:

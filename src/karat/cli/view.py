@@ -31,5 +31,6 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
 
     found = ResultFolders(folders)
     with needs_package("the page", "'karat[web]'"):
+        from karat.web.app import view_site  # noqa: PLC0415
         from karat.web.server import serve  # noqa: PLC0415
-    serve(found, port or 0, browse=browse)
+    serve(view_site(found), port or 0, browse=browse)

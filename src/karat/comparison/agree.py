@@ -18,7 +18,9 @@ from karat.core.policy import Policy
 from karat.errors import AlignError, KaratError, OptionError, choose, naming_files
 from karat.findings import Finding, finding_about
 from karat.forks import refuse_after_fork
+from karat.labels.labels import Labels as LabelStore
 from karat.read import load_gold, load_run
+from karat.read.labels_database import database_at
 from karat.read.queries import load_queries
 from karat.results.result import Result
 from karat.results.reuse import require_result
@@ -53,6 +55,7 @@ SUMMARY: dict[str, PolarsDataType] = {
     "reason": pl.String,
 }
 KINDS = ("rankings", "labels", "systems")
+ANNOTATORS = "annotators"  # of one pool
 RANKINGS = ("rbo", "tau", "tau_ap")
 KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quadratic)"}
 
@@ -61,7 +64,7 @@ KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quad
 class Agreement:
     """How far two sides agree; `details` has one row per query, system or pair of labels."""
 
-    kind: str  # rankings, systems, labels
+    kind: str  # rankings, systems, labels, annotators
     summary: pl.DataFrame
     details: pl.DataFrame
     findings: tuple[Finding, ...] = ()
@@ -83,8 +86,8 @@ class Agreement:
 
 
 def agree(
-    first: RunLike | GoldLike | Result,
-    second: RunLike | GoldLike | Result,
+    first: RunLike | GoldLike | Result | LabelStore,
+    second: RunLike | GoldLike | Result | None = None,
     *,
     kind: str | None = None,
     measures: Iterable[str | Measure] | str | None = None,
@@ -100,6 +103,9 @@ def agree(
 ) -> Agreement:
     """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
+    With one side alone, the labels of a pool (`karat.Labels`, its folder or its labels.db), say how
+    far its annotators agree.
+
     - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
       the means over the queries for which they are defined. `persistence` is the p of RBO, and
       lists are cut at `depth`.
@@ -108,6 +114,8 @@ def agree(
       `doc`, and this column of labels, which are numbers or words.
     - `systems`, two results (or folders of saved ones) with the same runs, as when they are judged
       by two golds or two judges: τ and τ-AP between the orders, for each of the `measures`.
+    - `annotators`, one pool: raw agreement, Cohen's and Fleiss' κ, Krippendorff's α, Gwet's AC1 and
+      the prevalence, and these for each annotator, each two of them, and each query.
 
     Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
     of documents; it, the formats, `skip_bad` and `id_from` are those of `karat.evaluate`.
@@ -120,6 +128,8 @@ def agree(
     0.5
     """
     refuse_after_fork()
+    if second is None:
+        return _on_annotators(first, kind, level)
     if kind is not None:
         choose("kind of agreement", kind, KINDS)
     sides: list[Any] = [
@@ -147,6 +157,26 @@ def agree(
         golds = [read_gold(each) for each in sides]
         found = _on_labels(*(_grades(each, change) for each in golds), level=level)
         return _with_findings(found, *(each.findings for each in golds))
+
+
+def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # noqa: ANN401
+    """Say how far the annotators of a pool agree."""
+    if kind not in (None, ANNOTATORS):
+        raise OptionError(f"agreement of {kind} needs two sides", fix="name the second one, too")
+    if not isinstance(first, LabelStore):
+        if not isinstance(first, str | os.PathLike) or database_at(first) is None:
+            raise OptionError(
+                "there is one side, and it is no pool with labels",
+                fix="name the second one, too, or the folder that karat pool made",
+            )
+        with LabelStore.open(first) as labels:
+            return _on_annotators(labels, kind, level)
+    found = first.agreement(level=level)
+    pairs = first.frame().filter(state="labelled").group_by("query", "doc", "subtopic").len()
+    alone = pairs.filter(pl.col("len") < 2).height
+    summary = found.summary.with_columns(undefined=pl.lit(alone, pl.Int64)).select(list(SUMMARY))
+    filled = summary.with_columns(pl.col("reason").fill_null(""))
+    return Agreement(ANNOTATORS, filled, found.details, found.findings)
 
 
 def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:

@@ -190,6 +190,17 @@ def _unlabelled(run: Run) -> Gold:
     return Gold.build(none, queries=queries)
 
 
+def collect_runs(
+    run: object, *, run_format: str | None, skip_bad: bool, id_from: str | None
+) -> tuple[dict[str, Run], pl.DataFrame]:
+    """Read runs whole, by name, and return the queries that they answer, with what is known."""
+    how: dict[str, Any] = {"skip_bad": skip_bad, "id_from": id_from, "texts": True, "about": True}
+    streams = [load_run(data, name=name, format=run_format, **how) for name, data in _named(run)]
+    runs = [stream.collect() for stream in _unique_names(streams)]
+    queries = join_about([_unlabelled(each).queries.drop(TIMED, strict=False) for each in runs])
+    return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
+
+
 def _unique_names(streams: list[RunStream]) -> list[RunStream]:
     """Number runs of the same name: run, run-2, run-3."""
     seen: dict[str, int] = {}

@@ -45,7 +45,8 @@ POLICIES: dict[str, dict[str, str]] = {
         "error": "stops at a query that the run lacks",
     },
     "no_relevant": {
-        "undefined": "has no value for a query without a relevant item",
+        "undefined": "has no value for a query without a relevant item, unless documents were "
+        "judged and the list is all that counts",
         "zero": "scores a query without a relevant item 0",
     },
     "nothing": {

@@ -20,6 +20,7 @@ from karat.findings import EXAMPLES, Finding, FindingKind, finding_about, shorte
 from karat.forks import refuse_after_fork
 from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
+from karat.read.labels_database import database_at
 from karat.spans.place import cover, place
 from karat.storage.files import write_text
 
@@ -134,6 +135,8 @@ def anchor(
     given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
     documents = load_corpus(corpus)
     labels = labels_of(given)
+    if isinstance(gold, str | os.PathLike) and database_at(gold) is not None:
+        labels = _of_passages(labels, documents)
     wanted = _wanted(labels, documents, None if chunks is None else load_corpus(chunks))
     labels = settle(labels, wanted, place(wanted, documents, min_score=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
@@ -157,9 +160,17 @@ def labels_of(gold: Gold) -> pl.DataFrame:
             "id": gold.member_doc,
         }
     ).hstack(facts.select(*FACTS))
-    # an entry that names no document is called by its text
+    # an entry that names no document is called by its text; that of a chunk may name its source
     named = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
+    if "source" in facts.columns:
+        named = pl.coalesce(facts["source"].cast(pl.String), named)
     return rows.with_columns(doc=named).with_row_index("number").cast({"number": pl.Int64})
+
+
+def _of_passages(labels: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Forget the places in what is no document: what people label is often a chunk of one."""
+    known = pl.col("doc").is_in(documents["doc"].implode())
+    return labels.with_columns(pl.when(known).then(name).alias(name) for name in PLACE)
 
 
 def _wanted(

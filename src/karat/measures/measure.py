@@ -94,7 +94,9 @@ class Measure:
     aliases: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     at: ClassVar[str | None] = "k"  # which field the number behind @ fills; None: takes none
     aggregation: ClassVar[Aggregation] = "mean"
-    needs_relevant: ClassVar[bool] = True  # undefined for a query without a relevant item
+    # undefined for a query without a relevant item; but if it does not count items, and documents
+    # were judged, it has a value
+    needs_relevant: ClassVar[bool] = True
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
     # whether a value also depends on items that no unit down to k covers, such as a divisor of all
@@ -167,7 +169,12 @@ class Measure:
         """Tell which queries have no value."""
         if not self.needs_relevant or relation.needed:
             return np.zeros(relation.n, dtype=bool)
-        return np.equal(relation.relevant(self.level()), 0)
+        none = np.equal(relation.relevant(self.level()), 0)
+        if self.counts_items:
+            return none
+        # people looked, and found nothing relevant: that says nothing about what there is to find,
+        # but all about the list
+        return none & np.equal(relation.relevant(0.0), 0)
 
     def values(self, relation: Relation) -> Floats:
         """Return one value per query, NaN where the measure is undefined."""

@@ -39,6 +39,7 @@ class NDCGByItem(DCG):
     aliases: ClassVar = {}
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    counts_items: ClassVar[bool] = True  # in the ideal list
     limit: ClassVar = AT_MOST_ONE  # rounding may lift it over 1
     adds: ClassVar[str] = (
         "Add up nDCG at the rank of each item found, and at the end for each item missed"
@@ -91,6 +92,7 @@ class NDCGByLevel(DCG):
     aliases: ClassVar = known_as("R_nDCG")
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    counts_items: ClassVar[bool] = True  # in the ideal list
     limit: ClassVar = AT_MOST_ONE  # rounding may lift it over 1
     adds: ClassVar[str] = (
         "Add up nDCG at the ranks where the ideal list changes its gain, and at the end"

@@ -74,6 +74,7 @@ class NormalisedGain(DCG):
     aliases: ClassVar = known_as("normalised_gain normalized_gain")
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
+    counts_items: ClassVar[bool] = True  # in the ideal list
     limit: ClassVar = AT_MOST_ONE  # rounding may lift a perfect list over it
     adds: ClassVar[str] = "Add up the gains of the items, each ÷ log2(2 + the gain lost so far)"
 

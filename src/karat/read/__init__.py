@@ -21,6 +21,7 @@ from karat.forks import refuse_after_fork
 from karat.read import python
 from karat.read.beir import BeirFolder
 from karat.read.format import FORMATS, Format, Look
+from karat.read.labels_database import database_at
 from karat.read.object_answers import is_answer
 from karat.read.python import GoldLike, RunLike
 from karat.read.reading import ReadContext
@@ -81,7 +82,9 @@ def load_gold(
 ) -> Gold:
     """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
-    A path may also be the folder of a BEIR dataset.
+    A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
+    Records may be one per pair, with a question, a chunk and a label, as `karat.judge_card` takes
+    them.
     """
     refuse_after_fork()
     if isinstance(data, Gold):
@@ -91,7 +94,7 @@ def load_gold(
         beir = BeirFolder.at(data)
         if beir is not None:
             return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
-        source = Source.of(data, reading)
+        source = Source.of(database_at(data) or data, reading)
         with naming_files({"gold": source.where}):
             gold = _format(source, "gold", format).gold(source)
     else:

@@ -6,8 +6,9 @@ Columns are found by the names people give them; ids stay text, so that 007 does
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,11 +16,13 @@ from karat.core.data import Gold
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import finding_about
+from karat.read.labels_database import disputed, final_grades
 from karat.read.reading import STRICT, ReadContext, text_as_id, two_names
+from karat.read.shapes import shape_of
 from karat.read.values import UNDERSTOOD, grades, no_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
     from karat.core.data import NamedBy, Order
     from karat.read.delimited import TablePlace
@@ -32,22 +35,25 @@ COLUMNS = {
     "document",
     "score": "score sim similarity",
     "rank": "rank position",
-    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating",
+    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating verdict",
     "group": "group item subtopic",
     "text": "text quote contents content passage page_content chunk context",
     "start": "start start_index",
     "end": "end end_index",
+    "annotator": "annotator",
+    "state": "state",
 }
 # what is accepted where there is none of these: a text serves as its id, BEIR's grade is a score
-QUESTION = {"query": "question user_input"}
+QUESTION = {"query": "question user_input query_text input"}
 INSTEAD = {**QUESTION, "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
 ACCEPTED = {name: f"{words} {INSTEAD.get(name, '')}" for name, words in COLUMNS.items()}
 DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars renames a second column of the same name
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
-TEXTS = (*IDS, "group", "text")
+SAID = ("annotator", "state")  # who said it, and whether it is a label or an adjudication
+TEXTS = (*IDS, *SAID, "group", "text")
 FACTS = ("text", "start", "end")  # what a row may say beside the id
-MAY_LACK = ("group", *FACTS)  # columns in which a row may have nothing
+MAY_LACK = ("group", *SAID, *FACTS)  # columns in which a row may have nothing
 
 
 def find_columns(
@@ -147,8 +153,14 @@ def gold_of(
     table: pl.DataFrame, place: TablePlace, reading: ReadContext = STRICT, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a table; without a grade column every document is relevant."""
-    names = find_columns(table.columns, ("grade", "group"), place.where, reading)
+    names = find_columns(table.columns, ("grade", "group", *SAID), place.where, reading)
+    if "annotator" not in names:
+        names.pop("state", None)
+    if "grade" in names and ("annotator" in names or _are_pairs(names)):
+        table, place = _labelled(table, names["grade"], place, reading)
     rows = _typed(table, names, place, reading, cells=cells)
+    if "annotator" in names:
+        rows = _decided(rows, reading)
     note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
@@ -157,6 +169,78 @@ def gold_of(
     if by == "question":
         queries = queries.with_columns(question="query")
     return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
+
+
+def records_of_pairs(given: Sequence[object]) -> pl.DataFrame | None:
+    """Return records of which each is a question, a chunk and a label as a table; else None.
+
+    >>> records_of_pairs([{"question": "Why?", "chunk": "Because.", "label": 1}]).columns
+    ['question', 'chunk', 'label']
+    >>> records_of_pairs([{"query": "q1", "gold": ["d1"]}]) is None
+    True
+    """
+    first = given[0] if given else None
+    if not isinstance(first, Mapping) or not _is_pair(first):
+        return None
+    if not all(isinstance(record, Mapping) for record in given):
+        return None
+    records = [dict(record) for record in given if isinstance(record, Mapping)]
+    names = dict.fromkeys(str(name) for record in records for name in record)
+    columns = {name: [record.get(name) for record in records] for name in names}
+    return pl.DataFrame([_column(name, values) for name, values in columns.items()])
+
+
+def _is_pair(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record is about one document, and says its grade."""
+    columns = [str(name) for name in record]
+    found = _found(columns, ACCEPTED)
+    if not found.keys() >= {*IDS, "grade"} or "grade" not in _found(columns, COLUMNS):
+        return False
+    doc = record[found["doc"][0]]
+    shape = shape_of(record, "gold")
+    return isinstance(doc, str | int) and (shape is None or found["doc"][0] in shape.gold)
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Return a column; values that do not go together become texts."""
+    try:
+        return pl.Series(name, values)
+    except (pl.exceptions.PolarsError, TypeError, OverflowError):
+        return pl.Series(name, [None if each is None else str(each) for each in values], pl.String)
+
+
+def _are_pairs(names: Mapping[str, str]) -> bool:
+    """Tell whether rows are a question, a text and a label, as people write them for a judge."""
+    asked = names["query"].strip().casefold() in QUESTION["query"].split()
+    return asked and is_text(names["doc"])
+
+
+def _labelled(
+    table: pl.DataFrame, grade: str, place: TablePlace, reading: ReadContext
+) -> tuple[pl.DataFrame, TablePlace]:
+    """Leave out the pairs that nobody has labelled yet."""
+    column = table[grade]
+    blank = column.is_null()
+    if column.dtype == pl.String:
+        blank |= column.str.strip_chars() == ""
+    reading.note(
+        *finding_about(
+            "no-label",
+            [place.row(number + 1) for number in blank.arg_true()],
+            "pair without a label: left out",
+            "label it, or remove it",
+        )
+    )
+    return place.only(table, ~blank)
+
+
+def _decided(rows: pl.DataFrame, reading: ReadContext) -> pl.DataFrame:
+    """Return one row per pair: the adjudicated grade, or what most annotators say."""
+    state = pl.col("state") if "state" in rows.columns else pl.lit(None, pl.String)
+    keys = ["query", "doc", *(["group"] if "group" in rows.columns else [])]
+    found = final_grades(rows.with_columns(state=state), keys)
+    reading.note(*disputed(found))
+    return found.drop("disputed", "annotator", "state")
 
 
 def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> None:

@@ -46,9 +46,14 @@ class TablePlace:
     def without_blank(self, table: pl.DataFrame) -> tuple[pl.DataFrame, TablePlace]:
         """Leave out rows of nothing, as blank lines make them; the others keep their numbers."""
         filled = table.select(~pl.all_horizontal(pl.all().is_null())).to_series()
-        if filled.all():
+        return self.only(table, filled)
+
+    def only(self, table: pl.DataFrame, mask: pl.Series) -> tuple[pl.DataFrame, TablePlace]:
+        """Leave out the rows that are not in a mask; the others keep their numbers."""
+        if mask.all():
             return table, self
-        return table.filter(filled), replace(self, kept=filled.arg_true() + 1)
+        kept = mask.arg_true() + 1 if self.kept is None else self.kept.filter(mask)
+        return table.filter(mask), replace(self, kept=kept)
 
 
 class _Row(NamedTuple):

@@ -20,7 +20,9 @@ import polars as pl
 from karat.core.data import Gold, RunStream
 from karat.errors import InputError
 from karat.read import python
+from karat.read.by_document import gold_of, records_of_pairs
 from karat.read.by_query import columnar_part
+from karat.read.delimited import TablePlace, record_lines
 from karat.read.format import Format, Look, Samples, register_format
 from karat.read.reading import ReadContext
 from karat.read.record import Entry, twice
@@ -148,7 +150,10 @@ class JsonLines(Format):
         return _stream(source, state, name, first)
 
     def gold(self, source: Source) -> Gold:
-        """Read what is gold."""
+        """Read what is gold, one record per query or one per labelled pair."""
+        first = [entry.value for entry in _first(source)]
+        if records_of_pairs(first[:1]) is not None:
+            return _gold_of_pairs(source)
         return _collect(source, _begin(source, "gold")).gold()
 
     def samples(self, source: Source, name: str) -> Samples:
@@ -157,6 +162,17 @@ class JsonLines(Format):
         if state.reading.texts and not state.reading.skip:
             return Samples(_stream(source, state, name, _first(source)), self.gold(source))
         return _collect(source, state).samples(name)
+
+
+def _gold_of_pairs(source: Source) -> Gold:
+    """Read records of a question, a chunk and a label."""
+    listed = list(all_entries(source))
+    table = records_of_pairs([entry.value for entry in listed])
+    if table is None:
+        other = next(entry for entry in listed if not isinstance(entry.value, dict))
+        what = f"a {type(other.value).__name__} is not an object"
+        raise InputError(what, where=other.where(), fix="write one JSON object per line")
+    return gold_of(table, TablePlace(source.where, record_lines(source)), source.reading)
 
 
 def _collect(source: Source, state: State) -> Collected:

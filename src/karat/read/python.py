@@ -14,6 +14,7 @@ from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import blank_ids
 from karat.errors import InputError
 from karat.findings import finding_about
+from karat.read.by_document import records_of_pairs
 from karat.read.by_query import read_frame
 from karat.read.delimited import TablePlace
 from karat.read.object_answers import is_answer
@@ -90,7 +91,11 @@ def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Go
     if table is not None:
         return frame_gold(table, TablePlace(where), reading)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return read_records(entries(data, where), "gold", reading).gold()
+        listed = list(data)
+        pairs = records_of_pairs(listed)
+        if pairs is not None:
+            return frame_gold(pairs, TablePlace(where), reading)
+        return read_records(entries(listed, where), "gold", reading).gold()
     raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
 
 

@@ -31,6 +31,7 @@ TITLES = {
     "rankings": "rankings: the mean over queries",
     "systems": "orders of systems",
     "labels": "labels",
+    "annotators": "annotators: n pairs have two labels or more, undefined ones have one",
 }
 
 
@@ -70,12 +71,19 @@ def _confusion(details: pl.DataFrame) -> Grid:
 
 
 def _details(details: pl.DataFrame) -> Grid:
-    texts = [name for name in details.columns if name in ("query", "measure", "system")]
+    texts = [
+        name for name in details.columns if name in ("query", "measure", "system", "of", "name")
+    ]
     rows = [
-        [row[name] or "" if name in texts else number(row[name]) for name in details.columns]
+        [row[name] or "" if name in texts else _figure(row[name]) for name in details.columns]
         for row in details.to_dicts()
     ]
     return Grid("one by one", details.columns, rows, left=len(texts))
+
+
+def _figure(value: float | None) -> str:
+    """Return a count as it is, any other number with four digits."""
+    return str(value) if isinstance(value, int) else number(value)
 
 
 def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:

@@ -55,6 +55,18 @@ def multiline(text: str) -> str:
     return _CONTROL_IN_LINES.sub(_written_out, whole)
 
 
+def same_length(text: str) -> str:
+    r"""Put a sign in the place of each control character but tabs and line breaks.
+
+    Every character stays at its place, so that offsets are those of the text as it is.
+
+    >>> same_length("a\x1b[31m\r\n\u202eb")
+    'a�[31m\u200b\n�b'
+    """
+    whole = _SURROGATE.sub("\ufffd", text).replace("\r\n", "\u200b\n").replace("\r", "\n")
+    return _CONTROL_IN_LINES.sub("\ufffd", whole)
+
+
 def visible(text: str) -> str:
     """Return text that XML and HTML can hold, before its marks are escaped.
 

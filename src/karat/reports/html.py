@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
-from karat.reports import comparison, escape, explanation, result
+from karat.reports import comparison, escape, estimates, explanation, result
 from karat.reports.charts.svg import asset
 from karat.reports.tables import describe_finding, interval, number
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
     from karat.explanation.explain import Explanation
     from karat.reports.grid import Grid
+    from karat.results.estimates import Estimates
     from karat.results.result import Result
 
 ROWS = 100  # of a table in a notebook, which is no place for more
@@ -65,10 +67,11 @@ def document(
     sections: Mapping[str, str] | None = None,
     data: Mapping[str, Any] | None = None,
     live: Mapping[str, Any] | None = None,
+    kind: PageKind | None = None,
     **context: object,
 ) -> str:
     """Return a whole page; `data` is what its script reads, `live` where a server answers it."""
-    style, script = stylesheet(), asset("report.js")
+    kind = kind or REPORT
     known = dict(data or {}) | ({} if live is None else {"live": live})
     return render(
         template,
@@ -76,20 +79,20 @@ def document(
         sections=sections or {},
         data=escape.script_json(known),
         live=live is not None,
-        policy=content_policy(style, script, live=live is not None),
-        style=style,
-        script=script,
+        policy=content_policy(kind, live=live is not None),
+        style=kind.style(),
+        script=kind.script(),
         version=__version__,
         **context,
     )
 
 
-def content_policy(style: str, script: str, *, live: bool) -> str:
-    """Return a content security policy under which only this style and this script count."""
+def content_policy(kind: PageKind, *, live: bool) -> str:
+    """Return a content security policy under which only the page's style and script count."""
     allowed = {
         "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": _hash(kind.style()),
+        "script-src": _hash(kind.script()),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'self'" if live else "'none'",
@@ -104,23 +107,45 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
+@dataclass(frozen=True, slots=True)
+class PageKind:
+    """The assets of a page, beside those that all pages share."""
+
+    styles: tuple[str, ...]
+    scripts: tuple[str, ...]
+
+    def style(self) -> str:
+        """Return the style, light and dark."""
+        return _colours() + "".join(map(asset, self.styles))
+
+    def script(self) -> str:
+        """Return the script."""
+        return "".join(map(asset, self.scripts))
+
+
+REPORT = PageKind(("chart.css", "report.css"), ("page.js", "report.js"))
+LABELLING = PageKind(("report.css", "label.css"), ("page.js", "passage.js", "label.js"))
+
+
 @functools.cache
-def stylesheet() -> str:
-    """Return the style of the page and its charts, light and dark."""
+def _colours() -> str:
     light, dark = asset("light.css"), asset("dark.css")
     return (
         f":root {{ {light} }}\n"
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'
         f':root[data-theme="dark"] {{ {dark} }}\n'
         f"@media print {{ :root:root:root {{ {light} }} }}\n"
-        + asset("chart.css")
-        + asset("report.css")
     )
 
 
 def result_html(shown: Result) -> str:
     """Return a result for notebooks: the summary, and problems in the input."""
     return notebook_html(result.grids(shown), map(describe_finding, shown.findings))
+
+
+def estimates_html(shown: Estimates) -> str:
+    """Return estimates for notebooks: the values, and the design that they rest on."""
+    return notebook_html(estimates.grids(shown), estimates.sentences(shown))
 
 
 def comparison_html(shown: Comparison) -> str:

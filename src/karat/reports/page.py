@@ -10,6 +10,7 @@ import numpy as np
 from karat import __version__
 from karat.errors import KaratError
 from karat.reports.comparison import notes, verdict
+from karat.reports.estimates import facts as estimate_facts
 from karat.reports.html import document
 from karat.reports.tables import best, chance, limits, signed
 from karat.reports.timing import rows as timing_rows
@@ -271,6 +272,8 @@ def provenance(system: System) -> list[tuple[str, str]]:
         ("intervals", _methods(result.interval)),
     ]
     pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
+    if result.estimates is not None:
+        pairs += estimate_facts(result.estimates, system.run)
     for each in result.provenance.inputs:
         sha256 = each.as_dict()["sha256"]
         known = f" · sha256 {sha256[:16]}…" if sha256 else ""

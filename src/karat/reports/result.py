@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from karat.reports import estimates
 from karat.reports.grid import Grid
 from karat.reports.tables import (
     BARS,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from karat.core.data import Floats
+    from karat.results.estimates import Estimates
     from karat.results.result import Result
 
 BOUNDS = ("lower", "upper")
@@ -62,6 +64,8 @@ def render(
     for, else the summary.
     """
     by = list(by)
+    if result.estimates is not None and how != "json":
+        return _estimated(result.estimates, result.judge, how, color=color)
     if how == "json":
         return to_json(result.as_dict(per_query=per_query, by=by))
     if how in ("markdown", "table", "latex"):
@@ -73,6 +77,14 @@ def render(
             return drawn
         return f"{drawn}\n{judge}\n" if how == "markdown" else f"{drawn}{judge}\n\n"
     return to_rows(_rows(result, per_query=per_query, by=by), how)
+
+
+def _estimated(found: Estimates, judge: Mapping[str, Any], how: str, *, color: bool) -> str:
+    """Return what labels and a judge say, instead of values as if the rest were irrelevant."""
+    if how not in ("markdown", "table", "latex"):
+        return to_rows(found.frame, how)
+    drawn, line = estimates.render(found, how, color=color), cleaner(how)(judge_line(judge))
+    return drawn if not line or how == "latex" else f"{drawn}\n{line}\n"
 
 
 def _fits(result: Result, width: int) -> bool:
@@ -111,7 +123,10 @@ def grids(
 
     `spread` adds to the summary how the queries are spread from the lowest value to the highest.
     """
-    yield _summary(result, spread=spread)
+    if result.estimates is None:
+        yield _summary(result, spread=spread)
+    else:
+        yield from estimates.grids(result.estimates)
     for column in by:
         yield _slices(result, column)
     if per_query:

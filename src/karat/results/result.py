@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.results.estimates import Estimates
     from karat.results.store import Input
     from karat.results.trackers import AddsScalars, LogsDict, LogsMetrics
 
@@ -83,6 +84,7 @@ class Result:
         default_factory=dict
     )  # columns about the queries, by run
     kept: Kept = field(default_factory=Kept)
+    estimates: Estimates | None = None  # from labels of some pairs, where there were any
 
     @property
     def dialect(self) -> str:
@@ -386,6 +388,7 @@ class Result:
             "policies": self.provenance.policy.as_dict(),
             **({"tokenizer": self.provenance.tokenizer} if self.provenance.tokenizer else {}),
             **({"judge": dict(self.judge)} if self.judge else {}),
+            **({} if self.estimates is None else self.estimates.as_dict()),
         }
 
     def metrics(self) -> dict[str, float]:

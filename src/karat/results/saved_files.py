@@ -16,6 +16,7 @@ from karat.core.policy import Policy
 from karat.errors import InputError
 from karat.findings import Finding, shorten
 from karat.judges.aspects.aspect import VerdictShape
+from karat.results.estimates import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -67,6 +68,17 @@ MANIFEST_FIELDS: dict[str, Any] = {
         | {"fix": _Maybe(str), "run": _Maybe(str)}
     ],
     "files": _Each(str),
+    "estimates": _Maybe(
+        [
+            {
+                **dict.fromkeys(("run", "measure", "method", "estimator", "reason"), str),
+                **dict.fromkeys(("value", "low", "high", "effective"), (*NUMBER, NOTHING)),
+                "labels": int,
+                "baseline": (str, NOTHING),
+            }
+        ]
+    ),
+    "labels": _Maybe({"level": NUMBER}),
 }
 SPOKEN = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
 SPOKEN |= {list: "a list", dict: "an object", NOTHING: "null", object: "anything"}
@@ -95,6 +107,8 @@ def _contradictions(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield f"policies: {shorten(name)!r} is {shorten(choice)!r}"
     known = {"findings": {each.name for each in fields(Finding)}}
     known["inputs"] = set(MANIFEST_FIELDS["inputs"][0])
+    if "estimates" in manifest:
+        known["estimates"] = {each.name for each in fields(Estimate)}
     for field, names in known.items():
         for other in (each.keys() - names for each in manifest[field]):
             yield from (f"{field}: unknown field {shorten(name)!r}" for name in sorted(other))

@@ -27,6 +27,7 @@ from karat.forks import refuse_after_fork
 from karat.judges.aspects import restore_own
 from karat.read.records import plain_columns
 from karat.read.source import Source, first_line
+from karat.results.estimates import Estimates
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.results.saved_files import check_manifest, check_relations, check_table, damaged
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
@@ -99,6 +100,7 @@ def _manifest(result: Result) -> dict[str, Any]:
         "judge": dict(made.judge),
         "inputs": [entry.as_dict() for entry in made.inputs],
         "findings": [finding.as_dict() for finding in result.findings],
+        **({} if result.estimates is None else result.estimates.as_dict()),
     }
 
 
@@ -169,6 +171,9 @@ def _result(manifest: dict[str, Any], tables: dict[str, pl.DataFrame]) -> Result
         ),
         about={run: plain_columns(each) for run, each in _by_run(tables.get("about")).items()},
         kept=Kept(_by_run(tables.get("listed")), tables.get("verdicts")),
+        estimates=Estimates.of(manifest["estimates"], manifest["labels"])
+        if "estimates" in manifest
+        else None,
     )
 
 

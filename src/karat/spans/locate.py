@@ -120,3 +120,16 @@ def _best(places: list[Place]) -> list[Place]:
         if all(p.doc != place.doc or place.end <= p.start or p.end <= place.start for p in kept):
             kept.append(place)
     return sorted(kept)
+
+
+def place_of(quote: str, text: str) -> tuple[int, int] | None:
+    """Return the first place of a quote in one text, in characters; None if it is not there.
+
+    >>> place_of("red  Button", "Press the red button."), place_of("blue", "Press the red button.")
+    ((10, 20), None)
+    """
+    if is_blank(quote):
+        return None
+    found = locate([quote], None, pl.DataFrame({"doc": ["text"], "text": [text]}))
+    start, end = found.select("start", "end").row(0)
+    return None if start is None else (start, end)

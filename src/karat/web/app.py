@@ -15,15 +15,15 @@ from starlette.routing import Route
 
 from karat.errors import InputError, KaratError
 from karat.reports.details import QueryDetails, gold_texts, query_details
-from karat.reports.html import document
+from karat.reports.html import REPORT, document
 from karat.reports.page import page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import ReportContent, prepare
 from karat.web.folders import ResultFolders, SavedResult, state_of
+from karat.web.server import Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp
 
 EVERY = 2_000  # milliseconds between two looks for new results
 KEPT = 6  # reports
@@ -160,8 +160,8 @@ class _Pages:
         return {"news": "/api/news", "every": EVERY, "state": state_of(results)}
 
 
-def make_app(folders: ResultFolders) -> ASGIApp:
-    """Return the application; `server` guards it."""
+def view_site(folders: ResultFolders) -> Site:
+    """Return what `karat view` serves; `server` guards it."""
     pages = _Pages(folders)
     routes = [
         Route("/", pages.index),
@@ -169,7 +169,7 @@ def make_app(folders: ResultFolders) -> ASGIApp:
         Route("/api/case", pages.case),
         Route("/api/news", pages.news),
     ]
-    return Starlette(routes=routes)
+    return Site(Starlette(routes=routes), "karat view", REPORT)
 
 
 def _tools(selection: Selection, opened: _OpenReport, whole: _OpenReport) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import webbrowser
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,20 +15,31 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from karat.errors import OptionError
-from karat.reports.charts.svg import asset
-from karat.reports.html import content_policy, stylesheet
-from karat.web.app import make_app
+from karat.reports.html import PageKind, content_policy
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from karat.web.folders import ResultFolders
-
 HOST = "127.0.0.1"  # never another: what is shown is for this machine
-METHODS = ("GET", "HEAD")
+READS, WRITES = ("GET", "HEAD"), ("POST",)
 
 
-def serve(folders: ResultFolders, port: int, *, browse: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is served: the application, the command that serves it, and what its pages are."""
+
+    app: ASGIApp
+    command: str
+    kind: PageKind
+    writes: bool = False  # whether its pages may change something
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of requests that are answered."""
+        return READS + WRITES * self.writes
+
+
+def serve(site: Site, port: int, *, browse: bool = False) -> None:
     """Serve until interrupted."""
     listener = _listen(port)
     port = listener.getsockname()[1]
@@ -38,7 +50,7 @@ def serve(folders: ResultFolders, port: int, *, browse: bool = False) -> None:
     if browse:
         webbrowser.open(url)
     config = uvicorn.Config(
-        guarded_app(folders, token, port),
+        TokenGuard(site, token, port),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -47,11 +59,6 @@ def serve(folders: ResultFolders, port: int, *, browse: bool = False) -> None:
         timeout_graceful_shutdown=2,
     )
     uvicorn.Server(config).run(sockets=[listener])
-
-
-def guarded_app(folders: ResultFolders, token: str, port: int) -> ASGIApp:
-    """Return the application, which only requests with the token reach."""
-    return TokenGuard(make_app(folders), token, port)
 
 
 def _listen(port: int) -> socket.socket:
@@ -71,12 +78,13 @@ def _listen(port: int) -> socket.socket:
 class TokenGuard:
     """Lets only requests through that carry the token and come from the page itself."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self._app = app
+    def __init__(self, site: Site, token: str, port: int) -> None:
+        self._site = site
+        self._app = site.app
         self._token = token
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self._cookie = f"karat-{port}"  # cookies do not tell ports apart
-        self._headers = _headers()
+        self._headers = _headers(site)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the application answer."""
@@ -102,17 +110,25 @@ class TokenGuard:
     def _refusal(self, request: Request) -> Response | None:
         if request.headers.get("host", "") not in self._hosts:
             return _refuse(421, "this server answers only under the address it printed")
-        if request.method not in METHODS:
+        if request.method not in self._site.methods:
             return _refuse(405, "this server only shows")
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc not in self._hosts:
-            return _refuse(403, "another page may not read this one")
-        site = request.headers.get("sec-fetch-site", "none")
-        if site not in ("none", "same-origin") and not _navigates(request):
-            return _refuse(403, "another page may not read this one")
+        if not self._from_own_page(request):
+            return _refuse(403, "another page may neither read this one nor write to it")
         if not self._known(request):
-            return _refuse(403, "open the address that `karat view` printed: it holds the token")
+            command = self._site.command
+            return _refuse(403, f"open the address that `{command}` printed: it holds the token")
         return None
+
+    def _from_own_page(self, request: Request) -> bool:
+        """Tell whether no other page asks; who writes must say from which page it does."""
+        writing = request.method in WRITES
+        origin = request.headers.get("origin")
+        if origin is None and writing:
+            return False
+        if origin is not None and urlsplit(origin).netloc not in self._hosts:
+            return False
+        site = request.headers.get("sec-fetch-site", "none")
+        return site in ("none", "same-origin") or (not writing and _navigates(request))
 
     def _known(self, request: Request) -> bool:
         given = request.query_params.get("token") or request.cookies.get(self._cookie, "")
@@ -127,8 +143,8 @@ def _refuse(status: int, why: str) -> Response:
     return PlainTextResponse(f"refused: {why}\n", status_code=status)
 
 
-def _headers() -> list[tuple[bytes, bytes]]:
-    rules = content_policy(stylesheet(), asset("report.js"), live=True) + "; frame-ancestors 'none'"
+def _headers(site: Site) -> list[tuple[bytes, bytes]]:
+    rules = content_policy(site.kind, live=True) + "; frame-ancestors 'none'"
     headers = {
         "content-security-policy": rules,
         "x-content-type-options": "nosniff",

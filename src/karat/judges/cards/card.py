@@ -17,7 +17,7 @@ import numpy as np
 from karat.errors import InputError, SaveError, choose
 from karat.forks import refuse_after_fork
 from karat.judges.aspects import ASPECTS, VerdictShape, find_aspect
-from karat.judges.cards.labels import Labels, load_labels
+from karat.judges.cards.labels import LabelledPairs, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.find import find_judge
 from karat.judges.verdicts import Judged, JudgeProtocol, Sample, Verdict
@@ -207,7 +207,7 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 
 
 def verdicts(
-    judge: JudgeProtocol, labels: Labels, aspect: str, progress: Report | None = None
+    judge: JudgeProtocol, labels: LabelledPairs, aspect: str, progress: Report | None = None
 ) -> list[int | None]:
     """Return the verdict about each pair; all chunks of a question are judged together.
 
@@ -250,7 +250,7 @@ def _value(judged: Judged, aspect: str, place: int) -> int | None:
     return row[place].value if place < len(row) else None
 
 
-def _fingerprint(labels: Labels) -> str:
+def _fingerprint(labels: LabelledPairs) -> str:
     content = [labels.questions, labels.chunks, labels.labels]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

@@ -11,19 +11,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from karat.errors import InputError
 from karat.read import load_gold
 from karat.read.corpus import load_corpus
 from karat.read.json import all_entries
+from karat.read.labels_database import database_at, labelled_pairs
 from karat.read.record import Entry, entries
 from karat.read.source import Source
 from karat.read.tables import frame, read_table
 from karat.read.values import WORDS, no_column
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # what people call the columns, karat's own name first
 COLUMNS = {
@@ -36,7 +37,7 @@ HIGHEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelledPairs:
     """Labelled pairs, one after the other; negative labels count as 0."""
 
     name: str  # the file, or what was given
@@ -51,23 +52,27 @@ class Labels:
         return len(self.labels)
 
 
-def load_labels(data: object, *, corpus: object = None, questions: object = None) -> Labels:
+def load_labels(data: object, *, corpus: object = None, questions: object = None) -> LabelledPairs:
     """Read labels; with `corpus` and `questions`, the texts by id, `data` is a gold.
+
+    A pool with labels, or its labels.db, holds the texts itself.
 
     >>> found = load_labels([{"question": "Why?", "chunk": "Because.", "label": 1, "by": "Ann"}])
     >>> found.labels, found.columns["by"]
     ((1,), ('Ann',))
     """
-    if isinstance(data, Labels):
+    if isinstance(data, LabelledPairs):
         return data
     name = os.path.basename(data) if isinstance(data, str | os.PathLike) else "labels"  # noqa: PTH119
     if corpus is not None:
         return _from_gold(str(name), data, corpus, questions)
+    if isinstance(data, str | os.PathLike) and (database := database_at(data)) is not None:
+        return _from_database(f"{database.parent.name}/{database.name}", database)
     where = str(data) if isinstance(data, str | os.PathLike) else "labels"
     return _from_records(str(name), _records(data), where)
 
 
-def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Labels:  # noqa: ANN401
+def _from_gold(name: str, data: Any, corpus: object, questions: object) -> LabelledPairs:  # noqa: ANN401
     gold = load_gold(data)
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)
@@ -82,13 +87,39 @@ def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Label
             raise InputError(f"{what} has no text", where=where, fix=fix)
         labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
     described = gold.queries.drop("query", "question", "reference", strict=False)
-    return Labels(
+    return LabelledPairs(
         name,
         tuple(asked[query] for query in rows["query"]),
         tuple(texts[doc] for doc in rows["doc"]),
         tuple(labels),
         tuple(rows["query"]),
         {each.name: tuple(map(str, each.gather(gold.member_query))) for each in described},
+    )
+
+
+def _from_database(name: str, path: Path) -> LabelledPairs:
+    """Return what annotators agree on, or what was adjudicated."""
+    rows = labelled_pairs(path)
+    if not rows.height:
+        raise InputError("there is no label", where=str(path), fix="label some pairs: karat label")
+    blank = rows.filter(pl.col("text").str.strip_chars() == "")
+    if blank.height:
+        raise InputError(
+            f"the chunk {blank['doc'][0]!r} has no text",
+            where=str(path),
+            fix="make the pool with the texts: karat pool --corpus FILE",
+        )
+    labels = [
+        _label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0
+        for query, doc, grade in rows.select("query", "doc", "grade").iter_rows()
+    ]
+    return LabelledPairs(
+        name,
+        tuple(rows["question"]),
+        tuple(rows["text"]),
+        tuple(labels),
+        tuple(rows["query"]),
+        {each: tuple(rows[each].fill_null("")) for each in ("design", "stratum")},
     )
 
 
@@ -134,7 +165,7 @@ def _from_file(source: Source) -> Iterator[Entry]:
     return (Entry(row, number, partial(place.row, number)) for number, row in rows)
 
 
-def _from_records(name: str, listed: Iterable[Entry], where: str) -> Labels:
+def _from_records(name: str, listed: Iterable[Entry], where: str) -> LabelledPairs:
     rows: list[tuple[str, str, int, str]] = []
     about: list[dict[str, str]] = []
     blank = 0
@@ -160,7 +191,7 @@ def _from_records(name: str, listed: Iterable[Entry], where: str) -> Labels:
     columns = dict.fromkeys(column for each in about for column in each)
     slices = {column: tuple(each.get(column, "") for each in about) for column in columns}
     questions, chunks, labels, queries = zip(*rows, strict=True)
-    return Labels(name, questions, chunks, labels, queries, slices, blank)
+    return LabelledPairs(name, questions, chunks, labels, queries, slices, blank)
 
 
 def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:

@@ -12,7 +12,7 @@ from karat.statistics.agreement import kappa_of
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats
-    from karat.judges.cards.labels import Labels
+    from karat.judges.cards.labels import LabelledPairs
 
 FOLDS = 10
 STEPS = np.round(np.arange(0.02, 0.99, 0.01), 2)
@@ -34,7 +34,7 @@ class Recalibration:
 
 
 def choose_threshold(
-    judge: object, labels: Labels, aspect: str, rel: int, *, seed: int = 0
+    judge: object, labels: LabelledPairs, aspect: str, rel: int, *, seed: int = 0
 ) -> Recalibration:
     """Choose the threshold with the highest κ on labels; the old one stays if none is better.
 

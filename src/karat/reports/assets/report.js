@@ -1,42 +1,8 @@
-"use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
   const live = data.live || null;
   const PAGE = 50, TOP = 5;
-
-  /* ---- elements: everything that comes from data is text, never markup ---- */
-  const SVG = "http://www.w3.org/2000/svg";
-  function h(tag, attributes, ...children) {
-    const node = ["svg", "rect"].includes(tag)
-      ? document.createElementNS(SVG, tag) : document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
-      else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
-    }
-    node.append(...children.flat(9).filter((child) => child !== null && child !== undefined));
-    return node;
-  }
-  const $ = (id) => document.getElementById(id);
   const number = (value) => value === null || value === undefined ? "–" : value.toFixed(4);
   const signed = (value) => value === null ? "–" : Math.abs(value) < 5e-5 ? "0" : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(4);
-  const many = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-
-  /* ---- theme ---- */
-  const themes = ["auto", "light", "dark"];
-  let theme = "auto";
-  try { theme = localStorage.getItem("karat-theme") || "auto"; } catch { /* not allowed here */ }
-  const button = $("theme");
-  function paint() {
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
-    button.textContent = { auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark" }[theme];
-  }
-  button.addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    try { localStorage.setItem("karat-theme", theme); } catch { /* not allowed here */ }
-    paint();
-  });
-  paint();
 
   /* ---- tables that sort ---- */
   const parsed = (cell) => {
@@ -78,12 +44,6 @@
   window.addEventListener("beforeprint", () => document.querySelectorAll(".passage").forEach((each) => each.classList.add("whole")));
 
   if (live) {
-    const link = new URLSearchParams(location.search);
-    if (link.has("token")) {  // it has done its work, and does not belong in a history
-      link.delete("token");
-      const rest = link.toString();
-      history.replaceState(null, "", location.pathname + (rest ? "?" + rest : "") + location.hash);
-    }
     watch();
   }
   if (!data.systems) return;

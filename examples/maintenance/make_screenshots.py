@@ -1,0 +1,136 @@
+"""Make the pictures of `karat label` in the documentation.
+
+    python examples/maintenance/make_screenshots.py
+
+Writes `docs/images/label.png`, `label-settle.png` and `label-phone.png`: the data of the demo,
+pooled, with some labels, in a real browser. Needs playwright, a Chromium and Pillow.
+"""
+
+import itertools
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import uvicorn
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import karat
+from karat.web.labelling import label_site
+from karat.web.server import TokenGuard, _listen
+
+DEMO = Path(karat.__file__).parent / "demo"
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+TOKEN = "pictures"  # noqa: S105 - of a server that lives for some seconds
+COLOURS = 64  # enough for text, and a third of the size
+GUIDELINES = """\
+3: who reads only this passage can answer.
+1 or 2: it helps, but something is missing.
+0: another model, another task, or only the same words."""
+NOTE = "does not say it for the Fold"
+ENOUGH = 60  # labels
+
+
+def main(folder: Path = IMAGES) -> None:
+    """Make the pictures."""
+    with tempfile.TemporaryDirectory() as place:
+        pool = Path(place) / "pool"
+        label_some(pool)
+        with karat.Labels.open(pool) as labels, serving(labels) as address, browsing() as browser:
+            page = browser.new_page(viewport={"width": 1120, "height": 660})
+            look(page, f"{address}/label?annotator=anna")
+            page.keyboard.press("m")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#said:empty", state="attached")  # what was said is gone
+            take(page, folder / "label.png")
+            page.set_viewport_size({"width": 1120, "height": 580})
+            look(page, f"{address}/adjudicate?annotator=cleo")
+            take(page, folder / "label-settle.png")
+            phone = browser.new_page(
+                viewport={"width": 390, "height": 700}, has_touch=True, color_scheme="dark"
+            )
+            look(phone, f"{address}/label?annotator=bob")
+            take(phone, folder / "label-phone.png")
+
+
+def label_some(pool: Path) -> None:
+    """Make a pool of the demo, and let two annotators label some of it, nearly alike."""
+    runs = [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")]
+    karat.pool(
+        runs,
+        pool,
+        queries=str(DEMO / "questions.jsonl"),
+        corpus=str(DEMO / "passages.jsonl"),
+        depth=5,
+        budget=200,
+        overlap=1.0,
+        guidelines=GUIDELINES,
+    )
+    gold = karat.load_gold(DEMO / "questions.jsonl").rows()
+    known = {(query, doc): grade for query, doc, grade in gold["query", "doc", "grade"].rows()}
+    clock = itertools.count(time.time() - 3600, 4.0)  # asked twice a label: one every eight seconds
+    with (
+        karat.Labels.open(pool) as labels,
+        mock.patch("karat.labels.labels.now", clock.__next__),
+    ):
+        for name in ("anna", "bob"):
+            for number in itertools.count():
+                pair = labels.next(name)
+                assert pair is not None, "the demo has more pairs"  # noqa: S101
+                grade = known.get((pair.query, pair.doc), 0)
+                if number >= ENOUGH and grade == 3:
+                    break  # this one is in the picture
+                if name == "bob" and grade == 3 and number % 2:
+                    labels.set(pair.query, pair.doc, 1, annotator=name, note=NOTE)
+                else:
+                    labels.set(pair.query, pair.doc, grade, annotator=name)
+
+
+@contextmanager
+def serving(labels: karat.Labels) -> Iterator[str]:
+    """Serve the page on this machine."""
+    listener = _listen(0)
+    port = listener.getsockname()[1]
+    app = TokenGuard(label_site(labels, "pool"), TOKEN, port)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """Start a browser."""
+    with sync_playwright() as tool:
+        browser = tool.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+def look(page: Page, address: str) -> None:
+    """Open a page and wait until a passage is shown."""
+    page.goto(f"{address}&token={TOKEN}")
+    page.wait_for_selector(".passage-card")
+
+
+def take(page: Page, path: Path) -> None:
+    """Write a picture of what is visible, with few colours."""
+    page.screenshot(path=path)
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

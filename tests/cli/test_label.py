@@ -1,0 +1,235 @@
+"""`karat label` on the command line: in a terminal, from a pipe, and what it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import karat
+from karat.labels.labels import Labels
+from tests import hostile
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat, Outcome
+
+TEXTS = {
+    "a": "The reset button is at the back. Press it for three seconds.\nThen wait.",
+    "b": "Charging takes four hours.",
+    "c": "Call us. " * 40,
+}
+RUNS = {"one": {"q1": ["a", "c"], "q2": ["b"]}, "two": {"q1": ["c"], "q2": ["b", "a"]}}
+QUESTIONS = {"q1": "Where is the reset button?", "q2": "How long does charging take?"}
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    karat.pool(
+        RUNS, tmp_path / "pool", queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair."
+    )
+    return tmp_path / "pool"
+
+
+@pytest.fixture
+def typed(cli: Karat, pool: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    def call(text: str, *arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        return cli("label", pool, "--terminal", *(arguments or ("--annotator", "ann")))
+
+    return call
+
+
+def test_keys_from_a_pipe(typed: Callable[..., Outcome], pool: Path) -> None:
+    done = typed("2\nn not all\n1\n?s\n")
+    assert done.code == 0, done.err
+    assert done.out.count("saved: ") == 4
+    assert "Nothing is left to label." in done.out
+    with Labels.open(pool) as labels:
+        frame = labels.frame()
+    assert frame.select("grade", "note", "state").rows() == [
+        (2.0, "", "labelled"),
+        (1.0, "not all", "labelled"),
+        (None, "", "unsure"),
+        (None, "", "skipped"),
+    ]
+
+
+def test_it_fits_80_columns_and_goes_on_where_it_stopped(typed: Callable[..., Outcome]) -> None:
+    first = typed("h g 1\n")
+    assert max(map(len, first.out.splitlines())) <= 80
+    assert "Be fair." in first.out
+    assert "0 of 4 done" in first.out
+    assert "1 of 4 done" in first.out
+    assert "Everything is saved." in first.out
+    second = typed("")
+    assert "0 of 4 done" not in second.out
+    assert "1 of 4 done" in second.out
+
+
+def test_undo_shows_the_pair_again(typed: Callable[..., Outcome], pool: Path) -> None:
+    done = typed("3u")
+    assert "taken back" in done.out
+    assert done.out.count("0 of 4 done") == 2
+    with Labels.open(pool) as labels:
+        assert labels.frame().is_empty()
+    assert "nothing to take back" in typed("u", "--annotator", "bob").out
+    done = typed("0000u1\n")  # also where nothing is left
+    assert "Nothing is left" in done.out
+    with Labels.open(pool) as labels:
+        assert labels.frame()["grade"].to_list() == [0.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("mark", "marked"),
+    [
+        ("m 2", "Press it for three seconds."),
+        ("m 2-3", "Press it for three seconds.\nThen wait."),
+        ("m reset  BUTTON", "reset button"),
+        ("m nothing like it", None),
+        ("m 4", None),
+        ("m 0", None),
+        ("m 3-2", None),
+        ("m 1\nm", None),
+    ],
+)
+def test_marks(mark: str, marked: str | None, typed: Callable[..., Outcome], pool: Path) -> None:
+    with Labels.open(pool, "bob") as labels:  # until the text with several sentences comes
+        for _ in range(4):
+            pair = labels.next("ann")
+            assert pair is not None
+            if (pair.query, pair.doc) == ("q1", "a"):
+                break
+            labels.set(pair.query, pair.doc, 0, annotator="ann")
+    typed(f"{mark}\n3\n")
+    with Labels.open(pool) as labels:
+        row = labels.frame().filter(doc="a", query="q1").row(0, named=True)
+    found = None if row["start"] is None else TEXTS["a"][row["start"] : row["end"]]
+    assert (found, row["grade"]) == (marked, 3.0)
+
+
+def test_disagreements_are_settled_here_too(typed: Callable[..., Outcome], pool: Path) -> None:
+    typed("3333", "--annotator", "ann")
+    done = typed("1333d", "--annotator", "bob")
+    assert "1 to settle" in done.out
+    assert "1 disagreement · bob" in done.out
+    assert "ann: Fully answers" in done.out
+    done = typed("d2", "--annotator", "cleo")
+    assert "saved: 2 Relevant" in done.out
+    with Labels.open(pool) as labels:
+        assert labels.disagreements() == []
+        assert sorted(labels.gold().rows()["grade"].to_list()) == [2.0, 3.0, 3.0, 3.0]
+        states = labels.frame().filter(annotator="cleo")["state"].to_list()
+    assert states == ["adjudicated"]
+    assert "There are no disagreements" in typed("d", "--annotator", "dora").out
+
+
+def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Path) -> None:
+    del typed
+    folder = tmp_path / "one"
+    karat.pool([{"q": ["a"]}], folder, queries={"q": "Why?"}, corpus=TEXTS)
+    with Labels.open(folder) as labels:
+        assert labels.next("ann") is not None
+        run = subprocess.run(
+            [sys.executable, "-m", "karat", "label", folder, "--terminal", "--annotator", "bob"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    assert "Others look at the last 1" in run.stdout
+
+
+def test_yes_and_no(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    karat.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\nN really\nn\n2\n"))
+    done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
+    assert "2 is no key here" in done.out
+    with Labels.open(tmp_path / "p") as labels:
+        assert labels.frame().select("grade", "note").rows() == [(1.0, ""), (0.0, "really")]
+
+
+def test_nothing_steers_the_terminal(
+    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attacks = [*hostile.ATTACKS, "[bold]rich[/bold] :smile:"]
+    runs = [{attack: [f"d{attack}"] for attack in attacks}]
+    texts = {f"d{attack}": attack for attack in attacks}
+    asked = {attack: f"{attack}?" for attack in attacks}
+    karat.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("g" + "n \x1b[31m\n1\n" * len(attacks)))
+    done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
+    assert done.code == 0, done.err
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e\u2066]", done.out)
+    assert "[bold]rich[/bold] :smile:" in done.out
+
+
+def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
+    """A real terminal: no line end is needed, notes are asked for, Ctrl-D ends it."""
+    screen, stdin = pty.openpty()
+    command = [sys.executable, "-m", "karat", "label", str(pool), "--terminal"]
+    run = subprocess.Popen(
+        [*command, "--annotator", "ann"], stdin=stdin, stdout=stdin, stderr=stdin, close_fds=True
+    )
+    os.close(stdin)
+    shown = ""
+
+    def wait_for(text: str, key: bytes = b"") -> None:
+        """Press a key until something is shown: what is typed before a pair is shown is lost."""
+        nonlocal shown
+        until = time.monotonic() + 60
+        while text not in shown:
+            assert time.monotonic() < until, shown
+            with contextlib.suppress(OSError):  # it may have ended already
+                os.write(screen, key)
+            if select.select([screen], [], [], 1)[0]:
+                shown += os.read(screen, 65536).decode(errors="replace")
+        shown = shown.partition(text)[2]
+
+    try:
+        wait_for("q quit")
+        wait_for("note: ", b"n")
+        os.write(screen, b"\x15by hand\n")  # Ctrl-U: without what was pressed too often
+        wait_for("note: by hand")
+        wait_for("saved: 3", b"3")
+        wait_for("q quit")
+        wait_for("Everything is saved.", b"\x04")
+        assert run.wait(timeout=30) == 0
+    finally:
+        run.kill()
+        run.wait()
+        os.close(screen)
+    with Labels.open(pool) as labels:
+        assert labels.frame().select("grade", "note").row(0) == (3.0, "by hand")
+
+
+def test_what_cannot_be_labelled(cli: Karat, tmp_path: Path, pool: Path) -> None:
+    for arguments, told in (
+        ((tmp_path / "nowhere",), "no labels here"),
+        ((tmp_path,), "no labels here"),
+        ((pool, "--terminal", "--port", "1"), "--terminal"),
+        ((pool, "--terminal", "--open"), "--terminal"),
+        ((pool, "--terminal", "--annotator", "a\x1b"), "no name of an annotator"),
+        ((pool, "--annotator", "x" * 81), "no name of an annotator"),
+    ):
+        done = cli("label", *arguments)
+        assert (done.code, told in done.err) == (2, True), done.err
+
+
+def test_without_the_web_extra_the_terminal_is_offered(
+    cli: Karat, pool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    for name in ("karat.web.labelling", "karat.web.server", "starlette.applications"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    done = cli("label", pool)
+    assert done.code == 2
+    assert "karat[web]" in done.err
+    assert "--terminal" in done.err

@@ -1,0 +1,143 @@
+"""`karat pool`: a folder to label from, and what precision the budget buys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import karat
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat, Save
+
+DEMO = Path(karat.__file__).parent / "demo"
+RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
+TEXTS = ("--queries", DEMO / "questions.jsonl", "--corpus", DEMO / "passages.jsonl")
+
+
+def test_for_ordering(cli: Karat, tmp_path: Path) -> None:
+    done = cli("pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
+    assert done.code == 0
+    assert "1589 pairs, 95 queries, 2 runs · mm-ns" in done.out
+    assert "only with --for values" in done.err
+    assert max(map(len, done.out.splitlines())) <= 80
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        pair = labels.next()
+        assert pair is not None
+        assert pair.total == 200
+        assert pair.question.endswith("?")
+        assert pair.text
+
+
+def test_the_same_as_in_python(cli: Karat, tmp_path: Path) -> None:
+    how = ("--for", "values", "--budget", 150, "--judge", "local:text", "--format", "json")
+    done = cli("pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
+    assert done.code == 0, done.err
+    shown = json.loads(done.out)
+    made = karat.pool(
+        RUNS,
+        tmp_path / "two",
+        queries=DEMO / "questions.jsonl",
+        corpus=DEMO / "passages.jsonl",
+        purpose="values",
+        budget=150,
+        judge="local:text",
+    )
+    assert shown["precision"] == made.precision().to_dicts()
+    assert shown["pool"]["judge"] == "local:text"
+    for name in ("one", "two"):
+        with karat.Labels.open(tmp_path / name) as labels:
+            drawn = labels.candidates()
+        assert drawn.drop("best").equals(
+            made.pairs.select("query", "doc", "judge", "design", "stratum", "probability", "place")
+            .with_columns(sampled=made.pairs["place"].is_not_null())
+            .drop("place")
+        )
+    assert made.pairs["stratum"].n_unique() > 1
+
+
+def test_the_order_of_runs_and_queries_changes_nothing(tmp_path: Path) -> None:
+    one = {"q1": ["a", "b"], "q2": ["c", "d", "e"]}
+    two = {"q1": ["b", "x"], "q2": ["y", "c"]}
+    turned = [dict(reversed(run.items())) for run in (two, one)]
+    offered = []
+    for number, runs in enumerate(
+        ({"one": one, "two": two}, dict(zip(("two", "one"), turned, strict=True)))
+    ):
+        for purpose in ("ordering", "values"):
+            folder = tmp_path / f"{number}{purpose}"
+            karat.pool(runs, folder, purpose=purpose, budget=5)
+            with karat.Labels.open(folder, "ann") as labels:
+                seen = []
+                while (pair := labels.next()) is not None:
+                    seen.append((pair.query, pair.doc))
+                    labels.set(pair.query, pair.doc, int(pair.doc in "ac"))
+            offered.append(seen)
+    assert offered[:2] == offered[2:]
+
+
+def test_grades_that_were_given_before(cli: Karat, save: Save, tmp_path: Path) -> None:
+    run = save("run.json", json.dumps({"q": [f"d{number}" for number in range(10)]}))
+    judged = save("judged.txt", "".join(f"q 0 d{number} {number % 3}\n" for number in range(9)))
+    how = ("--for", "values", "--judged", judged, "--budget", 8)
+    done = cli("pool", run, *how, "-o", tmp_path / "pool")
+    assert done.code == 0
+    assert "pair without a grade of the judge" in done.err
+    with karat.Labels.open(tmp_path / "pool") as labels:
+        strata = labels.candidates()["stratum"]
+    assert sorted(strata.unique()) == ["judge 0", "judge 1", "judge 2", "not judged"]
+
+
+def test_a_dry_run_writes_nothing(cli: Karat, tmp_path: Path) -> None:
+    how = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--no-cache", "--dry-run")
+    done = cli("pool", *RUNS, *TEXTS, "--for", "values", *how, "-o", tmp_path / "pool")
+    assert done.code == 0
+    assert done.out.startswith("calls: 95")
+    assert not (tmp_path / "pool").exists()
+
+
+def test_a_pool_of_records_that_hold_everything(cli: Karat, save: Save, tmp_path: Path) -> None:
+    record = {"user_input": "Why?", "retrieved_contexts": ["Because.", "So."]}
+    guidelines = save("guide.md", "1 answers the question.")
+    done = cli(
+        "pool", save("samples.jsonl", json.dumps(record) + "\n"), "--highest", 1,
+        "--guidelines", guidelines, "-o", tmp_path / "pool",
+    )  # fmt: skip
+    assert done.code == 0
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        assert labels.guidelines == "1 answers the question."
+        assert labels.highest == 1
+        pair = labels.next()
+        assert pair is not None
+        assert (pair.question, pair.text) == ("Why?", "Because.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run.json", "--overlap", "150%"], "'150%' is not a share"),
+        (["run.json", "--overlap", "some"], "'some' is not a share"),
+        (["run.json", "--for", "values", "--method", "mtf"], "biases absolute values"),
+        (["run.json", "--for", "nothing"], "'nothing' is not one of"),
+        (["run.json", "--budget", "0"], "0 is not in the range"),
+        (["run.json", "-o", "run.json"], "this is not a folder"),
+        (["empty.json"], "contains no queries"),
+        (["run.json", "--queries", "nosuch"], "nosuch: no such file"),
+        (["run.json", "--judge", "locl"], "unknown judge 'locl'"),
+        (["run.json", "--judged", "run.json", "--judge", "local:text"], "are both given"),
+        (["run.json", "--pilot", "other.json"], "no pair of the pilot"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], message: str, cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(save("run.json", '{"q": ["a", "b"]}').parent)
+    save("empty.json", "{}")
+    save("other.json", '{"r": {"a": 1}}')
+    done = cli("pool", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert not Path("pool").exists()
