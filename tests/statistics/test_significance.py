@@ -17,7 +17,7 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from karat.errors import InputError, OptionError
-from karat.statistics.resampling import BLOCK, CHUNK, all_sign_sums, sign_sums
+from karat.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
 from karat.statistics.significance import (
     EXACT,
     NO_PAIR,
@@ -146,7 +146,7 @@ def test_a_column_gets_the_same_in_any_company() -> None:
 
 
 def test_blocks_and_chunks_have_any_size() -> None:
-    wide = RNG.normal(size=(CHUNK + 9, 2))
+    wide = RNG.normal(size=(PRODUCT // BLOCK + 9, 2))
     blocks = list(sign_sums(wide, 2 * BLOCK + 3, seed=1))
     assert [len(block) for block in blocks] == [BLOCK, BLOCK, 3]
     more = np.concatenate(list(sign_sums(wide, 3 * BLOCK, seed=1)))
@@ -326,7 +326,7 @@ def test_corrections_refuse_what_is_no_p() -> None:
 def test_random_sign_sums_do_not_depend_on_the_order_of_adding() -> None:
     # a product of matrices adds in an order that depends on its shape, and on threads
     rng = np.random.default_rng(3)
-    table = (rng.random((CHUNK + 77, 9)) - 0.5) * 10.0 ** rng.integers(-6, 6, 9)
+    table = (rng.random((PRODUCT // BLOCK + 77, 9)) - 0.5) * 10.0 ** rng.integers(-6, 6, 9)
     together = np.concatenate(list(sign_sums(table, BLOCK, seed=1)))
     alone = [
         np.concatenate(list(sign_sums(np.ascontiguousarray(table[:, [column]]), BLOCK, seed=1)))
