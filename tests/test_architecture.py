@@ -220,6 +220,7 @@ def test_the_public_names_are_pinned() -> None:
     assert karat.__all__ == [
         "Agreement",
         "Comparison",
+        "Estimates",
         "Explanation",
         "Finding",
         "GateReport",
@@ -261,6 +262,7 @@ def test_the_public_names_are_pinned() -> None:
         "parse_measure",
         "pool",
         "power",
+        "ppi",
         "questions",
         "register_aspect",
         "register_measure",

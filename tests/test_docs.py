@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,11 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
     """Go through the commands of a page and what they should print."""
     for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            yield command, output
+            lines = part.splitlines(keepends=True)
+            # a command goes on in lines that begin as a shell shows them
+            more = [*takewhile(lambda line: line[:2] in ("> ", ">\n"), lines[1:])]
+            command = lines[0] + "".join(line[1:].removeprefix(" ") for line in more)
+            yield command.removesuffix("\n"), "".join(lines[1 + len(more) :])
 
 
 def printed(command: str, cli: Karat) -> str:

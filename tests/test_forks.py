@@ -166,6 +166,7 @@ CALLS = {
     "load_run": "RUN",
     "pool": "[RUN], folder",
     "power": "result, result",
+    "ppi": "RUN, GOLD",
     "questions": "{'b': 'text'}, judge='openai:some-model'",
     "report": "result",
     "smallest_k": "result, 'recall', 0.9",

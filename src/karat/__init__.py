@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
     from karat.labels.estimates import ppi
+    from karat.labels.label_pool import LabelPool
     from karat.labels.labels import Labels
-    from karat.labels.pool import LabelPool, pool
+    from karat.labels.pool import pool
     from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
@@ -68,8 +69,9 @@ _MODULES = {
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
     "karat.labels.estimates": "ppi",
+    "karat.labels.label_pool": "LabelPool",
     "karat.labels.labels": "Labels",
-    "karat.labels.pool": "LabelPool pool",
+    "karat.labels.pool": "pool",
     "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import karat
+from karat.cli.label import FORMATS
+from karat.labels.exports import EXPORTS
 from karat.labels.labels import Labels
 from tests import hostile
 
@@ -214,13 +216,39 @@ def test_what_cannot_be_labelled(cli: Karat, tmp_path: Path, pool: Path) -> None
     for arguments, told in (
         ((tmp_path / "nowhere",), "no labels here"),
         ((tmp_path,), "no labels here"),
-        ((pool, "--terminal", "--port", "1"), "--terminal"),
-        ((pool, "--terminal", "--open"), "--terminal"),
+        ((pool, "--terminal", "--port", "1"), "--port has no effect with --terminal"),
+        ((pool, "--terminal", "--open"), "--open has no effect with --terminal"),
+        ((pool, "--terminal", "--export", "x.csv"), "--export has no effect with --terminal"),
+        ((pool, "--export", "x.csv", "--add"), "--add has no effect with --export"),
+        ((pool, "--format", "csv"), "--format has no effect"),
+        ((pool, "--export", tmp_path / "x.csv"), "no label to export"),
+        ((pool, "--import", tmp_path / "nothing.csv"), "nothing.csv"),
         ((pool, "--terminal", "--annotator", "a\x1b"), "no name of an annotator"),
         ((pool, "--annotator", "x" * 81), "no name of an annotator"),
     ):
         done = cli("label", *arguments)
         assert (done.code, told in done.err) == (2, True), done.err
+
+
+def test_labels_go_out_and_come_back(
+    typed: Callable[..., Outcome], cli: Karat, pool: Path, tmp_path: Path
+) -> None:
+    typed("3210")
+    told = cli("label", pool, "--export", tmp_path / "labels.csv")
+    assert (told.code, told.out) == (0, "")
+    assert "4 labelled pairs written" in told.err
+    assert cli("label", pool, "--export", tmp_path / "beir", "--format", "beir").code == 0
+    assert (tmp_path / "beir" / "qrels" / "test.tsv").is_file()
+    karat.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
+    told = cli("label", tmp_path / "new", "--import", tmp_path / "labels.csv")
+    assert (told.code, "4 labels added" in told.err) == (0, True), told.err
+    with Labels.open(pool) as old, Labels.open(tmp_path / "new") as new:
+        columns = ("query", "doc", "grade", "annotator")
+        assert new.frame().select(columns).rows() == old.frame().select(columns).rows()
+
+
+def test_the_formats_of_the_option_are_all_there_are() -> None:
+    assert set(FORMATS) == set(EXPORTS)
 
 
 def test_without_the_web_extra_the_terminal_is_offered(

@@ -141,3 +141,46 @@ def test_mistakes(
     assert done.code == 2
     assert message in done.err
     assert not Path("pool").exists()
+
+
+def test_a_pool_is_made_larger(cli: Karat, tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    cli("pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
+    with karat.Labels.open(folder, "ann") as labels:
+        while (pair := labels.next()) is not None:
+            labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
+    shown = json.loads(cli("pool", folder, "--format", "json").out)
+    assert shown["precision"][0]["basis"] == "pilot of 40 labels"
+    done = cli("pool", folder, "--budget", 90)
+    assert done.code == 0
+    assert "those that the pilot lets expect" in done.err
+    with karat.Labels.open(folder, "ann") as labels:
+        assert labels.progress().left == 50
+    for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):
+        assert cli("pool", folder, *arguments).code == 2
+
+
+def test_verdicts_of_a_saved_result(cli: Karat, tmp_path: Path) -> None:
+    """They are those that asking the judge again would give."""
+    how = ("--corpus", DEMO / "passages.jsonl", "--gold", DEMO / "questions.jsonl")
+    judge = ("-m", "P@3/relevance", "--judge", "local:text", "--save", tmp_path / "judged")
+    assert cli("score", RUNS[0], *how, *judge).code == 0
+    pool = ("--for", "values", "--budget", 60, "--depth", 3)
+    done = cli(
+        "pool", RUNS[0], *TEXTS, *pool, "--judged", tmp_path / "judged", "-o", tmp_path / "a"
+    )
+    assert done.code == 0, done.err
+    cli("pool", RUNS[0], *TEXTS, *pool, "--judge", "local:text", "-o", tmp_path / "b")
+    grades = []
+    for name in "ab":
+        with karat.Labels.open(tmp_path / name) as labels:
+            grades.append(labels.candidates()["judge"].to_list())
+    assert grades[0] == grades[1]
+    assert set(grades[0]) > {0.0}
+    assert (
+        cli("score", RUNS[0], "--gold", DEMO / "questions.jsonl", "--save", tmp_path / "c").code
+        == 0
+    )
+    done = cli("pool", RUNS[0], "--for", "values", "--judged", tmp_path / "c", "-o", tmp_path / "d")
+    assert done.code == 2
+    assert "no verdicts about relevance" in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -148,6 +149,38 @@ def test_what_cannot_be_said(
 def test_somebody_must_say_it(pool: Path) -> None:
     with karat.Labels.open(pool) as labels, pytest.raises(OptionError, match="nobody is named"):
         labels.set("q1", "a", 1)
+
+
+def test_notes(pool: Path) -> None:
+    with karat.Labels.open(pool, "ann") as labels:
+        labels.note("q1", "a", "first")
+        assert labels.next() is not None
+        assert labels.frame().height == 0  # a note is no label
+        labels.set("q1", "a", 1)
+        labels.note("q1", "a", "second")
+        labels.note("q1", "a", "of somebody else", annotator="ben")
+        labels.set("q1", "b", 1, note="its own")
+        notes = dict(labels.frame().select("doc", "note").rows())
+    assert notes == {"a": "second", "b": "its own"}
+
+
+def test_many_labels_are_read_at_once(tmp_path: Path) -> None:
+    """Four times the labels take no more than some times as long, also with notes."""
+    took = []
+    for size in (500, 2000):
+        run = {f"q{number}": ["a"] for number in range(size)}
+        karat.pool([run], tmp_path / str(size))
+        with karat.Labels.open(tmp_path / str(size), "ann") as labels:
+            labels.import_labels({query: {"a": 1} for query in run})
+            labels.note("q1", "a", "x")
+            labels.frame()
+            spent = []
+            for _ in range(3):
+                before = time.process_time()
+                labels.frame()
+                spent.append(time.process_time() - before)
+            took.append(min(spent))
+    assert took[1] < 10 * took[0]
 
 
 def test_guidelines_are_kept(pool: Path) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.errors import AlignError
+from karat.errors import AlignError, OptionError
 from karat.labels.sampling import allocate, draw
 
 if TYPE_CHECKING:
@@ -233,3 +233,76 @@ def test_probabilities_stay_with_the_labels(tmp_path: Path) -> None:
         assert done["probability"].to_list() == pytest.approx(done["planned"].to_list())
         assert labels.candidates()["sampled"].sum() == 200
     assert pl.Series(done["planned"]).is_between(0, 1).all()
+
+
+def test_a_pair_that_was_not_drawn_is_no_part_of_the_sample(tmp_path: Path) -> None:
+    """Who picks pairs from a list does not spoil the estimate."""
+    made = Simulation(tmp_path / "pool", judge=True)
+    drawn, other = (
+        made.pool.pairs.filter(test).row(0, named=True)
+        for test in (pl.col("place").is_not_null(), pl.col("place").is_null())
+    )
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        for each in (drawn, other):
+            labels.set(each["query"], each["doc"], 1)
+        rows = labels.frame().to_dicts()
+    assert [row["design"] for row in rows] == ["sample", "chosen"]
+    assert rows[0]["planned"] == drawn["probability"]
+    sizes = dict(made.pool.pairs["stratum"].value_counts().rows())
+    assert rows[0]["probability"] == 1 / sizes[drawn["stratum"]]
+    assert (rows[1]["planned"], rows[1]["probability"]) == (None, None)
+
+
+def test_a_sample_is_made_larger(tmp_path: Path) -> None:
+    made = Simulation(tmp_path / "pool", judge=True)
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        other = karat.Labels.open(tmp_path / "pool", "ben")
+        while (pair := labels.next()) is not None:
+            labels.set(pair.query, pair.doc, 1)
+        assert other.next() is None
+        before = labels.frame()
+        assert labels.extend(300) == 300
+        assert other.progress().left == 100  # a process that was open before sees it, too
+        other.close()
+        assert labels.settings["budget"] == 300
+        kept = labels.frame()
+        assert kept["planned"].to_list() == before["planned"].to_list()
+        assert kept["probability"].to_list() == pytest.approx(before["probability"].to_list())
+        while (pair := labels.next()) is not None:
+            labels.set(pair.query, pair.doc, 0)
+        after = labels.frame()
+        assert after.height == 300
+        for stratum, rows in after.group_by("stratum"):
+            size = made.pool.pairs.filter(stratum=stratum[0]).height
+            assert rows["probability"].to_list() == pytest.approx(
+                [rows.height / size] * rows.height
+            )
+        with pytest.raises(OptionError, match="300 pairs are in the sample already"):
+            labels.extend(100)
+
+
+def test_an_order_is_made_longer(tmp_path: Path) -> None:
+    runs, _ = collection(np.random.default_rng(3))
+    karat.pool(runs, tmp_path / "pool", budget=60)
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        while (pair := labels.next()) is not None:
+            labels.set(pair.query, pair.doc, 0)
+        assert len(labels) == 60
+        labels.extend(120)
+        assert labels.progress().left == 60
+
+
+def test_a_pool_is_its_own_pilot(tmp_path: Path) -> None:
+    made = Simulation(tmp_path / "pool", judge=False)
+    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+        for _ in range(80):
+            pair = labels.next()
+            assert pair is not None
+            labels.set(pair.query, pair.doc, int(pair.doc in made.relevant[pair.query]))
+        again = labels.pool()
+        assert again.pairs.equals(made.pool.pairs)
+        assert again.ranks.equals(made.pool.ranks)
+        found = again.precision([200], pilot=labels).filter(measure="P@10")
+    assert found["basis"][0] == "pilot of 80 labels"
+    precision, _ = made.estimates(200, 300)
+    assert found["these"][0] == pytest.approx(1.96 * precision.std(), rel=0.25)

@@ -203,11 +203,7 @@ def test_label_undo_reload_adjudicate_export_and_score(
     scored = cli(*asked, "--gold", desk.pool / "labels.db")
     assert scored.code == 0, scored.err
     qrels = desk.pool.parent / "qrels.txt"
-    with Labels.open(desk.pool) as labels:
-        gold = labels.gold()
-        qrels.write_text(
-            "".join(f"{q} 0 {d} {g:g}\n" for q, d, g in gold.rows()["query", "doc", "grade"].rows())
-        )
+    assert cli("label", desk.pool, "--export", qrels).code == 0
     again = json.loads(cli(*asked, "--gold", qrels).out)["summary"]
     first = json.loads(scored.out)["summary"]
     assert [each["value"] for each in first] == [each["value"] for each in again]
@@ -411,10 +407,18 @@ def test_single_keys_can_be_switched_off(watched: Watched, desk: Desk) -> None:
     page.keyboard.press("Enter")
     done(page, 1)
     assert desk.frame() == [("ann", 2.0, "labelled")]
+    page.get_by_label("Single keys").check()  # and the box does not swallow them
+    press(page, "3", 1)
+    page.evaluate(
+        """document.body.dispatchEvent(new KeyboardEvent(
+        "keydown", {key: "é", code: "Digit2", bubbles: true}))"""
+    )  # a French keyboard
+    done(page, 3)
+    assert [grade for _, grade, _ in desk.frame()] == [2.0, 3.0, 2.0]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, 390, 320])
 def test_every_page_fits_and_is_accessible(
     width: int, scheme: str, browser: Browser, desk: Desk
 ) -> None:

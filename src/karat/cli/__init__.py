@@ -104,6 +104,7 @@ def cli() -> None:
     karat explain run.trec --gold qrels.txt     how a query's numbers are computed
     karat report monday -o report.html          one page with everything
     karat pool a.trec b.trec -o pool            gather what to label, without gold
+    karat label pool                            label it, in the browser
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
     karat measures nDCG                         what a measure means
 

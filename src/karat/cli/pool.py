@@ -13,7 +13,7 @@ from karat.cli import judging, options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.labels.pool import LabelPool
+    from karat.labels.label_pool import LabelPool
 
 PURPOSES = ("ordering", "values")
 METHODS = ("mm-ns", "mtf", "depth")
@@ -89,8 +89,9 @@ def _judge_on_request(function: Callable[..., Any]) -> Callable[..., Any]:
 @_judge_on_request
 @click.option(
     "--judged",
-    metavar="FILE",
-    help="Grades that a judge gave before, as qrels or any other gold, to stratify by.",
+    metavar="PATH",
+    help="Grades that a judge gave before, to stratify by: qrels, any other gold, or a saved "
+    "result with verdicts about relevance.",
 )
 @click.option(
     "--pilot",
@@ -129,15 +130,18 @@ def command(
     karat pool a.jsonl b.jsonl --budget 300 --overlap 20%
     karat pool a.jsonl --for values --budget 200 --judge openai:MODEL
     karat label pool
+    karat pool pool --budget 400
 
     For ordering, documents that are likely to be relevant come first (mm-ns, a bandit over the
     runs; mtf, move-to-front; depth, by rank), never by the opinion of a judge: few labels then tell
     which system is better, but not how good it is. For values, pairs are a probability sample,
     stratified by the grades of a judge where one is named, and every label keeps its probability.
     What is printed is the precision that the budget buys: the half-widths of the intervals to
-    expect about these queries, and about queries like these.
+    expect about these queries, and about queries like these. With the folder of a pool instead of
+    runs, its own labels are the pilot, and --budget has more of it labelled.
     """
     from karat.labels.pool import pool  # noqa: PLC0415
+    from karat.read.labels_database import database_at  # noqa: PLC0415
     from karat.read.source import Source  # noqa: PLC0415
     from karat.storage.temporary import temporary_folder  # noqa: PLC0415
 
@@ -146,6 +150,9 @@ def command(
     chosen = judging.take(choices) if asked else judging.take(choices) and {}
     chosen |= {"budget": budget, **choices}
     files, _ = options.paths(runs)
+    if len(files) == 1 and database_at(files[0]) is not None:
+        _extend(files[0], budget, level, how, output)
+        return
     if guidelines is not None:
         chosen["guidelines"] = Source.of(guidelines).read().decode("utf-8", "replace")
     with ExitStack() as held, options.progress("judging") as progress:
@@ -155,13 +162,37 @@ def command(
     if judging.write_dry_run(chosen, how, None):
         return
     found = made.precision(pilot=pilot, level=level)
-    options.write(render(made, found.to_dicts(), how), None)
+    _show(made, found.to_dicts(), how, output)
+
+
+def _extend(folder: str, budget: int | None, level: float, how: str, output: str) -> None:
+    """Show what a pool with labels buys, by its own labels, and have more of it labelled."""
+    from karat.labels.labels import Labels  # noqa: PLC0415
+
+    given = set(options.explicit(click.get_current_context().params))
+    other = sorted(given - {"runs", "budget", "level", "how", "output"})
+    if other:
+        name = {"purpose": "for"}.get(other[0], other[0]).replace("_", "-")
+        raise click.UsageError(f"--{name} has no effect on a pool that is there already")
+    if "output" in given and Path(output).resolve() != Path(folder).resolve():
+        raise click.UsageError("a pool is made larger where it is: leave out -o")
+    with Labels.open(folder) as labels:
+        if budget is not None:
+            labels.extend(budget)
+        made = labels.pool()
+        found = made.precision(pilot=labels if len(labels) else None, level=level)
+    _show(made, found.to_dicts(), how, folder)
+
+
+def _show(made: LabelPool, rows: list[dict[str, Any]], how: str, folder: str) -> None:
+    """Print what was made, what it buys, and what to do next."""
+    options.write(render(made, rows, how), None)
     options.print_findings(made.findings)
-    basis = found["basis"][0].split()[0]
+    basis = rows[0]["basis"].split()[0]
     click.echo(f"note: half-widths are {BASIS[basis]}", err=True)
     if made.settings["design"] != "sample":
         click.echo(f"note: {BIASED}", err=True)
-    click.echo(f"note: label it with: karat label {output}", err=True)
+    click.echo(f"note: label it with: karat label {folder}", err=True)
 
 
 def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:

@@ -95,7 +95,7 @@ def command(
     gates = gating.Requirements.take(choices)
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
     labels, card = choices.pop("labels"), choices.pop("card")
-    _check_labels(labels, gold, gates)
+    _check_labels(labels, gold, gates, slices)
     choices |= judging.take(choices)
     named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
     if gates.measures:  # a requirement names one measure, never a list
@@ -148,7 +148,9 @@ def _measure(  # noqa: PLR0917
     return evaluate_with_labels(files, labels, measures, card=card, **choices)
 
 
-def _check_labels(labels: str | None, gold: str | None, gates: gating.Requirements) -> None:
+def _check_labels(
+    labels: str | None, gold: str | None, gates: gating.Requirements, slices: tuple[str, ...]
+) -> None:
     """Refuse what cannot go together with labels of some pairs."""
     if labels is None:
         return
@@ -156,6 +158,8 @@ def _check_labels(labels: str | None, gold: str | None, gates: gating.Requiremen
         raise click.UsageError("--gold and --labels exclude each other: labels are the gold")
     if gates.measures:
         raise click.UsageError("--require and --labels exclude each other: estimates have no gate")
+    if slices:
+        raise click.UsageError("--slice and --labels exclude each other: few labels are in a slice")
 
 
 def _export(result: Result, how: str, output: str) -> None:

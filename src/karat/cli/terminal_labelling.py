@@ -176,10 +176,10 @@ class _TerminalSession:
         console = self._console
         console.print()
         console.print(Rule(f"{head} · {printable(self._name)}", align="left", style="dim"))
-        console.print(Text(multiline(pair.question), style="bold"))
+        self._wrapped(Text(multiline(pair.question), style="bold"), indent=0)
         console.print()
-        self._indented(Text(printable(pair.doc), style="dim"))
-        self._indented(Text(multiline(pair.text)))
+        self._wrapped(Text(printable(pair.doc), style="dim"))
+        self._wrapped(Text(multiline(pair.text)))
         console.print()
         if self._deciding:
             self._show_opinions(pair)
@@ -187,10 +187,10 @@ class _TerminalSession:
             self._say(f"before: {self._described(pair.state, pair.grade)}")
         self._show_keys()
 
-    def _indented(self, text: Text) -> None:
-        for line in text.wrap(self._console, self._console.width - 2):
+    def _wrapped(self, text: Text, *, indent: int = 2) -> None:
+        for line in text.wrap(self._console, self._console.width - indent):
             line.rstrip()
-            self._console.print(Text("  ") + line if line else Text(""))
+            self._console.print(Text(" " * indent) + line if line else Text(""))
 
     def _show_opinions(self, pair: Pair) -> None:
         for found in self._labels.disagreements():

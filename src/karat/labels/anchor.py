@@ -161,7 +161,7 @@ def labels_of(gold: Gold) -> pl.DataFrame:
         }
     ).hstack(facts.select(*FACTS))
     # an entry that names no document is called by its text; that of a chunk may name its source
-    named = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
+    named: pl.Expr = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
     if "source" in facts.columns:
         named = pl.coalesce(facts["source"].cast(pl.String), named)
     return rows.with_columns(doc=named).with_row_index("number").cast({"number": pl.Int64})

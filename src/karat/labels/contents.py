@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.labels.agreement import AnnotatorAgreement, annotator_agreement
 from karat.labels.database import LabelsFile, now
+from karat.labels.label_pool import LabelPool, read_pool
 from karat.read.labels_database import gold_of_labels, states
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class LabelContents:
         found = pl.DataFrame(rows, schema=schema, orient="row")
         return found.with_columns(pl.col("sampled").cast(pl.Boolean))
 
+    def pool(self) -> LabelPool:
+        """Return the pool; `pool().precision(pilot=labels)` says what a larger budget buys."""
+        return read_pool(self._file, self.settings)
+
     def texts(self) -> pl.DataFrame:
         """Return query, question, doc, text and place of all pairs, best rank first in a query."""
         rows = self._file.rows(
@@ -127,9 +132,10 @@ class LabelContents:
 
         Columns: query, doc, grade, annotator, time, note, start, end, probability (with which the
         pair came into the sample; null where it was not sampled), stratum, design (depth, mtf,
-        mm-ns, sample, imported), state (labelled, skipped, unsure, adjudicated), subtopic, planned.
-        Of a sample that is not finished `probability` is `planned`, which was kept with the label,
-        times the share of its stratum that has a label so far.
+        mm-ns, sample, chosen: labelled though it was not drawn, imported), state (labelled,
+        skipped, unsure, adjudicated), subtopic, planned (the probability that was kept with the
+        label). Of a sample that is not finished, or that was made larger, `probability` is the
+        share of the pairs of its stratum that were drawn and have a label by now.
         """
         with self._file.reading() as connection:
             found = states(connection)

@@ -52,7 +52,6 @@ def correct_by_card(result: Result, card: object) -> Result:
     given = load_card(card, result.judge["name"])
     design = {
         "labels": given.pairs,
-        "pairs": given.pairs,
         "labelled_queries": given.questions,
         "sampling": {"of a card": given.pairs},
         "strata": [],

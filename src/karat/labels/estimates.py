@@ -78,9 +78,6 @@ def evaluate_with_labels(
 ) -> Result:
     """Return the result of `karat.evaluate` against the labels, with the estimates of `ppi`."""
     refuse_after_fork()
-    known = load_pairs(labels)
-    if not known.labels:
-        raise InputError("there is no label yet", where="labels", fix="label some pairs first")
     if options.get("by") is not None or options.get("missing") == "skip":
         raise OptionError(
             "labels are of documents, compared by their ids, and every query counts",
@@ -90,6 +87,9 @@ def evaluate_with_labels(
     wanted = expand_measures(measures, dialect, options.get("rel"))
     _check(wanted)
     judging = options.get("judge") is not None or any(each.relation for each in wanted)
+    known = load_pairs(labels, texts=judging and options.get("corpus") is None)
+    if not known.labels:
+        raise InputError("there is no label yet", where="labels", fix="label some pairs first")
     least = min(each.level() for each in wanted)
     relevant = bool((known.column("grade", UNJUDGED) >= least).any())
     # where people found nothing relevant at all, the values are 0, and the gold is not to blame
@@ -97,8 +97,8 @@ def evaluate_with_labels(
     if judging:
         asked.append(_asked_of_judge(wanted))
         options["judge"] = options.get("judge") or "local"
-        if known.texts is not None:
-            options.setdefault("corpus", known.texts)
+        if options.get("corpus") is None:
+            options["corpus"] = known.texts
     runs: Any = run
     queries = known.queries
     if queries is None:
@@ -113,7 +113,12 @@ def evaluate_with_labels(
     level = options.setdefault("level", 0.95) or 0.95
     gold, item_pairs = known.gold(queries)
     result = evaluate(runs, gold, list(dict.fromkeys(asked)), **(options | {"missing": "zero"}))
-    result = replace(result, measures=wanted).with_options(bounds=True)
+    result = replace(
+        result,
+        measures=wanted,
+        # what few labels say about a query is no problem of the gold here
+        findings=tuple(each for each in result.findings if each.kind != "no-relevant-item"),
+    ).with_options(bounds=True)
     found = Estimator(result, known, item_pairs, level, judging=judging)
     rows = [row for name in result.runs for each in wanted for row in found.rows(each, name)]
     first, *others = result.runs
@@ -124,6 +129,8 @@ def evaluate_with_labels(
         design["card"] = load_card(card, result.judge["name"]).cite()
     if judging:
         design["judge"] = result.judge["name"]
+    elif known.judged:
+        design["judge"] = known.about.get("pool_judge") or "of the pool"
     return replace(result, estimates=Estimates(tuple(rows), design, level))
 
 

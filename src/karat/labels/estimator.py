@@ -37,8 +37,8 @@ BY_OUTCOME = frozenset({"mm-ns", "mtf"})  # earlier labels decide what is labell
 WHY = {
     "all": "everything that the measure needs is labelled",
     "pairs": "the measure adds up labels, and pairs were drawn with known probabilities",
-    "ratio": "relevant found ÷ relevant, both summed over the drawn pairs of all queries: not the "
-    "mean of each query's recall, which a sample of pairs cannot tell",
+    "ratio": "relevant found ÷ relevant over all queries at once, since a sample of pairs cannot "
+    "tell the recall of each query",
     "queries": "the measure does not add up labels, so that it is taken of the queries whose pairs "
     "are all labelled",
 }
@@ -91,7 +91,7 @@ class Estimator:
         labelled = known.pairs.filter(pl.col("grade").is_not_null())
         self.by_outcome = BY_OUTCOME & set(labelled["design"])
         self.pool_judge = known.column("judge", 0.0)[item_pairs]
-        self.judging = judging or bool(known.pairs["judge"].count())
+        self.judging = judging or known.judged
         self.designs: dict[str, dict[str, str]] = {}
         self._views: dict[tuple[Measure, str], RunView] = {}
 
@@ -336,6 +336,8 @@ class Estimator:
         counts = weight != 0
         if divisor is not None:
             counts |= divisor != 0
+        if not counts.any():  # two lists of the same: the difference is 0, and known
+            counts = ~np.isnan(self.grade)
         known = np.where(np.isnan(self.grade), np.nan, label)
         return SampledLabels(
             query=drawn.item_query[counts],
@@ -386,9 +388,10 @@ class Estimator:
             label=np.concatenate((value, has)),
             judged=np.concatenate((verdict, judge_has)),
             probability=np.concatenate((chance, chance)),
-            stratum=np.concatenate((zero, one)).astype(np.int64),
+            stratum=np.zeros(2 * drawn.n, dtype=np.int64),
             queries=drawn.n,
             divisor=np.concatenate((zero, one)),
+            kind=np.concatenate((zero, one)).astype(np.int64),
         )
 
 

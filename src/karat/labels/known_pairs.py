@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
 IMPORTED = "imported"
-READER = "karat estimates"  # reads what the pool holds, and says nothing
 PAIRS: dict[str, type[pl.DataType]] = {
     "query": pl.String,
     "doc": pl.String,
@@ -51,6 +50,11 @@ class KnownPairs:
     def labels(self) -> int:
         """How many pairs have a label."""
         return self.pairs.height - self.pairs["grade"].null_count()
+
+    @property
+    def judged(self) -> bool:
+        """Whether a judge graded any pair of the pool."""
+        return bool(self.pairs["judge"].count())
 
     def gold(self, queries: pl.DataFrame | None = None) -> tuple[Gold, Ints]:
         """Return the pairs as a gold, and the row of the pairs that each of its items is.
@@ -86,17 +90,18 @@ class KnownPairs:
         }
 
 
-def load_pairs(labels: object) -> KnownPairs:
+def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     """Read labels: a database of karat or the folder of its pool, an open one, a frame, or a gold.
 
     A frame has the columns query, doc and grade, and where pairs were drawn probability and
-    stratum; a row without a grade is a pair that could have been labelled and was not.
+    stratum; a row without a grade is a pair that could have been labelled and was not. `texts` asks
+    for those of the pool.
     """
     if isinstance(labels, Labels):
-        return _of_database(labels)
+        return _of_database(labels, texts=texts)
     if isinstance(labels, str | os.PathLike) and database_at(labels) is not None:
         with Labels.open(labels) as opened:
-            return _of_database(opened)
+            return _of_database(opened, texts=texts)
     table = frame(labels)
     if table is not None and "probability" in table.columns:
         return _of_frame(table)
@@ -114,7 +119,7 @@ def _typed(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_database(labels: Labels) -> KnownPairs:
+def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
     said = labels.frame()
     keys = ["query", "doc"]
     of_subtopics = final_grades(said, [*keys, "subtopic"])
@@ -131,18 +136,17 @@ def _of_database(labels: Labels) -> KnownPairs:
     about: dict[str, Any] = {
         "annotators": graded["annotator"].n_unique(),
         **{name: settings[name] for name in ("purpose", "depth", "seed") if name in settings},
+        "pool_judge": settings.get("judge", ""),
     }
     queries = labels.queries().select("query", "question")
-    return KnownPairs(_typed(pairs), queries, closed=True, about=about, texts=_texts(labels))
+    found = KnownPairs(_typed(pairs), queries, closed=True, about=about)
+    return replace(found, texts=_with_text(labels.texts())) if texts else found
 
 
-def _texts(labels: Labels) -> pl.DataFrame | None:
+def _with_text(rows: pl.DataFrame) -> pl.DataFrame | None:
     """Return the texts of the pool, so that a judge can read what a run only names."""
-    queries = labels.queries()["query"]
-    pairs = [pair for query in queries for pair in labels.pairs(query, annotator=READER)]
-    rows = [(pair.doc, pair.text) for pair in pairs if pair.text]
-    table = pl.DataFrame(rows, schema={"doc": pl.String, "text": pl.String}, orient="row")
-    return table.unique("doc", keep="first", maintain_order=True) if rows else None
+    filled = rows.filter(pl.col("text").fill_null("") != "").select("doc", "text")
+    return filled.unique("doc", keep="first", maintain_order=True) if filled.height else None
 
 
 def _of_frame(table: pl.DataFrame) -> KnownPairs:

@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import statistics
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +16,7 @@ from karat.labels.contents import LabelContents
 from karat.labels.database import BUSY_TIMEOUT, SAY, LabelsFile, now
 from karat.labels.exports import export_labels
 from karat.labels.imports import IMPORTED, add_labels, read_labels
+from karat.labels.label_pool import extend_pool
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
 from karat.labels.plan import LabellingPlan, count_kinds
 from karat.read.labels_database import FILE
@@ -44,6 +44,8 @@ class Labels(LabelContents):
     ...     labels.frame().select("query", "grade", "annotator").rows()
     [('q1', 2.0, 'ann')]
     """
+
+    _planned: tuple[tuple[Any, ...], LabellingPlan] | None = None  # and what it was made for
 
     @classmethod
     def open(
@@ -181,7 +183,9 @@ class Labels(LabelContents):
     def _find(self, connection: sqlite3.Connection, query: str, doc: str) -> tuple[Any, ...]:
         """Return the pair, its text and its design; a pair that is not in the pool is an error."""
         row = connection.execute(
-            "SELECT pair.number, text, probability, stratum, design FROM pair "
+            "SELECT pair.number, text, "
+            "CASE WHEN place IS NOT NULL THEN probability END, stratum, "
+            "CASE WHEN design = 'sample' AND place IS NULL THEN 'chosen' ELSE design END FROM pair "
             "JOIN query ON query.number = pair.query WHERE query.query = ? AND doc = ?",
             (query, doc),
         ).fetchone()
@@ -230,12 +234,13 @@ class Labels(LabelContents):
         name = self._named(annotator)
         with self._file.reading() as connection:
             said, offered = self._said(connection), self._offered(connection, name)
-            number = self._plan.choose(name, said, offered)
+            plan = self._plan(connection)
+            number = plan.choose(name, said, offered)
         if number is None:
             return None
         self._offer(name, number)
         done = count_kinds(said, name)
-        left = self._plan.left(name, said)
+        left = plan.left(name, said)
         return self._pair(
             number, name, position=sum(done.values()) + 1, total=sum(done.values()) + left
         )
@@ -261,15 +266,28 @@ class Labels(LabelContents):
         """Say how far an annotator has come, and how long the rest will take at this pace."""
         name = self._named(annotator)
         with self._file.reading() as connection:
-            said = self._said(connection)
+            said, plan = self._said(connection), self._plan(connection)
             times = connection.execute(
                 "SELECT time FROM event WHERE annotator = ? ORDER BY number DESC LIMIT 200", (name,)
             ).fetchall()
-        done, left = count_kinds(said, name), self._plan.left(name, said)
+        done, left = count_kinds(said, name), plan.left(name, said)
         gaps = [later - sooner for (later,), (sooner,) in pairwise(times)]
         gaps = [gap for gap in gaps if 0 < gap < PAUSE]
         pace = left * statistics.median(gaps) if len(gaps) >= 3 else None
         return LabellingProgress(done["label"], done["skip"], done["unsure"], left, pace)
+
+    def extend(self, budget: int) -> int:
+        """Have more pairs labelled, `budget` in all, and return how many these are.
+
+        A sample is made larger by further pairs with the same keys, so that old and new labels are
+        one sample.
+        """
+        if type(budget) is not int or budget < 1:
+            raise OptionError(f"budget={budget!r} is not a whole number from 1", fix="such as 400")
+        with self._file.writing() as connection:
+            extend_pool(connection, self.pool(), budget)
+        self.__dict__.pop("settings", None)
+        return min(budget, self.pool().pairs.height)
 
     def disagreements(self) -> list[Disagreement]:
         """Return the pairs to adjudicate: labelled differently, or somebody is not sure."""
@@ -333,15 +351,20 @@ class Labels(LabelContents):
         where = os.fspath(data) if isinstance(data, str | os.PathLike) else "labels"
         with self._file.writing() as connection:
             how: dict[str, Any] = {"highest": self.highest, "now": now(), "add": add}
-            count = add_labels(connection, given, where=where, **how)
-        self.__dict__.pop("_plan", None)  # which knows the pairs as they were
-        return count
+            return add_labels(connection, given, where=where, **how)
 
     # inside
 
-    @cached_property
-    def _plan(self) -> LabellingPlan:
-        return LabellingPlan.of(self._file, self.settings)
+    def _plan(self, connection: sqlite3.Connection) -> LabellingPlan:
+        """Return the plan, made anew when this or another process has changed the pool."""
+        version = connection.execute(
+            "SELECT (SELECT value FROM setting WHERE name = 'budget'), "
+            "(SELECT max(number) FROM pair)"
+        ).fetchone()
+        if self._planned is None or self._planned[0] != version:
+            self.__dict__.pop("settings", None)
+            self._planned = version, LabellingPlan.of(self._file, self.settings)
+        return self._planned[1]
 
     def _said(self, connection: sqlite3.Connection) -> dict[int, list[Said]]:
         rows = connection.execute(

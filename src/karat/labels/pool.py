@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,19 +22,21 @@ from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge
 from karat.judges.verdicts import Sample
 from karat.labels.database import create, now
-from karat.labels.order import METHODS, uniform
-from karat.labels.precision import expected_precision, usual_budgets
+from karat.labels.label_pool import SAMPLE, LabelPool, sampling_keys, strata_of
+from karat.labels.order import METHODS
 from karat.labels.sampling import draw
 from karat.read import load_gold, load_run
 from karat.read.corpus import load_corpus
 from karat.read.labels_database import FILE
 from karat.read.queries import join_queries
+from karat.results.result import Result
+from karat.results.reuse import load_only
 from karat.retrievers.questions import load_questions
 from karat.storage.temporary import removed_at_the_end
 from karat.tuning.pool import Pool
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, NamedBy, Run, RunStream
+    from karat.core.data import NamedBy, Run, RunStream
     from karat.judges.verdicts import JudgeProtocol
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
@@ -42,60 +44,6 @@ if TYPE_CHECKING:
 PURPOSES = ("ordering", "values")
 HIGHEST = 3
 FACTS = {"text": pl.String, "source": pl.String, "start": pl.Int64, "end": pl.Int64}
-SAMPLE = "sample"  # the design for absolute values
-NOT_JUDGED, ALL = "not judged", "all"  # strata of pairs without a judge's grade
-
-
-@dataclass(frozen=True, eq=False)
-class LabelPool:
-    """The pairs of queries and documents that can be labelled, and how they are chosen.
-
-    `pairs` has one row per pair: query, question, doc, text, source, start, end, judge (its grade),
-    quote (the judge's), design, stratum, probability, place (in the order of labelling, where that
-    is fixed). `ranks` has one row per pair and run: pair (its row), run, rank, score.
-    """
-
-    pairs: pl.DataFrame
-    ranks: pl.DataFrame
-    runs: tuple[str, ...]
-    settings: Mapping[str, Any]
-    findings: tuple[Finding, ...] = ()
-    expected: pl.DataFrame | None = None  # its `precision`, with the pilot it was made with
-
-    def __repr__(self) -> str:
-        queries = self.pairs["query"].n_unique()
-        return f"LabelPool({queries} queries, {self.pairs.height} pairs, {len(self.runs)} runs)"
-
-    def precision(
-        self,
-        budgets: Sequence[int] | None = None,
-        *,
-        k: int = 10,
-        pilot: GoldLike | None = None,
-        level: float = 0.95,
-    ) -> pl.DataFrame:
-        """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
-
-        One row per run, measure and budget (by default half of the budget, the budget, twice as
-        much, and everything): `these` is the half-width about these queries, `new` about queries
-        like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with labels),
-        the grades of the judge, or the assumption that half of the pairs are relevant, which is the
-        worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
-        but bounds: their half-width is shown.
-        """
-        least = self.pairs["stratum"].n_unique()  # each stratum needs a label
-        labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
-        return expected_precision(
-            self.pairs,
-            self.ranks,
-            self.runs,
-            design=str(self.settings["design"]),
-            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height, least),
-            k=k,
-            pilot=labels,
-            level=level,
-            seed=int(self.settings["seed"]),
-        )
 
 
 def pool(
@@ -110,7 +58,7 @@ def pool(
     budget: int | None = None,
     overlap: float = 0.0,
     judge: object = None,
-    judged: GoldLike | None = None,
+    judged: GoldLike | Result | None = None,
     pilot: GoldLike | None = None,
     highest: int = HIGHEST,
     guidelines: str = "",
@@ -127,8 +75,8 @@ def pool(
     - `ordering`: which system is better. Documents come in the order of `method`: `mm-ns` (by
       default), `mtf` or `depth`; the averages of such labels are biased.
     - `values`: how good a system is. A probability sample of pairs, stratified by the grades of a
-      `judge` or by those that are given (`judged`, a gold); every label keeps its inclusion
-      probability and its stratum.
+      `judge` or by those that are given (`judged`, a gold or a result with verdicts); every label
+      keeps its inclusion probability and its stratum.
 
     `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
     labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
@@ -343,7 +291,7 @@ def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
 def _with_grades(
     pairs: pl.DataFrame,
     judge: JudgeProtocol | None,
-    judged: GoldLike | None,
+    judged: GoldLike | Result | None,
     progress: Report | None,
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Add what a judge says: its grade and its quote."""
@@ -351,9 +299,7 @@ def _with_grades(
         raise OptionError("a judge and its grades are both given", fix="give one of them")
     pairs = pairs.with_columns(judge=pl.lit(None, pl.Float64), quote=pl.lit(None, pl.String))
     if judged is not None:
-        grades = load_gold(judged).rows().group_by("query", "doc").agg(pl.col("grade").max())
-        joined = pairs.join(grades, on=["query", "doc"], how="left", maintain_order="left")
-        pairs = joined.with_columns(judge="grade").drop("grade")
+        pairs = _graded_before(pairs, judged)
     elif judge is not None:
         pairs = _asked_judge(pairs, judge, progress)
     else:
@@ -364,6 +310,33 @@ def _with_grades(
         "pair without a grade of the judge: a stratum of its own",
         "let the judge grade the whole pool",
     )
+
+
+def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFrame:
+    """Add the grades of a gold, or the verdicts about relevance that a result has kept."""
+    saved = judged if isinstance(judged, Result) else None
+    if isinstance(judged, str | os.PathLike):
+        saved = load_only([os.fspath(judged)])
+    if saved is None:
+        gold = load_gold(judged)  # type: ignore[arg-type]
+        grades = gold.rows().group_by("query", "doc").agg(judge=pl.col("grade").max())
+        on = ["query", "doc"]
+    else:
+        verdicts = saved.kept.verdicts
+        if verdicts is None or not (verdicts["aspect"] == "relevance").any():
+            raise InputError(
+                "the result has kept no verdicts about relevance",
+                where=os.fspath(judged) if isinstance(judged, str | os.PathLike) else "judged",
+                fix="keep them: karat score RUN -m P@10/relevance --judge … --save FOLDER",
+            )
+        about = verdicts.filter(pl.col("aspect") == "relevance").drop_nulls("value")
+        grades = about.group_by("query", text="chunk").agg(
+            judge=pl.col("value").max().cast(pl.Float64), quote=pl.col("quote").first()
+        )
+        on = ["query", "text"]
+    bare = pairs.drop([name for name in ("judge", "quote") if name in grades.columns])
+    joined = bare.join(grades, on=on, how="left", maintain_order="left")
+    return joined.select(pairs.columns)
 
 
 def _asked_judge(
@@ -389,17 +362,6 @@ def _asked_judge(
     )
 
 
-def strata_of(judge: pl.Series) -> list[str]:
-    """Name the stratum of each pair by the grade of the judge, where there is one.
-
-    >>> strata_of(pl.Series([0.0, None, 2.0]))
-    ['judge 0', 'not judged', 'judge 2']
-    """
-    if judge.null_count() == len(judge):
-        return [ALL] * len(judge)
-    return [NOT_JUDGED if grade is None else f"judge {grade:g}" for grade in judge]
-
-
 def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -> pl.DataFrame:
     """Add design, stratum, probability and place."""
     if design != SAMPLE:
@@ -416,14 +378,6 @@ def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -
         probability=pl.Series(drawn.probability),
         place=place.set(place < 0, None),
     )
-
-
-def sampling_keys(pairs: pl.DataFrame, seed: int) -> Floats:
-    """Return the random number of each pair, which depends on its names and the seed alone."""
-    keys = [
-        uniform(seed, "sample", query, doc) for query, doc in pairs.select("query", "doc").rows()
-    ]
-    return np.array(keys, dtype=np.float64)
 
 
 def _save(made: LabelPool, target: Path, guidelines: str) -> None:

@@ -18,7 +18,7 @@ from karat.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.core.data import Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
 
 LEAST = 2  # labels of a stratum, without which its variance is unknown
 
@@ -31,11 +31,13 @@ class DrawnSample:
     probability: Floats  # of every pair, drawn or not
 
 
-def draw(strata: Sequence[str], keys: Floats, budget: int | None) -> DrawnSample:
+def draw(
+    strata: Sequence[str], keys: Floats, budget: int | None, held: Bools | None = None
+) -> DrawnSample:
     """Draw a stratified sample without replacement; `keys` are independent numbers from 0 to 1.
 
     The pairs with the smallest keys of each stratum are drawn, so that the same keys with a larger
-    budget give a sample that holds the smaller one.
+    budget give a sample that holds the smaller one; `held` are the pairs that it must hold.
 
     >>> drawn = draw(["a", "a", "a", "a", "b", "b"], np.array([.4, .1, .3, .2, .6, .5]), 3)
     >>> drawn.place.tolist(), drawn.probability.tolist()
@@ -43,7 +45,8 @@ def draw(strata: Sequence[str], keys: Floats, budget: int | None) -> DrawnSample
     """
     names, stratum = np.unique(np.array(strata, dtype=object).astype(str), return_inverse=True)
     sizes = np.bincount(stratum, minlength=len(names))
-    counts = allocate(sizes, budget)
+    least = None if held is None else np.bincount(stratum[held], minlength=len(names))
+    counts = allocate(sizes, budget, least)
     order = np.lexsort((keys, stratum))
     within = np.empty(len(order), dtype=np.int64)
     within[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -56,8 +59,10 @@ def draw(strata: Sequence[str], keys: Floats, budget: int | None) -> DrawnSample
     return DrawnSample(place, (counts / np.maximum(sizes, 1))[stratum])
 
 
-def allocate(sizes: Ints, budget: int | None) -> Ints:
+def allocate(sizes: Ints, budget: int | None, before: Ints | None = None) -> Ints:
     """Share a budget among strata in proportion to their sizes, at least LEAST each if it can be.
+
+    No stratum gets less than it had `before`.
 
     >>> allocate(np.array([90, 9, 1]), 20).tolist()
     [17, 2, 1]
@@ -73,7 +78,7 @@ def allocate(sizes: Ints, budget: int | None) -> Ints:
         )
     if budget < least.sum():
         least = np.minimum(sizes, 1)
-    counts = least.copy()
+    counts = least.copy() if before is None else np.maximum(least, before)
     while (left := budget - int(counts.sum())) > 0:
         ideal = sizes * (budget / sizes.sum())
         short = np.where(counts < sizes, ideal - counts, -np.inf)

@@ -93,16 +93,17 @@ CREATE VIEW state AS
 """
 STATES = """
 SELECT query.query, pair.doc, state.grade, state.annotator, state.time,
-    CASE WHEN state.note <> '' THEN state.note ELSE coalesce((
-        SELECT live.note FROM live
-        WHERE live.kind = 'note' AND live.pair = state.pair AND live.annotator = state.annotator
-        ORDER BY live.number DESC LIMIT 1
-    ), '') END,
+    CASE WHEN state.note <> '' THEN state.note ELSE coalesce(noted.note, '') END,
     state.start, state."end", state.probability, state.stratum, state.design,
     CASE state.kind WHEN 'label' THEN 'labelled' WHEN 'skip' THEN 'skipped'
         WHEN 'adjudicate' THEN 'adjudicated' ELSE 'unsure' END,
-    state.subtopic, state.probability
+    state.subtopic, state.probability,
+    CASE WHEN pair.design = 'sample' AND pair.place IS NOT NULL THEN pair.stratum END
 FROM state JOIN pair ON pair.number = state.pair JOIN query ON query.number = pair.query
+LEFT JOIN (  -- the last note of each annotator: SQLite takes it from the row of the maximum
+    SELECT pair, annotator, note, max(number) FROM live WHERE kind = 'note'
+    GROUP BY pair, annotator
+) AS noted ON noted.pair = state.pair AND noted.annotator = state.annotator
 ORDER BY state.number
 """
 
@@ -176,28 +177,21 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
 def states(connection: sqlite3.Connection) -> pl.DataFrame:
     """Return what every annotator says now about every pair: COLUMNS, in the order of time.
 
-    `probability` is what makes estimates from these labels right: of a sample that is not finished
-    it is `planned`, the inclusion probability that was kept with the label, times the share of the
-    sample of its stratum that has a label so far.
+    `planned` is the inclusion probability that was kept with the label; `probability` is the one
+    that makes estimates from these labels right. In a sample that is not finished, or that was made
+    larger, it is the share of the pairs of the stratum that were drawn and have a label by now.
     """
     rows = connection.execute(STATES).fetchall()
-    found = pl.DataFrame(rows, schema=COLUMNS, orient="row")
-    if found["planned"].null_count() == found.height:
-        return found
-    query = (
-        "SELECT stratum, count(*) FROM pair WHERE probability IS NOT NULL AND place IS NOT NULL "
-        "GROUP BY stratum"
-    )
-    sampled = dict(connection.execute(query).fetchall())
-    graded = found.filter(pl.col("grade").is_not_null() & pl.col("planned").is_not_null())
-    labelled = dict(graded.unique(["query", "doc"]).group_by("stratum").agg(pl.len()).iter_rows())
-    share = {
-        stratum: min(1.0, labelled.get(stratum, 0) / count) for stratum, count in sampled.items()
-    }
-    factor = pl.col("stratum").replace_strict(share, default=1.0, return_dtype=pl.Float64)
+    found = pl.DataFrame(rows, schema=COLUMNS | {"drawn": pl.String}, orient="row")
+    query = "SELECT stratum, count(*) FROM pair WHERE design = 'sample' GROUP BY stratum"
+    sizes = dict(connection.execute(query).fetchall())
+    graded = found.filter(pl.col("grade").is_not_null() & pl.col("drawn").is_not_null())
+    labelled = graded.unique(["query", "doc"]).group_by("drawn").agg(pl.len()).rows()
+    share = {stratum: count / sizes[stratum] for stratum, count in labelled}
+    drawn = pl.col("drawn").replace_strict(share, default=None, return_dtype=pl.Float64)
     return found.with_columns(
-        probability=pl.when(pl.col("grade").is_not_null()).then(pl.col("planned") * factor)
-    )
+        probability=pl.when(pl.col("grade").is_not_null()).then(pl.coalesce(drawn, "planned"))
+    ).drop("drawn")
 
 
 def final_grades(said: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.tables import bullets, interval, limits, number, render_grids, signed
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from karat.results.estimates import Estimate, Estimates
 
+WIDTH = 76  # letters of a line below a table
 SAID_BY = {
     "judge": "judge alone",
     "labels": "labels alone",
@@ -25,8 +28,10 @@ def render(found: Estimates, how: str, *, color: bool = False) -> str:
     drawn = render_grids(grids(found), how, color=color)
     if how == "latex":
         return drawn
-    between = "\n" if how == "markdown" else ""
-    return drawn + between + bullets(sentences(found), how)
+    if how == "markdown":
+        return f"{drawn}\n{bullets(sentences(found), how)}"
+    lines = (wrap(printable(line), WIDTH, subsequent_indent="  ") for line in sentences(found))
+    return drawn + "".join(f"  {line}\n" for part in lines for line in part)
 
 
 def grids(found: Estimates) -> Iterator[Grid]:
@@ -41,6 +46,8 @@ def grids(found: Estimates) -> Iterator[Grid]:
 
 def _title(found: Estimates) -> str:
     design = found.design
+    if "pairs" not in design:
+        return f"{design['queries']} queries · judge {design['judge']} · {design['labels']} labels"
     judge = f" · judge {design['judge']}" if design.get("judge") else ""
     return (
         f"{design['labels']} labels of {design['pairs']} pairs · {design['queries']} queries{judge}"

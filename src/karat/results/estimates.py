@@ -10,6 +10,7 @@ import polars as pl
 
 from karat import display
 from karat.errors import choose
+from karat.findings import Finding
 
 METHODS = ("judge", "labels", "ppi", "rogan-gladen")
 SCHEMA: dict[str, type[pl.DataType]] = {
@@ -75,6 +76,15 @@ class Estimates:
         methods = [how for name, what, how in named if (name, what) == (chosen, measure)]
         return named[chosen, measure, choose("method", method, methods)]
 
+    def best(self, run: str, measure: str) -> Estimate | None:
+        """Return the estimate of a run to report: labels and judge together, or labels alone."""
+        methods = {
+            each.method: each
+            for each in self.rows
+            if each.baseline is None and (each.run, each.measure) == (run, measure)
+        }
+        return methods.get("ppi") or methods.get("labels")
+
     @property
     def frame(self) -> pl.DataFrame:
         """One row for each run, measure and method."""
@@ -84,6 +94,13 @@ class Estimates:
     def differences(self) -> tuple[Estimate, ...]:
         """What runs have more than the first one."""
         return tuple(each for each in self.rows if each.baseline is not None)
+
+    def unlabelled(self) -> list[Finding]:
+        """Return the finding for measures that are taken of the labels without an estimate."""
+        count = self.design.get("pairs", 0) - self.design["labels"]
+        message = "pair of the pool without a label: it counts as not relevant"
+        fix = "estimate these measures from the labels: karat score RUN --labels POOL"
+        return [Finding("partly-labelled", count, (), message, fix)] if count > 0 else []
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as the JSON output prints it."""

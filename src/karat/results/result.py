@@ -259,9 +259,14 @@ class Result:
         """The aggregated value of every measure; for several runs, keyed `run: measure`."""
         several = len(self.runs) > 1
         return {
-            f"{run}: {measure}" if several else str(measure): aggregate(measure, values).value
-            for (run, measure), values in self.arrays.items()
+            f"{run}: {measure}" if several else str(measure): self._aggregated(run, measure)
+            for run, measure in self.arrays
         }
+
+    def _aggregated(self, run: str, measure: Measure) -> float | None:
+        """Return the value over all queries: of those measured, or as labels make estimate it."""
+        found = self.estimates and self.estimates.best(run, str(measure))
+        return found.value if found else aggregate(measure, self.arrays[run, measure]).value
 
     def __getitem__(self, key: str | tuple[str, str]) -> float | None:
         """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
@@ -274,8 +279,7 @@ class Result:
                 )
             run = self.runs[0]
         choose("run", run, self.runs)
-        measure = self._find(name)
-        return aggregate(measure, self.arrays[run, measure]).value
+        return self._aggregated(run, self._find(name))
 
     def by(self, column: str) -> pl.DataFrame:
         """Aggregate by the values of a column: one row per run, slice and measure."""
@@ -295,7 +299,11 @@ class Result:
 
     def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
         """Score again with other measures; the inputs are not needed for that."""
-        return replace(self, measures=resolve_measures(measures, self.dialect, rel))
+        scored = resolve_measures(measures, self.dialect, rel)
+        if self.estimates is None or scored == self.measures:
+            return replace(self, measures=scored)
+        partly = self.estimates.unlabelled()
+        return replace(self, measures=scored, estimates=None, findings=(*self.findings, *partly))
 
     def with_options(self, **changes: Any) -> Result:  # noqa: ANN401
         """Return the result summarised otherwise: `level`, `cluster`, `bounds`."""

@@ -58,8 +58,25 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
         }
         for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
             row[name] = aggregate(measure, bound[every]).value
-        found.append(row)
+        found.append(row | _estimated(result, run, measure, inside))
     return found
+
+
+def _estimated(result: Result, run: str, measure: Measure, inside: Bools | None) -> dict[str, Any]:
+    """Return what labels of some pairs say of all queries, instead of what the known ones do."""
+    found = result.estimates and result.estimates.best(run, str(measure))
+    if not found or inside is not None:
+        return {}
+    bounded = found.estimator == "bounds"
+    return {
+        "value": found.value,
+        "low": None if bounded else found.low,
+        "high": None if bounded else found.high,
+        "n": result.relation(run, measure).n,
+        "undefined": 0,
+        "method": None if bounded else f"{found.method}-{found.estimator}",
+        "reason": found.reason or None,
+    }
 
 
 def unmeasured(result: Result) -> list[str]:

@@ -184,6 +184,7 @@ class SampledLabels:
     stratum: Ints  # things of one stratum were drawn alike
     queries: int
     divisor: Floats | None = None  # what a label of 1 adds to the divisor; None: 1 for each query
+    kind: Ints | None = None  # what labels of one kind say nothing about another; None: all alike
 
     @property
     def labelled(self) -> Bools:
@@ -252,17 +253,25 @@ def sampled_values(sample: SampledLabels) -> Floats:
 
 
 def _joined_strata(sample: SampledLabels) -> Ints:
-    """Join each stratum of few labels with its neighbour: their own mean and spread say little."""
-    names, code = np.unique(sample.stratum, return_inverse=True)
-    counts = np.bincount(code[sample.labelled], minlength=len(names))
-    group = np.arange(len(names))
-    for at in range(len(names)):  # upwards, each with all below that are still too few
-        if counts[group == group[at]].sum() < FEW and at + 1 < len(names):
-            group[at + 1] = group[at]
-    last = group[-1]
-    if counts[group == last].sum() < FEW and last > 0:
-        group[group == last] = group[np.flatnonzero(group != last)[-1]]
-    return group[code]
+    """Number the strata of each kind; those of few labels are joined with a neighbour.
+
+    Of few labels neither the mean nor the spread says much.
+    """
+    found = np.zeros(len(sample.query), dtype=np.int64)
+    kinds = found if sample.kind is None else sample.kind
+    for kind in np.unique(kinds):
+        inside = np.flatnonzero(kinds == kind)
+        names, code = np.unique(sample.stratum[inside], return_inverse=True)
+        counts = np.bincount(code[sample.labelled[inside]], minlength=len(names))
+        group = np.arange(len(names))
+        for at in range(1, len(names)):  # upwards, each with all before that are still too few
+            if counts[group == group[at - 1]].sum() < FEW:
+                group[at] = group[at - 1]
+        last = group[-1]
+        if counts[group == last].sum() < FEW and last > 0:
+            group[group == last] = group[np.flatnonzero(group != last)[-1]]
+        found[inside] = group[code] + found.max(initial=0) + 1
+    return np.asarray(found - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,7 +351,7 @@ class _Model:
     def gain(self) -> float:
         """Return how many labels without the judge one label with it is worth."""
         labels = self.sample.without_judge()
-        alone = _Model.fit(labels, labels.stratum, self.ratio)
+        alone = _Model.fit(labels, _joined_strata(labels), self.ratio)
         factor = self._factor()
         with_judge = float((factor * self.rest**2).sum())
         without = float((factor * alone.rest**2).sum())

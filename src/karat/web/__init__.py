@@ -1,1 +1,1 @@
-"""The local page: results as reports show them, to explore; it owns no logic of its own."""
+"""The local pages: results to explore, and passages to label; they own no logic of their own."""

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from karat.errors import KaratError, OptionError, SaveError
 from karat.labels.annotation import annotator_name, scale_of
-from karat.labels.pool import SAMPLE
+from karat.labels.label_pool import SAMPLE
 from karat.reports.html import LABELLING, document
 from karat.web.overview import overview
 from karat.web.passages import disagreement_json, label_json, pair_json, progress_json

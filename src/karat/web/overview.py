@@ -82,7 +82,11 @@ def _agreement(labels: Labels) -> dict[str, Any] | None:
 def _commands(pool: str, design: str) -> list[tuple[str, str]]:
     where = shlex.quote(pool)
     score = f"karat score RUN --gold {where}"
-    found = [(score, "the labels are the gold")]
+    found = [
+        (score, "the labels are the gold"),
+        (f"karat agree {where} --details", "how far annotators agree, one by one"),
+        (f"karat label {where} --export qrels.txt", "the labels for other tools"),
+    ]
     if design == "sample":
         score = f"karat score RUN -m P@10 --labels {where}"
         found.insert(0, (score, "estimates with intervals, from the sample"))

@@ -155,7 +155,8 @@
   const card = (at) => desk.querySelectorAll("article")[deciding ? 0 : at];
   function focusCurrent() {
     const article = desk.querySelector("[aria-current]") || desk.firstElementChild;
-    if (!article) return;
+    const busyElsewhere = document.activeElement && document.activeElement.closest(".side-panel");
+    if (!article || busyElsewhere) return;
     article.focus({ preventScroll: true });
     if (options.list && current > 0) article.scrollIntoView({ block: "nearest" });
     else if (scrollY > 0) scrollTo(0, 0);
@@ -359,13 +360,15 @@
     if (each && at >= 0 && touch()) card(at).querySelector(".take").hidden = false;
   });
   document.addEventListener("keydown", (event) => {
-    const writing = event.target.closest("textarea, input, select, [contenteditable]");
+    const writing = event.target.closest("textarea, select, input:not([type=checkbox])");
     if (event.key === "Escape" && writing && writing.closest(".noting")) { focusCurrent(); draw(); focusCurrent(); return; }
     if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (marking) { markingKey(event); return; }
     if (!options.keys || event.repeat) return;
     if (event.target.closest("button, a, summary") && ["Enter", " "].includes(event.key)) return;
-    const known = scale.find((each) => each.key === event.key || String(each.grade) === event.key);
+    const digit = !event.shiftKey && /^Digit(\d)$/.exec(event.code);  // where digits are written with Shift
+    const pressed = digit ? digit[1] : event.key;
+    const known = scale.find((each) => each.key === pressed || String(each.grade) === pressed);
     const acts = {
       u: undo, s: () => put("skip"), "?": deciding ? null : () => put("unsure"), N: note, n: yesNo ? null : note,
       m: deciding ? null : startMarking, l: deciding ? null : () => view(!options.list), g: () => $("guidelines-edit").focus(), h: () => { $("keys").open = !$("keys").open; },

@@ -1,0 +1,472 @@
+"""`karat.ppi`: which estimator is right, numbers that are known, and what must never change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import karat
+from karat.errors import InputError, KaratError, MeasureError, OptionError
+from karat.judges.cards.card import JudgeCard
+from karat.labels.estimates import evaluate_with_labels
+from karat.statistics.prediction_powered import ppi_mean, rogan_gladen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karat.results.estimates import Estimate
+    from tests.conftest import Karat
+
+QUERIES, DEEP = 60, 10
+MEASURES = ["P@5", "P@10", "RBP", "DCG@10", "recall@5", "nDCG@10", "RR", "success@5", "AP"]
+
+
+class World:
+    """Queries with known truth, two runs, and a judge that is right more often than not."""
+
+    def __init__(self, seed: int = 0, *, right: float = 0.6, queries: int = QUERIES) -> None:
+        rng = np.random.default_rng(seed)
+        names = [f"q{number}" for number in range(queries)]
+        docs = {name: [f"{name}-d{place}" for place in range(14)] for name in names}
+        self.a = {name: docs[name][:DEEP] for name in names}
+        self.b = {
+            name: [docs[name][place] for place in rng.permutation(14)[:DEEP]] for name in names
+        }
+        self.truth = {
+            name: {
+                doc: int(rng.random() < 0.6 * 0.85**place) for place, doc in enumerate(docs[name])
+            }
+            for name in names
+        }
+        self.judged = {
+            name: {
+                doc: grade if rng.random() < right else int(rng.random() < 0.5)
+                for doc, grade in graded.items()
+            }
+            for name, graded in self.truth.items()
+        }
+
+    @property
+    def runs(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b}
+
+    def pool(self, folder: Path, **options: Any) -> Path:
+        """Pool both runs and label what is to be labelled, by the truth."""
+        given: dict[str, Any] = {"purpose": "values", "budget": 250, "judged": self.judged}
+        karat.pool(self.runs, folder / "pool", depth=DEEP, **given | options)
+        with karat.Labels.open(folder / "pool", annotator="ann") as labels:
+            while (pair := labels.next()) is not None:
+                labels.set(pair.query, pair.doc, self.truth[pair.query][pair.doc])
+        return folder / "pool"
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+@pytest.fixture(scope="module")
+def pool(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return world.pool(tmp_path_factory.mktemp("labels"))
+
+
+def close(found: Estimate, other: Estimate, sign: int = 1) -> None:
+    """Assert that two estimates are the same numbers; with −1 the one is the negative."""
+    numbers = [(each.value, each.low, each.high, each.labels) for each in (found, other)]
+    if sign < 0:
+        value, low, high, labels = numbers[1]
+        assert value is not None
+        assert low is not None
+        assert high is not None
+        numbers[1] = (-value, -high, -low, labels)
+    assert numbers[0] == pytest.approx(numbers[1], nan_ok=True)
+
+
+def test_everything_labelled_is_what_evaluate_measures(world: World) -> None:
+    whole = karat.evaluate(world.runs, world.truth, MEASURES)
+    found = karat.ppi(world.runs, world.truth, MEASURES)
+    for row in whole.summary.iter_rows(named=True):
+        mine = found[row["run"], row["measure"], "labels"]
+        assert mine.estimator == "all"
+        assert (mine.value, mine.low, mine.high) == (row["value"], row["low"], row["high"])
+    compared = karat.compare(
+        karat.evaluate(world.a, world.truth, MEASURES),
+        karat.evaluate(world.b, world.truth, MEASURES),
+    ).comparisons
+    expected = {row["measure"]: row for row in compared.iter_rows(named=True)}
+    for each in found.differences:
+        row = expected[each.measure]
+        assert (each.value, each.low) == pytest.approx((row["difference"], row["low"]))
+
+
+def test_labels_that_are_all_no_count(tmp_path: Path) -> None:
+    """Of 50 queries 18 have a relevant passage: P@5 is .084 over 50, and not .2333 over 18."""
+    hits = [1] * 15 + [2] * 3  # 21 of 250 labels
+    gold = {
+        f"q{number:02}": {
+            f"d{place}": int(place < (hits[number] if number < 18 else 0)) for place in range(5)
+        }
+        for number in range(50)
+    }
+    run = {query: list(docs) for query, docs in gold.items()}
+    assert karat.evaluate(run, gold, ["P@5"])["P@5"] == pytest.approx(0.084)
+    qrels = tmp_path / "qrels"
+    rows = [
+        f"{query} 0 {doc} {grade}\n" for query, docs in gold.items() for doc, grade in docs.items()
+    ]
+    qrels.write_text("".join(rows))
+    karat.pool([run], tmp_path / "pool", depth=5, purpose="ordering", method="depth")
+    with karat.Labels.open(tmp_path / "pool", annotator="ann") as labels:
+        for query, docs in gold.items():
+            for doc, grade in docs.items():
+                labels.set(query, doc, grade)
+    for given in (gold, str(qrels), tmp_path / "pool", tmp_path / "pool" / "labels.db"):
+        scored = karat.evaluate(run, given, ["P@5", "recall@5"])
+        assert scored["P@5"] == pytest.approx(0.084)
+        assert scored.summary["n"].to_list() == [50, 18]
+        found = karat.ppi(run, given, ["P@5", "recall@5"])
+        assert found["P@5", "labels"].value == pytest.approx(0.084)
+        assert found["P@5", "labels"].low == scored.summary["low"][0]
+        assert found["recall@5", "labels"].value == pytest.approx(1.0)
+
+
+def test_nothing_relevant_at_all() -> None:
+    found = karat.ppi({"q": ["a", "b"], "r": ["c"]}, {"q": {"a": 0, "b": 0}, "r": {"c": 0}}, "P@2")
+    assert found["P@2", "labels"].value == 0
+    assert found["P@2", "labels"].high is not None
+
+
+def test_a_sample_of_pairs(world: World, pool: Path) -> None:
+    """Estimates of a third of the pairs are near the truth; ratios and sums each their own way."""
+    truth = karat.evaluate(world.runs, world.truth, MEASURES)
+    found = karat.ppi(world.runs, pool, MEASURES)
+    how = {name: each["estimator"] for name, each in found.design["measures"].items()}
+    assert how == {
+        **dict.fromkeys(("P@5", "P@10", "RBP", "DCG@10"), "pairs"),
+        "recall@5": "ratio",
+        **dict.fromkeys(("nDCG@10", "RR", "success@5", "AP"), "bounds"),
+    }
+    for measure in ("P@5", "P@10", "RBP", "DCG@10"):
+        for run in "ab":
+            alone, both = found[run, measure, "labels"], found[run, measure, "ppi"]
+            assert alone.low is not None
+            assert alone.high is not None
+            assert both.low is not None
+            assert both.high is not None
+            assert alone.low < truth[run, measure] < alone.high  # type: ignore[operator]
+            assert both.low < truth[run, measure] < both.high  # type: ignore[operator]
+            assert both.high - both.low < alone.high - alone.low
+            assert both.effective is not None
+            assert both.effective > both.labels
+    assert found.design["labels"] == 250
+    assert found.design["sampling"] == {"sample": 250}
+    assert [each["stratum"] for each in found.design["strata"]] == ["judge 0", "judge 1"]
+    recall = found["a", "recall@5", "ppi"]
+    pooled = {
+        name: [doc for docs in (world.a, world.b) for doc in docs[name]] for name in world.truth
+    }
+    relevant = sum(world.truth[name][doc] for name in pooled for doc in set(pooled[name]))
+    hits = sum(world.truth[name][doc] for name in world.a for doc in world.a[name][:5])
+    assert recall.low is not None
+    assert recall.high is not None
+    assert recall.low < hits / relevant < recall.high
+
+
+def test_the_same_labels_in_every_form(world: World, pool: Path) -> None:
+    wanted = karat.ppi(world.runs, pool, MEASURES)
+    with karat.Labels.open(pool) as labels:
+        opened = karat.ppi(world.runs, labels, MEASURES)
+        said = labels.frame().select("query", "doc", "grade", "probability")
+        frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
+    table = karat.ppi(world.runs, frame.sample(fraction=1, shuffle=True, seed=1), MEASURES)
+    for one, other, third in zip(wanted.rows, opened.rows, table.rows, strict=True):
+        assert one == other
+        assert one.estimator == third.estimator
+        close(one, third)
+
+
+def test_names_and_order_do_not_matter(world: World, pool: Path) -> None:
+    with karat.Labels.open(pool) as labels:
+        said = labels.frame().select("query", "doc", "grade", "probability")
+        frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
+
+    def other(name: str) -> str:
+        return f"z{hash(name) % 1_000_003}-{name[::-1]}"
+
+    renamed = frame.with_columns(
+        pl.col("doc").map_elements(other, return_dtype=pl.String),
+        pl.col("query").map_elements(other, return_dtype=pl.String),
+    )
+    runs = {
+        name: {other(query): [other(doc) for doc in docs] for query, docs in reversed(run.items())}
+        for name, run in world.runs.items()
+    }
+    wanted = karat.ppi(world.runs, frame, ["P@5", "recall@5"])
+    for one, another in zip(
+        wanted.rows, karat.ppi(runs, renamed, ["P@5", "recall@5"]).rows, strict=True
+    ):
+        close(one, another)
+
+
+def test_a_difference_turns_round_with_its_runs(world: World, pool: Path) -> None:
+    measures = ["P@10", "DCG@10", "recall@5"]
+    forth = karat.ppi({"a": world.a, "b": world.b}, pool, measures).differences
+    back = karat.ppi({"b": world.b, "a": world.a}, pool, measures).differences
+    assert len(forth) == len(back) == 9
+    for one, other in zip(forth, back, strict=True):
+        assert (one.run, one.baseline) == (other.baseline, other.run) == ("b", "a")
+        close(one, other, -1)
+    same = karat.ppi({"a": world.a, "b": dict(world.a)}, pool, "P@10").differences
+    assert [each.value for each in same] == [0.0] * 3
+
+
+def test_a_judge_that_is_asked(world: World, pool: Path) -> None:
+    """Its verdicts about the run count, and its row is what `evaluate` measures of it."""
+    texts = {doc: f"text of {doc}" for docs in world.truth.values() for doc in docs}
+    questions = {query: f"question {query}" for query in world.truth}
+
+    def judge(sample: Any) -> dict[str, list[int]]:
+        names = [chunk.removeprefix("text of ") for chunk in sample.chunks]
+        return {"relevance": [world.judged[sample.query][name] for name in names]}
+
+    measures = ["P@5", "P@5/relevance", "context_precision@5"]
+    options: dict[str, Any] = {"judge": judge, "corpus": texts}
+    found = karat.ppi(world.a, pool, measures, **options)
+    plain = karat.evaluate(
+        world.a,
+        world.truth,
+        measures[1:],
+        queries=[{"query": q, "question": t} for q, t in questions.items()],
+        **options,
+    )
+    for measure in measures[1:]:
+        assert found[measure, "judge"].value == pytest.approx(plain[measure])
+    own = karat.ppi(world.a, pool, "P@5")  # the pool's judge said the same
+    for method in ("judge", "labels", "ppi"):
+        close(found["P@5", method], own["P@5", method])
+        close(found["P@5/relevance", method], own["P@5", method])
+    assert found["context_precision@5", "labels"].estimator == "bounds"
+
+
+@pytest.mark.parametrize("useless", ["constant", "contrary"])
+def test_a_useless_judge_leaves_the_labels(world: World, pool: Path, useless: str) -> None:
+    with karat.Labels.open(pool) as labels:
+        said = labels.frame().select("query", "doc", "grade", "probability")
+        frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
+    truth = [world.truth[query][doc] for query, doc in frame.select("query", "doc").rows()]
+    verdicts = 1.0 - np.array(truth) if useless == "contrary" else np.ones(len(truth))
+    given = frame.with_columns(judge=pl.Series(verdicts), stratum=pl.lit("all"))
+    for measure in ("P@10", "recall@5"):
+        found = karat.ppi(world.a, given, measure)
+        one, other = found[measure, "ppi"], found[measure, "labels"]
+        close(one, other)
+        assert one.effective == pytest.approx(one.labels)
+
+
+def test_some_queries_as_a_whole(world: World) -> None:
+    """It is PPI++ over queries; a query that nobody labelled counts by the judge alone."""
+    some = {name: world.truth[name] for name in list(world.truth)[:25]}
+    run = {name: docs[:DEEP] for name, docs in world.a.items()}
+    found = karat.ppi(run, some, ["RR", "success@5", "P@5"])
+    assert {each.estimator for each in found.rows} == {"queries"}
+    assert "random sample" in found.design["measures"]["RR"]["why"]
+    known = karat.evaluate({name: run[name] for name in some}, some, ["RR"])
+    assert found["RR", "labels"].value == pytest.approx(known["RR"])
+    rows = [
+        (query, doc, some.get(query, {}).get(doc), None, float(world.judged[query][doc]))
+        for query, docs in run.items()
+        for doc in docs
+    ]
+    columns = ("query", "doc", "grade", "probability", "judge")
+    table = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
+    found = karat.ppi(
+        run, table.with_columns(pl.col("probability").cast(pl.Float64)), ["RR", "nDCG@10"]
+    )
+    true, judged = (
+        karat.evaluate(run, gold, ["RR"]).arrays["run", karat.parse_measure("RR")]
+        for gold in (world.truth, {q: {**d, "other": 1} for q, d in world.judged.items()})
+    )
+    both = found["RR", "ppi"]
+    same = ppi_mean(true[:25], judged[:25], judged[25:])
+    assert both.value == pytest.approx(same.value, abs=0.01)
+    assert both.low == pytest.approx(same.low, abs=0.02)
+    assert found["nDCG@10", "ppi"].estimator == "queries"
+    # some have nothing relevant in the list, and nDCG is the mean of those that have
+    assert found["nDCG@10", "labels"].value == pytest.approx(
+        karat.evaluate(run, {q: {d: some[q][d] for d in run[q]} for q in some}, ["nDCG@10"])[
+            "nDCG@10"
+        ]
+    )
+
+
+def test_an_order_that_looks_for_relevant_ones_gives_bounds(world: World, tmp_path: Path) -> None:
+    pool = world.pool(tmp_path, purpose="ordering", method="mm-ns", judged=None)
+    found = karat.ppi(world.a, pool, "P@5")["P@5", "labels"]
+    assert (found.value, found.estimator) == (None, "bounds")
+    assert "mm-ns" in found.reason
+    assert found.low is not None
+    assert found.high is not None
+    truth = karat.evaluate(world.a, world.truth, ["P@5"])["P@5"]
+    assert truth is not None
+    assert found.low <= truth <= found.high
+
+
+def test_a_run_that_is_not_in_the_pool(world: World, pool: Path) -> None:
+    stranger = {query: ["new", *docs[:9]] for query, docs in world.a.items()}
+    found = karat.ppi(stranger, pool, "P@5")["P@5", "ppi"]
+    assert found.estimator == "bounds"
+    assert "60 retrieved documents that count are not in the pool" in found.reason
+
+
+def test_bad_input(world: World, pool: Path) -> None:
+    with pytest.raises(MeasureError, match="reads claims"):
+        karat.ppi(world.a, pool, "context_recall")
+    with pytest.raises(MeasureError, match="by cost"):
+        karat.ppi(world.a, pool, "P@500tokens")
+    with pytest.raises(MeasureError, match="no mean"):
+        karat.ppi(world.a, pool, "num_ret")
+    with pytest.raises(OptionError, match="every query counts"):
+        karat.ppi(world.a, pool, "P@5", missing="skip")
+    table = pl.DataFrame({"query": ["q0"], "doc": ["q0-d0"], "grade": [1.0], "probability": [0.0]})
+    with pytest.raises(InputError, match="probability"):
+        karat.ppi(world.a, table, "P@5")
+    with pytest.raises(InputError, match="two rows"):
+        karat.ppi(world.a, pl.concat([table, table]).with_columns(probability=0.5), "P@5")
+    with pytest.raises(InputError, match="no column doc"):
+        karat.ppi(world.a, table.drop("doc"), "P@5")
+    unlabelled = table.with_columns(grade=pl.lit(None, pl.Float64), probability=0.5)
+    with pytest.raises(InputError, match="no label yet"):
+        karat.ppi(world.a, unlabelled, "P@5")
+    with pytest.raises(KaratError, match="nDCG"):
+        karat.ppi(world.a, pool, "P@5")["nDCG@5", "ppi"]
+
+
+def test_a_saved_result_keeps_its_design(world: World, pool: Path, tmp_path: Path) -> None:
+    result = evaluate_with_labels(world.runs, pool, ["P@5", "nDCG@10"])
+    assert result.estimates is not None
+    best = result.estimates["a", "P@5", "ppi"]
+    assert result["a", "P@5"] == best.value
+    row = result.summary.filter(run="a", measure="P@5").row(0, named=True)
+    assert (row["value"], row["low"], row["n"]) == (best.value, best.low, QUERIES)
+    assert result["a", "nDCG@10"] is None
+    again = karat.load(result.save(tmp_path / "saved"))
+    assert again.estimates is not None
+    assert again.estimates.rows == result.estimates.rows
+    assert again.estimates.design == json.loads(json.dumps(result.estimates.design))
+    manifest = json.loads((tmp_path / "saved" / "manifest.json").read_text())
+    assert manifest["labels"]["sampling"] == {"sample": 250}
+    # other measures are taken of what is labelled, and say so
+    other = again.score(["P@3"])
+    assert other.estimates is None
+    assert "partly-labelled" in {found.kind for found in other.findings}
+    assert again.score(["P@5", "nDCG@10"]).estimates is not None
+    karat.report(again, output=tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "design of the labels" in page
+    assert "labels + judge" in page
+    assert "drawn with known probabilities" in again.estimates._repr_html_()
+
+
+def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Karat) -> None:
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    a.write_text(json.dumps(world.a))
+    b.write_text(json.dumps(world.b))
+    done = cli("score", a, "-m", "P@5", "-m", "recall@5", "--labels", pool, "--format", "json")
+    assert done.code == 0
+    printed = json.loads(done.out)
+    found = karat.ppi({"a": world.a}, pool, ["P@5", "recall@5"])
+    assert printed["estimates"] == [json.loads(json.dumps(each.as_dict())) for each in found.rows]
+    assert {each["method"] for each in printed["estimates"]} == {"judge", "labels", "ppi"}
+    assert printed["labels"]["labels"] == 250
+    ppi = next(each for each in printed["estimates"] if each["method"] == "ppi")
+    assert printed["summary"][0]["value"] == ppi["value"]
+    table = cli("score", a, "-m", "P@5", "--labels", pool / "labels.db")
+    assert f"{ppi['value']:.4f}" in table.out
+    assert max(map(len, table.out.splitlines())) <= 80
+    csv = cli("score", a, "-m", "P@5", "--labels", pool, "--format", "csv").out
+    assert csv.splitlines()[0].startswith("run,baseline,measure,method,value")
+    done = cli("compare", a, b, "-m", "P@10", "--labels", pool, "--format", "json")
+    differences = [each for each in json.loads(done.out)["estimates"] if each["baseline"] == "a"]
+    expected = karat.ppi({"a": world.a, "b": world.b}, pool, "P@10").differences
+    assert [each["value"] for each in differences] == [each.value for each in expected]
+    assert "differences" in cli("compare", a, b, "-m", "P@10", "--labels", pool).out
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--gold", "x"], "--gold and --labels exclude each other"),
+        (["--require", "P@5>=0.1"], "--require and --labels exclude each other"),
+        (["--slice", "topic"], "--slice and --labels exclude each other"),
+    ],
+)
+def test_what_excludes_labels(
+    pool: Path, tmp_path: Path, cli: Karat, more: list[str], says: str
+) -> None:
+    run = tmp_path / "a.json"
+    run.write_text('{"q0": ["q0-d0"]}')
+    done = cli("score", run, "-m", "P@5", "--labels", pool, *more)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_a_card_corrects_a_judge(world: World, tmp_path: Path, cli: Karat) -> None:
+    """From a card to a corrected score is one flag; it is Rogan and Gladen's number."""
+    samples = [
+        {
+            "query": query,
+            "question": f"What is {query}?",
+            "contexts": [
+                f"{query} is {place}, or more." if grade else f"Nothing {place}."
+                for place, grade in enumerate(list(world.judged[query].values())[:5])
+            ],
+        }
+        for query in world.truth
+    ]
+    records = [
+        {
+            "question": each["question"],
+            "chunk": text,
+            "label": (number + place) % 5 > 0 if "or more" in text else place == 4,
+        }
+        for number, each in enumerate(samples)
+        for place, text in enumerate(each["contexts"])
+    ]
+    run, labels, card = tmp_path / "run.jsonl", tmp_path / "labels.jsonl", tmp_path / "card.json"
+    run.write_text("".join(json.dumps(each) + "\n" for each in samples))
+    labels.write_text("".join(json.dumps(each) + "\n" for each in records))
+    assert cli("judge-card", labels, "--judge", "local:text", "--save", card).code == 0
+    asked = (
+        "score",
+        run,
+        "-m",
+        "P@5/relevance",
+        "-m",
+        "context_precision",
+        "--judge",
+        "local:text",
+    )
+    done = cli(*asked, "--card", card, "--format", "json")
+    assert done.code == 0, done.err
+    rows = {(each["measure"], each["method"]): each for each in json.loads(done.out)["estimates"]}
+    corrected = rows["P@5/relevance", "rogan-gladen"]
+    counts = np.array(JudgeCard.load(card).confusion.counts)
+    yes, no = counts[:, 1:].sum(), counts[:, 0].sum()
+    rate = rows["P@5/relevance", "judge"]["value"]
+    wanted = rogan_gladen(
+        round(rate * 300), 300, int(counts[1:, 1:].sum()), int(yes), int(counts[0, 0]), int(no)
+    )
+    assert corrected["value"] == pytest.approx(wanted.value, abs=0.02)
+    assert corrected["low"] < corrected["value"] < corrected["high"]
+    assert rows["context_precision", "rogan-gladen"]["value"] is None
+    assert "no other measure" in rows["context_precision", "rogan-gladen"]["reason"]
+    other = replace(JudgeCard.load(card), judge="somebody")
+    other.save(card)
+    done = cli(*asked, "--card", card)
+    assert done.code == 2
+    assert "the card is about somebody" in done.err

@@ -1,0 +1,240 @@
+"""Estimates from few labels, drawn a thousand times from known truth: intervals hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from karat.statistics.prediction_powered import SampledLabels, mean_of_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karat.core.data import Floats, Ints
+
+REPEATS = 1000
+QUERIES, POOL, DEEP = 60, 14, 10
+EASE = 0.9 ** np.arange(POOL)  # relevance falls with the rank of the first system
+MEAN = 0.5  # of how easy queries are
+SAYS_YES = 0.55  # how often a judge says yes that does not look: it is biased
+
+
+def copied(kappa: float) -> float:
+    """Return how often a judge must look, so that its κ is this on average."""
+    yes = MEAN * EASE.mean()
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        share = (low + high) / 2
+        says = share * yes + (1 - share) * SAYS_YES
+        agree = share + (1 - share) * (yes * SAYS_YES + (1 - yes) * (1 - SAYS_YES))
+        chance = yes * says + (1 - yes) * (1 - says)
+        low, high = (share, high) if (agree - chance) / (1 - chance) < kappa else (low, share)
+    return low
+
+
+@dataclass
+class Draw:
+    """Queries with the truth about each document of the pool, and what a judge says."""
+
+    truth: Floats  # queries × documents
+    judged: Floats
+
+    @classmethod
+    def of(cls, rng: np.random.Generator, kappa: float, queries: int = QUERIES) -> Draw:
+        ease = rng.beta(1.5, 1.5, size=(queries, 1)) * 2 * MEAN
+        truth = (rng.random((queries, POOL)) < ease * EASE).astype(float)
+        looks = rng.random(truth.shape) < copied(kappa)
+        judged = np.where(looks, truth, rng.random(truth.shape) < SAYS_YES).astype(float)
+        return cls(truth, judged)
+
+
+def sampled(
+    rng: np.random.Generator, drawn: Draw, labels: int, columns: Ints, *, strata: bool
+) -> tuple[Floats, Floats, Ints]:
+    """Label pairs of these columns, by strata of the judge or not: labels, chances, strata."""
+    truth, judged = drawn.truth[:, columns].ravel(), drawn.judged[:, columns].ravel()
+    stratum = judged.astype(np.int64) if strata else np.zeros(len(truth), dtype=np.int64)
+    label, chance = np.full(len(truth), np.nan), np.ones(len(truth))
+    for each in np.unique(stratum):
+        inside = np.flatnonzero(stratum == each)
+        count = min(len(inside), max(2, round(labels * len(inside) / len(truth))))
+        chosen = rng.choice(inside, count, replace=False)
+        label[chosen], chance[inside] = truth[chosen], count / len(inside)
+    return label, chance, stratum
+
+
+def pairs(
+    rng: np.random.Generator,
+    kappa: float,
+    *,
+    weight: Floats,
+    divisor: Floats | None = None,
+    labels: int = 200,
+    strata: bool = False,
+) -> SampledLabels:
+    """Draw a sample of pairs; weight and divisor are those of each document of the pool."""
+    drawn = Draw.of(rng, kappa)
+    counts = weight != 0 if divisor is None else divisor != 0
+    columns = np.flatnonzero(counts)
+    label, chance, stratum = sampled(rng, drawn, labels, columns, strata=strata)
+    return SampledLabels(
+        query=np.repeat(np.arange(QUERIES), len(columns)),
+        weight=np.tile(weight[columns], QUERIES),
+        label=label,
+        judged=drawn.judged[:, columns].ravel(),
+        probability=chance,
+        stratum=stratum,
+        queries=QUERIES,
+        divisor=None if divisor is None else np.tile(divisor[columns], QUERIES),
+    )
+
+
+FIRST = np.arange(POOL) < DEEP
+LAST = np.arange(POOL) >= POOL - DEEP
+TOP = (np.arange(POOL) < 5).astype(float)
+MEASURES: dict[str, tuple[Callable[[np.random.Generator, float], SampledLabels], float]] = {
+    "P@10": (
+        lambda rng, kappa: pairs(rng, kappa, weight=FIRST / DEEP),
+        MEAN * float(EASE[FIRST].mean()),
+    ),
+    "P@10, few labels": (
+        lambda rng, kappa: pairs(rng, kappa, weight=FIRST / DEEP, labels=50),
+        MEAN * float(EASE[FIRST].mean()),
+    ),
+    "P@10, strata": (
+        lambda rng, kappa: pairs(rng, kappa, weight=FIRST / DEEP, strata=True),
+        MEAN * float(EASE[FIRST].mean()),
+    ),
+    "recall@5, ratio": (
+        lambda rng, kappa: pairs(rng, kappa, weight=TOP, divisor=np.ones(POOL)),
+        float(EASE[:5].sum() / EASE.sum()),
+    ),
+    "recall@5, ratio, strata": (
+        lambda rng, kappa: pairs(rng, kappa, weight=TOP, divisor=np.ones(POOL), strata=True),
+        float(EASE[:5].sum() / EASE.sum()),
+    ),
+    "difference of P@10": (
+        lambda rng, kappa: pairs(rng, kappa, weight=(FIRST * 1.0 - LAST) / DEEP),
+        MEAN * float(EASE[FIRST].mean() - EASE[LAST].mean()),
+    ),
+}
+
+
+def ndcg(grades: Floats, k: int = DEEP) -> Floats:
+    """Return nDCG@k of documents in this order, NaN where nothing is relevant."""
+    discount = 1 / np.log2(np.arange(2, grades.shape[1] + 2))
+    discount[k:] = 0
+    ideal = (-np.sort(-grades, axis=1) * discount).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((grades * discount).sum(axis=1) / ideal)
+
+
+def whole_queries(
+    rng: np.random.Generator, kappa: float, value: Callable[[Floats], Floats]
+) -> SampledLabels:
+    """Draw 120 queries of which 40 are labelled, for a measure that does not add up."""
+    drawn = Draw.of(rng, kappa, 120)
+    known = rng.permutation(120) < 40
+    values, judged = value(drawn.truth), value(drawn.judged)
+    has, judge_has = ~np.isnan(values), ~np.isnan(judged)
+    number, zero, one = np.arange(120), np.zeros(120), np.ones(120)
+    label = np.where(known, np.nan_to_num(values), np.nan)
+    return SampledLabels(
+        query=np.concatenate((number, number)),
+        weight=np.concatenate((one, zero)),
+        label=np.concatenate((label, np.where(known, has, np.nan))),
+        judged=np.concatenate((np.nan_to_num(judged), judge_has)),
+        probability=np.full(240, 40 / 120),
+        stratum=np.zeros(240, dtype=np.int64),
+        queries=120,
+        divisor=np.concatenate((zero, one)),
+        kind=np.concatenate((zero, one)).astype(np.int64),
+    )
+
+
+def ndcg_difference(grades: Floats) -> Floats:
+    """Return what the second system has more nDCG@10 than the first."""
+    other = np.concatenate((grades[:, POOL - DEEP :], grades[:, : POOL - DEEP]), axis=1)
+    return ndcg(grades) - ndcg(other)
+
+
+def coverage(
+    draw: Callable[[np.random.Generator], SampledLabels], truth: float, repeats: int = REPEATS
+) -> tuple[Floats, Floats, float]:
+    """Return how often intervals of labels alone and with the judge hold the truth, and widths."""
+    rng = np.random.default_rng(17)
+    held, width, gain = np.zeros(2), np.zeros(2), 0.0
+    for _ in range(repeats):
+        sample = draw(rng)
+        for at, each in enumerate((sample.without_judge(), sample)):
+            found = mean_of_sample(each)
+            assert found.low is not None
+            assert found.high is not None
+            held[at] += found.low <= truth <= found.high
+            width[at] += found.high - found.low
+        gain += (found.effective or 0) / found.labels
+    return held / repeats, width / repeats, gain / repeats
+
+
+def check(held: Floats, width: Floats, gain: float, kappa: float) -> None:
+    """Assert that intervals hold the truth in 93 to 97 %, and that a good judge narrows them."""
+    assert 0.93 <= held[1] <= 0.97, (held, width)
+    assert held[0] >= 0.93, (held, width)  # without strata that helped to draw, it may be wide
+    if kappa == 0:
+        assert width[1] == pytest.approx(width[0], rel=0.04)
+    if kappa >= 0.6:
+        assert width[1] < 0.97 * width[0]
+        assert gain > 1.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("name", MEASURES)
+def test_pairs_hold_the_truth(name: str, kappa: float) -> None:
+    draw, truth = MEASURES[name]
+    held, width, gain = coverage(lambda rng: draw(rng, kappa), truth)
+    check(held, width, gain, kappa)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("value", [ndcg, ndcg_difference])
+def test_whole_queries_hold_the_truth(value: Callable[[Floats], Floats], kappa: float) -> None:
+    many = value(Draw.of(np.random.default_rng(5), 0.0, 400_000).truth)
+    truth = float(np.nanmean(many))
+    held, width, _ = coverage(lambda rng: whole_queries(rng, kappa, value), truth)
+    assert 0.93 <= held[1] <= 0.97, (held, width)
+    assert 0.93 <= held[0] <= 0.97, (held, width)
+    if kappa == 0:  # verdicts by chance say next to nothing about a list
+        assert width[1] == pytest.approx(width[0], rel=0.05)
+    if kappa >= 0.6:
+        assert width[1] < width[0]
+
+
+@pytest.mark.slow
+def test_verdicts_replaced_by_labels_stay_biased() -> None:
+    """Labels put in the place of verdicts correct no verdict that nobody looked at."""
+    rng = np.random.default_rng(3)
+    truth = MEAN * float(EASE[FIRST].mean())
+    errors: dict[str, list[float]] = {"judge": [], "replaced": [], "ppi": []}
+    for _ in range(300):
+        sample = pairs(rng, 0.3, weight=FIRST / DEEP)
+        mixed = np.where(sample.labelled, np.nan_to_num(sample.label), sample.judged)
+        errors["judge"].append(float(sample.judged.mean()) - truth)
+        errors["replaced"].append(float(mixed.mean()) - truth)
+        errors["ppi"].append((mean_of_sample(sample).value or 0) - truth)
+    bias = {name: float(np.mean(each)) for name, each in errors.items()}
+    assert bias["judge"] > 0.05
+    assert bias["replaced"] == pytest.approx(bias["judge"] * (1 - 200 / 600), rel=0.1)
+    assert abs(bias["ppi"]) < 0.01
+
+
+def test_a_few_draws() -> None:
+    """The same for a few draws, in the quick tests: rough, but it would notice a wrong formula."""
+    draw, truth = MEASURES["P@10, strata"]
+    held, width, _ = coverage(lambda rng: draw(rng, 0.6), truth, repeats=150)
+    assert held.min() > 0.88
+    assert width[1] < width[0]
