@@ -184,6 +184,33 @@ def test_threads_do_not_change_p(threads: str) -> None:
     assert done.stdout.strip() == str(expected)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 6, 40])
+def test_products_are_too_small_to_be_spread_over_threads(columns: int) -> None:
+    """Where other processes run, threads that wait for each other cost ten times as much."""
+    code = (
+        "import time; import numpy as np; from karat.statistics.resampling import sign_sums;"
+        f"table = np.random.default_rng(1).normal(size=(8_000, {columns}));"
+        "list(sign_sums(table, 256, 0)); start = time.process_time();"
+        "list(sign_sums(table, 5_000, 0)); print(time.process_time() - start)"
+    )
+    taken = []
+    for threads in ("1", "8"):
+        limits = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=os.environ | limits,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            for _ in range(2)
+        ]
+        taken.append(min(float(run.stdout) for run in runs))
+    assert taken[1] < 3 * taken[0]
+
+
 def test_queries_of_a_cluster_flip_together() -> None:
     differences = RNG.normal(0.4, 1, 30)
     labels = [f"doc {n // 5}" for n in range(30)]

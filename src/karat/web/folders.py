@@ -13,6 +13,7 @@ from typing import Any
 
 from karat.errors import InputError, KaratError
 from karat.measures import parse_measure
+from karat.results.data_sets import data_set_of
 from karat.results.notes import Notes, read_notes
 from karat.spelling import name_relations, spell_relation
 from karat.storage.folders import MANIFEST, SUMMARY
@@ -39,11 +40,9 @@ class Headline:
             return cls()
         first = str(rows[0]["measure"])
         mine = [row for row in rows if row["measure"] == first]
-        counted = [
-            [row.get(name) for name in ("n", "undefined", "failed")]
-            for row in mine
-            if all(isinstance(row.get(name), int) for name in ("n", "undefined", "failed"))
-        ]
+        names = ("n", "undefined", "failed")
+        counts = [[row.get(name) for name in names] for row in mine]
+        known = [each for each in counts if all(isinstance(count, int) for count in each)]
         return cls(
             first,
             tuple(
@@ -51,7 +50,7 @@ class Headline:
                 | {name: _number(row.get(name)) for name in ("value", "low", "high")}
                 for row in mine
             ),
-            max(map(sum, counted), default=None),
+            max((sum(filter(None, each)) for each in known), default=None),
         )
 
     @property
@@ -107,22 +106,19 @@ class SavedResult:
         }
 
     def data_set(self) -> dict[str, str]:
-        """Return what the result was measured on: a key, and what people call it.
+        """Return what the result was measured on: a key, what people call it, and the key's kind.
 
         The key is the hash of the gold file. Where the gold was no file, or one file held run and
         gold, it is that of the queries.
         """
         inputs = [each for each in _list(self.manifest.get("inputs")) if isinstance(each, dict)]
-        golds = [each for each in inputs if each.get("role") in ("gold", "samples")]
-        path = next((each["path"] for each in golds if isinstance(each.get("path"), str)), "")
-        name = Path(path).name or "data in memory"
-        for each in golds:
-            if each.get("role") == "gold" and isinstance(each.get("sha256"), str):
-                return {"key": each["sha256"], "name": name, "of": "gold"}
+        found = data_set_of(inputs)
+        if found.sha256:
+            return {"key": found.sha256, "name": found.name, "of": "gold"}
         files = self.manifest.get("files")
         queries = files.get("queries.parquet") if isinstance(files, dict) else None
-        key = queries if isinstance(queries, str) else ""
-        return {"key": f"queries {key}" if key else "", "name": name, "of": "queries"}
+        key = f"queries {queries}" if isinstance(queries, str) else ""
+        return {"key": key, "name": found.name, "of": "queries"}
 
     @property
     def measure(self) -> str:
