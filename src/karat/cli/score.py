@@ -137,12 +137,16 @@ def _measure(  # noqa: PLR0917
 ) -> Result:
     """Measure runs against a gold, or estimate what labels of some pairs say."""
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from karat.labels.corrected import correct_by_card  # noqa: PLC0415
-    from karat.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
     if labels is None:
         result = evaluate(files, gold, measures, **choices)
-        return result if card is None else correct_by_card(result, card)
+        if card is None:
+            return result
+        from karat.labels.corrected import correct_by_card  # noqa: PLC0415
+
+        return correct_by_card(result, card)
+    from karat.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+
     if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
         choices.pop("judge")
     return evaluate_with_labels(files, labels, measures, card=card, **choices)

@@ -76,7 +76,7 @@ def _grid(rows: Sequence[Estimate], title: str, level: float, *, plain: bool) ->
 def _limits(each: Estimate, *, plain: bool) -> str:
     if plain:
         return interval(each.low, each.high)
-    return limits({"low": each.low, "high": each.high})
+    return limits({"low_adjusted": each.low, "high_adjusted": each.high})
 
 
 def sentences(found: Estimates) -> list[str]:
