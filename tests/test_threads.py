@@ -28,8 +28,8 @@ POOLS = (
     "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-# what adds up in an order that depends on threads; exact there, as its docstring says
-EXACT = {"statistics/resampling.py"}
+# what adds up in an order that depends on threads; exact there, as their docstrings say
+EXACT = {"statistics/resampling.py", "tuning/choice.py"}
 SUMMING = "dot vdot inner matmul tensordot convolve correlate cov corrcoef polyfit"
 LINEAR_ALGEBRA = {f"np.{name}" for name in SUMMING.split()}
 WORDS = [f"word{number}" for number in range(60)]

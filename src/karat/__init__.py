@@ -126,4 +126,11 @@ def _render(shown: object, how: display.Format) -> str:
     return render(shown, how)
 
 
+def _plot(shown: object, chart: str | None, **choices: Any) -> display.Picture:  # noqa: ANN401
+    from karat.reports.plot import plot  # noqa: PLC0415
+
+    return plot(shown, chart, **choices)
+
+
 display.register_renderer(_render)
+display.register_plotter(_plot)

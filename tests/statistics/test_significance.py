@@ -17,7 +17,7 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from karat.errors import InputError, OptionError
-from karat.statistics.resampling import BLOCK, CHUNK, all_sign_sums, sign_sums
+from karat.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
 from karat.statistics.significance import (
     EXACT,
     NO_PAIR,
@@ -146,7 +146,7 @@ def test_a_column_gets_the_same_in_any_company() -> None:
 
 
 def test_blocks_and_chunks_have_any_size() -> None:
-    wide = RNG.normal(size=(CHUNK + 9, 2))
+    wide = RNG.normal(size=(PRODUCT // BLOCK + 9, 2))
     blocks = list(sign_sums(wide, 2 * BLOCK + 3, seed=1))
     assert [len(block) for block in blocks] == [BLOCK, BLOCK, 3]
     more = np.concatenate(list(sign_sums(wide, 3 * BLOCK, seed=1)))
@@ -182,6 +182,33 @@ def test_threads_do_not_change_p(threads: str) -> None:
     table = np.random.default_rng(1).normal(0.02, 1, (3_000, 9)).round(1)
     expected = [found.p for found in sign_flip(table, permutations=2_000, seed=5)]
     assert done.stdout.strip() == str(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 6, 40])
+def test_products_are_too_small_to_be_spread_over_threads(columns: int) -> None:
+    """Where other processes run, threads that wait for each other cost ten times as much."""
+    code = (
+        "import time; import numpy as np; from karat.statistics.resampling import sign_sums;"
+        f"table = np.random.default_rng(1).normal(size=(8_000, {columns}));"
+        "list(sign_sums(table, 256, 0)); start = time.process_time();"
+        "list(sign_sums(table, 5_000, 0)); print(time.process_time() - start)"
+    )
+    taken = []
+    for threads in ("1", "8"):
+        limits = {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=os.environ | limits,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            for _ in range(2)
+        ]
+        taken.append(min(float(run.stdout) for run in runs))
+    assert taken[1] < 3 * taken[0]
 
 
 def test_queries_of_a_cluster_flip_together() -> None:
@@ -326,7 +353,7 @@ def test_corrections_refuse_what_is_no_p() -> None:
 def test_random_sign_sums_do_not_depend_on_the_order_of_adding() -> None:
     # a product of matrices adds in an order that depends on its shape, and on threads
     rng = np.random.default_rng(3)
-    table = (rng.random((CHUNK + 77, 9)) - 0.5) * 10.0 ** rng.integers(-6, 6, 9)
+    table = (rng.random((PRODUCT // BLOCK + 77, 9)) - 0.5) * 10.0 ** rng.integers(-6, 6, 9)
     together = np.concatenate(list(sign_sums(table, BLOCK, seed=1)))
     alone = [
         np.concatenate(list(sign_sums(np.ascontiguousarray(table[:, [column]]), BLOCK, seed=1)))

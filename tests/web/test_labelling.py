@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 import karat
 from karat.labels.labels import Labels
-from karat.web.labelling import GUIDELINES, MOST, NOTE, label_site
+from karat.web.labelling import GUIDELINES, NOTE, label_site
+from karat.web.sent import MOST
 from karat.web.server import TokenGuard
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN

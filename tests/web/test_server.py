@@ -13,6 +13,7 @@ from karat.web.folders import ResultFolders
 from karat.web.server import TokenGuard
 from tests.web.conftest import PORT, TOKEN
 
+OWN = {"origin": f"http://127.0.0.1:{PORT}", "sec-fetch-site": "same-origin"}
 PAGES = ("/", "/report", "/api/case?query=0", "/api/news", "/nothing")
 
 
@@ -99,9 +100,15 @@ def test_no_answer_allows_other_pages_anything(client: TestClient) -> None:
         assert "unsafe" not in rules
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_it_only_shows(method: str, client: TestClient) -> None:
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_it_shows_and_takes_notes_and_nothing_else(method: str, client: TestClient) -> None:
     assert client.request(method, "/").status_code == 405
+    assert client.request(method, "/api/notes", headers=OWN).status_code == 405
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "/nothing"])
+def test_only_notes_can_be_sent(page: str, client: TestClient) -> None:
+    assert client.post(page, headers=OWN, json={}).status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -143,4 +150,5 @@ def test_links_out_of_the_folder_are_not_followed(results: Path, tmp_path: Path)
 def test_pages_carry_no_token(client: TestClient) -> None:
     answer = client.get(f"/?token={TOKEN}")
     assert TOKEN not in answer.text
-    assert not re.search(r"https?://", answer.text.split("<main")[1].split("<script")[0])
+    shown = answer.text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?://", shown.split("<main")[1].split("<script")[0])

@@ -142,7 +142,7 @@ def _estimate(  # noqa: PLR0917
     result = evaluate_with_labels(files, labels, measures or DEFAULTS, **given)
     if judging.write_dry_run(chosen, how, output):
         return 0
-    options.write(render(result, how, color=options.use_color()), output)
+    options.write(render(result, how, **options.screen(output)), output, how)
     if how != "json":
         options.print_findings(result.findings)
     return 0

@@ -109,18 +109,14 @@ def command(
 
 
 def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
-    from karat.reports.charts import write_image  # noqa: PLC0415
+    from karat.reports.charts import BOXES, write_image  # noqa: PLC0415
 
     charts = prepared.charts
     chosen = next(iter(charts)) if name is None else choose("chart", name, charts)
     boxed = write_image(charts[chosen], path)
     options.note(f"written: {path} ({chosen})")
     if boxed:
-        click.echo(
-            f"note: no font here has letters such as {boxed}, so the image shows boxes; "
-            "install one that has them (such as Noto), or write an .svg",
-            err=True,
-        )
+        options.note(f"note: {BOXES.format(boxed)}")
 
 
 def _default() -> str:

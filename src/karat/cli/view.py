@@ -24,8 +24,9 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     karat view monday tuesday --open
 
     The page has the views of `karat report`, a search over all questions, two systems side by side
-    on any query, and reports of single slices. It notices new results by itself. The address holds
-    a token; without it nothing is shown.
+    on any query, and reports of single slices. It notices new results by itself. Tags and notes
+    about a result are kept in NAME.notes.json beside its folder. The address holds a token; without
+    it nothing is shown.
     """
     from karat.web.folders import ResultFolders  # noqa: PLC0415
 

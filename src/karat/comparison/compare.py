@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike
+    from karat.results.result import Provenance
     from karat.results.timing import Timing
 
 SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
@@ -71,6 +72,7 @@ class Comparison:
     cluster: str | None = None
     matched_by: Mapping[str, str] = field(default_factory=dict)  # the relation of each measure
     timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
+    provenances: tuple[Provenance, ...] = ()  # where the results of the systems came from
 
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
@@ -89,6 +91,11 @@ class Comparison:
             & (pl.col("measure") == str(self.measure(name))),
             named=True,
         )
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """What the systems were measured on: one, unless they differ."""
+        return tuple(dict.fromkeys(str(each.data_set) for each in self.provenances))
 
     def measure(self, name: str) -> Measure:
         """Return the measure of this name that was compared."""
@@ -119,6 +126,18 @@ class Comparison:
             "permutations": self.permutations,
             "seed": self.seed,
         }
+
+    def plot(self, chart: str | None = None) -> display.Picture:
+        """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
+
+        `forest` has every difference with its interval. With `slices` there are `where SYSTEM`, by
+        the first recall or else the first measure, and `where SYSTEM MEASURE`.
+
+        >>> gold = {"q": ["a"], "r": ["a"]}
+        >>> compare({"old": {"q": ["b"], "r": ["a"]}, "new": gold}, gold=gold, measures="RR").plot()
+        <chart forest: Differences to old: new RR +0.5000, not shown>
+        """
+        return display.plot(self, chart)
 
     def to_markdown(self) -> str:
         """Return tables for a pull request."""
@@ -225,6 +244,7 @@ def compare(
             for name, each in zip(table.systems, order, strict=True)
             if each.run in each.result.timing
         },
+        provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
     )
 
 

@@ -89,6 +89,13 @@ class Explanation:
         return display.render(self, "html")
 
 
+class Explanations(list[Explanation]):
+    """Explanations of several queries: a list that notebooks show."""
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self)
+
+
 def explain(
     run: Result | RunLike | Mapping[str, RunLike],
     gold: GoldLike | None = None,
@@ -100,7 +107,7 @@ def explain(
     dialects: str | Dialect | Sequence[str | Dialect] | None = None,
     rel: float | None = None,
     **options: Unpack[InputOptions],
-) -> list[Explanation]:
+) -> Explanations:
     """Explain one query of a run, or the `worst` ones by the first measure.
 
     The options (`by`, `ids`, `corpus`, `judge`, …) are those of `karat.evaluate`, and the values
@@ -197,11 +204,11 @@ def _explanations(
     measured: list[_Measured],
     dialects: list[Dialect],
     findings: tuple[Finding, ...],
-) -> list[Explanation]:
+) -> Explanations:
     """Explain queries under dialects side by side."""
     first = measured[0].result
     abouts = {row["query"]: row for row in first.queries.to_dicts() if row["query"] in set(queries)}
-    found = []
+    found = Explanations()
     for query in queries:
         calculations = [each for one in measured for each in one.calculations.of(query)]
         rankings: dict[Ranking, list[tuple[str, str]]] = {}  # each list once
@@ -294,7 +301,7 @@ class _Explainer:
         result = self._result(replace(first, measures=first.measures[:1]), self.judge)
         return worst_queries(result, self.stream.name, count)
 
-    def explain(self, queries: list[str]) -> list[Explanation]:
+    def explain(self, queries: list[str]) -> Explanations:
         """Explain some queries."""
         _require(queries, self.gold.queries)
         # the other queries cost money, and change nothing

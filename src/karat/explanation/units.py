@@ -47,8 +47,8 @@ class KeptRun:
         wanted = None if queries is None else list(queries)
         verdicts = result.kept.verdicts
         self._settings = result.provenance.settings
-        self._lists = _by_query(result.kept.listed.get(run), wanted)
-        self._verdicts = _by_query(
+        self._lists = _RowsByQuery(result.kept.listed.get(run), wanted)
+        self._verdicts = _RowsByQuery(
             None if verdicts is None else verdicts.filter(pl.col("run") == run).drop("run"), wanted
         )
         self._last: tuple[str, dict[str, list[dict[str, Any]]]] | None = None
@@ -130,13 +130,27 @@ def chunk_keys(texts: Iterable[str | None]) -> list[str]:
     return tidy(known, "plain").to_list()
 
 
-def _by_query(table: pl.DataFrame | None, queries: list[str] | None) -> dict[str, pl.DataFrame]:
-    if table is None:
-        return {}
-    if queries is not None:
-        table = table.filter(pl.col("query").is_in(queries))
-    parts = table.partition_by("query", as_dict=True, maintain_order=True)
-    return {str(query): part for (query,), part in parts.items()}
+class _RowsByQuery:
+    """The rows of each query, cut out when they are asked for: a result may have very many."""
+
+    def __init__(self, table: pl.DataFrame | None, queries: list[str] | None) -> None:
+        table = pl.DataFrame({"query": []}) if table is None else table
+        if queries is not None:
+            table = table.filter(pl.col("query").is_in(queries))
+        lengths = table["query"].rle().struct.unnest()
+        if lengths["value"].n_unique() < lengths.height:  # rows of a query are not together
+            table = table.sort("query", maintain_order=True)
+            lengths = table["query"].rle().struct.unnest()
+        self._table = table
+        ends = lengths["len"].cum_sum().to_list()
+        self._places = dict(zip(lengths["value"].to_list(), pairwise([0, *ends]), strict=True))
+
+    def get(self, query: str) -> pl.DataFrame | None:
+        """Return the rows of a query in their order, None if there are none."""
+        if query not in self._places:
+            return None
+        start, end = self._places[query]
+        return self._table[start:end]
 
 
 def bound_units(aligned: Aligned, bound: BoundByRule) -> dict[str, list[Unit]]:

@@ -87,12 +87,12 @@ def document(
     )
 
 
-def content_policy(kind: PageKind, *, live: bool) -> str:
-    """Return a content security policy under which only the page's style and script count."""
+def content_policy(*kinds: PageKind, live: bool) -> str:
+    """Return a content security policy under which only the pages' styles and scripts count."""
     allowed = {
         "default-src": "'none'",
-        "style-src": _hash(kind.style()),
-        "script-src": _hash(kind.script()),
+        "style-src": " ".join(_hash(kind.style()) for kind in kinds),
+        "script-src": " ".join(_hash(kind.script()) for kind in kinds),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'self'" if live else "'none'",
@@ -123,7 +123,10 @@ class PageKind:
         return "".join(map(asset, self.scripts))
 
 
-REPORT = PageKind(("chart.css", "report.css"), ("page.js", "query.js", "report.js"))
+REPORT = PageKind(("chart.css", "report.css"), ("page.js", "tables.js", "query.js", "report.js"))
+RESULTS = PageKind(
+    ("chart.css", "report.css", "results.css"), ("page.js", "tables.js", "results.js")
+)
 LABELLING = PageKind(("report.css", "label.css"), ("page.js", "passage.js", "label.js"))
 
 

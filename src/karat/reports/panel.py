@@ -54,6 +54,17 @@ class Panel:
         """Problems in the inputs."""
         return self.pairing.findings
 
+    @property
+    def level(self) -> float | None:
+        """The level of the intervals of values; None if there are none."""
+        return self.systems[0].result.level
+
+    @cached_property
+    def data_sets(self) -> tuple[str, ...]:
+        """What the systems were measured on: one, unless they differ."""
+        made = dict.fromkeys(system.result.provenance for system in self.systems)
+        return tuple(dict.fromkeys(str(each.data_set) for each in made))
+
     @cached_property
     def lead(self) -> int:
         """The measure that failures are found by: the first recall, or else the first measure."""

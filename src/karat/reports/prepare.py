@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from karat.progress import Progress, Report
+from karat.reports.charts import SEPARATOR
 from karat.reports.charts.curves import curve_chart, curves, tradeoff
 from karat.reports.charts.distribution import distribution
 from karat.reports.charts.forest import forest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from karat.core.data import Floats, Ints
+    from karat.measures import Measure
     from karat.reports.charts import Chart
     from karat.reports.panel import Panel
 
@@ -73,17 +75,24 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
     by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
     if "recall" in by_name and "P" in by_name:
         charts.append(tradeoff(by_name["recall"], by_name["P"]))
+    whole = _caption(panel)
     order = order_of_interest(panel)
     kept = np.sort(order[:ROWS])
     packed = embed(panel, order, kept, progress) if cases else QueryPack()
     opened = len(packed.places) if cases else len(kept)  # a server opens every one
     return ReportContent(
         panel=panel,
-        distributions=[distribution(panel, at) for at in range(min(len(panel.measures), MEASURES))],
-        cutoffs=charts,
-        forest=None if panel.comparison is None else forest(panel.comparison),
+        distributions=[
+            distribution(panel, at).with_about(_caption(panel, measure, level=panel.level))
+            for at, measure in enumerate(panel.measures[:MEASURES])
+        ],
+        cutoffs=[chart.with_about(whole) for chart in charts],
+        forest=_forest(panel),
         where=_where(panel),
-        slices={column: heat(panel, column) for column in list(panel.facets)[:SLICINGS]},
+        slices={
+            column: [chart.with_about(whole) for chart in heat(panel, column)]
+            for column in list(panel.facets)[:SLICINGS]
+        },
         kept=kept,
         data=_data(panel, kept)
         | {
@@ -94,14 +103,52 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
     )
 
 
+def _forest(panel: Panel) -> Chart | None:
+    found = panel.comparison
+    if found is None:
+        return None
+    counts = found.comparisons["n"].to_list()
+    return forest(found).with_about(caption(counts, found.queries, found.level, panel.data_sets))
+
+
 def _where(panel: Panel) -> list[Chart]:
     found = panel.comparison
     if found is None:
         return []
+    about = _caption(panel, level=found.level)
     return [
-        where_better(found, rows, [verdict(found, row) for row in rows])
+        where_better(found, rows, [verdict(found, row) for row in rows]).with_about(about)
         for rows in panel.slice_differences.values()
     ]
+
+
+def _caption(panel: Panel, measure: Measure | None = None, level: float | None = None) -> str:
+    """Return what a chart is about: all queries, or those with a value in a measure."""
+    every = panel.queries.height
+    counts = [every]
+    if measure is not None:
+        counts = [panel.summary[name, str(measure)]["n"] for name in panel.names]
+    return caption(counts, every, level, panel.data_sets)
+
+
+def caption(
+    counts: Sequence[int], every: int, level: float | None, data_sets: Sequence[str]
+) -> str:
+    """Say how many queries a chart is about, the level of its intervals, and the data set.
+
+    >>> caption([91, 91], 95, 0.95, ["qrels.txt 01234567"])
+    '91 of 95 queries · 95% intervals · qrels.txt 01234567'
+    """
+    least, most = min(counts, default=0), max(counts, default=0)
+    counted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    of = "" if least == most == every else f" of {every:,}"
+    word = "query" if every == 1 else "queries"
+    parts = [
+        f"{counted}{of} {word}",
+        "" if level is None else f"{level:.0%} intervals",
+        data_sets[0] if len(data_sets) == 1 else f"{len(data_sets)} data sets" if data_sets else "",
+    ]
+    return SEPARATOR.join(filter(None, parts))
 
 
 def order_of_interest(panel: Panel) -> Ints:

@@ -18,6 +18,7 @@ from karat.errors import MeasureError, choose, choose_column, naming_files, near
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
+from karat.results.data_sets import data_set_of
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.results.timing import Timing, timing
 from karat.results.trackers import flat_metrics, log_metrics
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.findings import Finding
     from karat.measures import Measure
+    from karat.results.data_sets import DataSet
     from karat.results.estimates import Estimates
     from karat.results.store import Input
     from karat.results.trackers import AddsScalars, LogsDict, LogsMetrics
@@ -51,6 +53,11 @@ class Provenance:
     inputs: tuple[Input, ...] = ()
     judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
     saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
+
+    @property
+    def data_set(self) -> DataSet:
+        """What the numbers were measured on."""
+        return data_set_of(each.as_dict() for each in self.inputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -421,6 +428,26 @@ class Result:
         that logs: a run of W&B, a `SummaryWriter` of TensorBoard, a logger of Lightning.
         """
         log_metrics(self.metrics(), tracker, step)
+
+    def plot(
+        self,
+        chart: str | None = None,
+        *,
+        baseline: str | None = None,
+        only: tuple[str, str] | None = None,
+    ) -> display.Picture:
+        """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
+
+        The names are those of `karat report --chart`: `forest`, `tradeoff`, `curve recall`,
+        `distribution recall@5`, `heat COLUMN`, `where SYSTEM`. `baseline` is the run that others
+        are compared with; `only` is a column of the queries and a value.
+
+        >>> from karat import evaluate
+        >>> result = evaluate({"q": ["a", "b"]}, {"q": ["b"]}, "recall@5")
+        >>> result.plot("curve recall")
+        <chart curve recall: recall at cutoffs 1 to 2: run from 0.0000 to 1.0000>
+        """
+        return display.plot(self, chart, baseline=baseline, only=only)
 
     def _repr_html_(self) -> str:
         """Return the result as notebooks show it."""

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
 
 BLOCK = 256  # random draws that share a generator
-CHUNK = 2048  # queries whose signs are spread out at once; a multiple of 8
+# numbers of columns, and multiplications of one matrix product: it is so small that libraries of
+# linear algebra leave it to one thread, which is many times as fast where other processes run
+SIDE_BY_SIDE, PRODUCT = 32, 1 << 19
 CELLS = 1 << 21  # numbers that a block of shuffles may hold
 LEAST_EXPONENT = -900  # of a sum whose step is a number that can be divided by
 SIGNS, SHUFFLES, NORMALS, BOOTSTRAPS, FOLDS = range(5)  # one stream for each
@@ -29,22 +31,30 @@ def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
     """Yield blocks of random-sign sums: one row per draw, one column per column.
 
     One row of signs serves all columns. Random bits are 0 or 1, so a sum with signs is twice the
-    sum of the chosen values minus the sum of all: one matrix product. It is exact, whatever the
+    sum of the chosen values minus the sum of all: matrix products. It is exact, whatever the
     order in which a library of linear algebra adds, and so the same on any number of threads: the
     values are rounded to multiples of one step that is so large that no sum has to be rounded.
     """
     queries = len(columns)
     columns = on_one_grid(columns)
     total = columns.sum(axis=0)
+    wide = columns.shape[1]
+    if wide == 1:  # a product with a vector would be spread over threads however small it is
+        columns = np.hstack([columns, np.zeros_like(columns)])
+    several = range(0, columns.shape[1], SIDE_BY_SIDE)
+    tall = PRODUCT // BLOCK // min(columns.shape[1], SIDE_BY_SIDE) // 8 * 8  # whole bytes of bits
     for rng, rows in _blocks(seed, SIGNS, draws, BLOCK):
         width = -(-queries // 8)
         packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
         chosen = np.zeros((rows, columns.shape[1]))
-        for first in range(0, queries, CHUNK):
-            part = columns[first : first + CHUNK]
-            bits = packed[:, first // 8 : (first + CHUNK) // 8]
-            chosen += np.unpackbits(bits, axis=1, count=len(part)).astype(np.float64) @ part
-        yield 2 * chosen - total
+        for first in range(0, queries, tall):
+            part = columns[first : first + tall]
+            bits = packed[:, first // 8 : (first + tall) // 8]
+            signs = np.unpackbits(bits, axis=1, count=len(part)).astype(np.float64)
+            for left in several:
+                beside = slice(left, left + SIDE_BY_SIDE)
+                chosen[:, beside] += signs @ part[:, beside]
+        yield 2 * chosen[:, :wide] - total
 
 
 def bootstrap_counts(units: int, draws: int, seed: int) -> Floats:

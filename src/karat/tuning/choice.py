@@ -361,7 +361,7 @@ def _nearest_to_votes(sums: Floats, total: Floats, places: Floats) -> tuple[int,
     apart = np.zeros((len(some), len(some)))
     for place in places[some].T:
         apart += np.abs(place[:, np.newaxis] - place)
-    far = apart @ votes[some]
+    far = (apart * votes[some]).sum(axis=1)
     near = some[far <= far.min() + 1e-9]  # several are as near: the best of them
     means = _means(total[near])
     equal = near[means >= means.max() - close]

@@ -1,10 +1,9 @@
-"""The application: a list of results, reports of them, and single queries on demand."""
+"""The application: a list of results with notes, reports of them, and queries on demand."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,18 +14,24 @@ from starlette.routing import Route
 
 from karat.errors import InputError, KaratError
 from karat.reports.details import QueryDetails, gold_texts, query_details
-from karat.reports.html import REPORT, document
+from karat.reports.html import REPORT, RESULTS, document
 from karat.reports.page import page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import ReportContent, prepare
+from karat.results.notes import NOTE, TAG, TAGS, Notes, write_notes
 from karat.web.folders import ResultFolders, SavedResult, state_of
-from karat.web.server import Site
+from karat.web.sent import RequestError, Sent, receive
+from karat.web.server import Site, navigates
+from karat.web.trends import trends
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
 EVERY = 2_000  # milliseconds between two looks for new results
 KEPT = 6  # reports
+WAIT = "wait"  # in an address: the browser shows that a report is being made, and waits for it
 RANKS, LETTERS = 50, 20_000  # a page that asks can be shown more than a file can hold
 
 
@@ -34,7 +39,7 @@ RANKS, LETTERS = 50, 20_000  # a page that asks can be shown more than a file ca
 class Selection:
     """What is looked at: which results, against what, which slice."""
 
-    results: tuple[str, ...]
+    results: tuple[str, ...]  # the first is the baseline, unless a system is named
     baseline: str | None = None
     only: tuple[str, str] | None = None
 
@@ -47,6 +52,14 @@ class Selection:
             request.query_params.get("baseline") or None,
             (column, value) if given else None,
         )
+
+    def oldest_first(self, known: Mapping[str, SavedResult], first: str) -> Selection:
+        """Return the same results from old to new, but for the one that is to be the first."""
+
+        def place(each: str) -> tuple[bool, str]:
+            return each != first, known[each].created if each in known else ""
+
+        return replace(self, results=tuple(sorted(self.results, key=place)))
 
     def query_string(self) -> str:
         """Return the selection as a part of an address."""
@@ -85,27 +98,32 @@ class _OpenReport:
 class _ReportCache:
     """Makes reports, and keeps the last ones as long as their results do not change."""
 
-    def __init__(self, folders: ResultFolders) -> None:
-        self._folders = folders
-        self._make = lru_cache(maxsize=KEPT)(_OpenReport.of)
+    def __init__(self) -> None:
+        self._made: dict[tuple[tuple[SavedResult, ...], Selection], _OpenReport] = {}
         self._lock = threading.Lock()
 
-    def open(self, selection: Selection) -> _OpenReport:
-        """Return a report, made anew if one of its results has changed."""
-        known = {each.id: each for each in self._folders.results()}
-        missing = [each for each in selection.results if each not in known]
-        if missing or not selection.results:
-            raise InputError("there is no such result any more", fix="go back to the list")
+    def holds(self, saved: tuple[SavedResult, ...], selection: Selection) -> bool:
+        """Tell whether a report is made already."""
+        return (saved, selection) in self._made
+
+    def open(self, saved: tuple[SavedResult, ...], selection: Selection) -> _OpenReport:
+        """Return a report of these results."""
+        key = saved, selection
         with self._lock:  # a report is made once, however many ask for it
-            return self._make(tuple(known[each] for each in selection.results), selection)
+            made = self._made.pop(key, None) or _OpenReport.of(saved, selection)
+            self._made[key] = made  # as the last one
+            for old in list(self._made)[:-KEPT]:
+                del self._made[old]
+            return made
 
 
 class _Pages:
-    """The pages, and what their script asks for."""
+    """The pages, what their script asks for, and the notes that it sends."""
 
     def __init__(self, folders: ResultFolders) -> None:
         self._folders = folders
-        self._reports = _ReportCache(folders)
+        self._reports = _ReportCache()
+        self._writing = threading.Lock()  # notes are compared with what is there, then written
 
     async def index(self, request: Request) -> Response:
         """Show the results, newest first."""
@@ -114,40 +132,90 @@ class _Pages:
 
     def _index(self) -> str:
         results = self._folders.results()
-        rows, live = [each.row() for each in results], self._live(results)
-        return document("results.html.j2", "Results · karat", live=live, results=rows)
+        drawn = trends(results)
+        rows = [each.row() | {"trend": drawn.get(each.id)} for each in results]
+        limits = {"tags": TAGS, "tag": TAG, "note": NOTE}
+        return document(
+            "results.html.j2",
+            "Results · karat",
+            live=self._live(results) | {"list": True},
+            kind=RESULTS,
+            results=rows,
+            limits=limits,
+        )
 
     async def report(self, request: Request) -> Response:
-        """Show a report."""
+        """Show a report; as long as it is not made, a page that says so and asks again."""
         try:
-            selection = Selection.of(request)
-            opened = await run_in_threadpool(self._reports.open, selection)
-            whole = opened
-            if selection.only is not None:
-                all_of = Selection(selection.results, selection.baseline)
-                whole = await run_in_threadpool(self._reports.open, all_of)
-            results = await run_in_threadpool(self._folders.results)
+            return HTMLResponse(await run_in_threadpool(self._report, request))
         except KaratError as error:
             live = self._live(await run_in_threadpool(self._folders.results))
             failed = document("error.html.j2", "karat", live=live, error=error)
             return HTMLResponse(failed, status_code=404)
+
+    def _report(self, request: Request) -> str:
+        results = self._folders.results()
+        selection = Selection.of(request)
+        first = request.query_params.get("first")
+        if first is not None:  # the list was asked, which has no order of its own
+            selection = selection.oldest_first({each.id: each for each in results}, first)
+        saved = _chosen(results, selection)
+        waits = WAIT in request.query_params or not navigates(request)
+        if not waits and not self._reports.holds(saved, selection):
+            return self._opening(results, saved, selection)
+        opened = self._reports.open(saved, selection)
+        whole = opened
+        if selection.only is not None:
+            whole = self._reports.open(saved, replace(selection, only=None))
         live = self._live(results) | {
             "case": f"/api/case?{selection.query_string()}",
             "shown": [[each.id, each.stamp] for each in opened.saved],
         }
-        tools = _tools(selection, opened, whole)
-        return HTMLResponse(await run_in_threadpool(page, opened.content, live=live, tools=tools))
+        return page(opened.content, live=live, tools=_tools(selection, opened, whole))
+
+    def _opening(
+        self, results: list[SavedResult], saved: tuple[SavedResult, ...], selection: Selection
+    ) -> str:
+        rows = [each.row() for each in saved]
+        opening = f"/report?{selection.query_string()}&{WAIT}=1"
+        return document(
+            "opening.html.j2",
+            "Opening · karat",
+            live=self._live(results) | {"opening": opening},
+            kind=RESULTS,
+            opening=opening,
+            names=[row["name"] for row in rows],
+            queries=max((row["queries"] or 0 for row in rows), default=0),
+            systems=sum(len(row["systems"]) for row in rows),
+        )
 
     async def case(self, request: Request) -> Response:
         """Return one query of a report."""
         try:
-            opened = await run_in_threadpool(self._reports.open, Selection.of(request))
-            place = int(request.query_params.get("query", "-1"))
-            return JSONResponse(await run_in_threadpool(opened.query, place))
+            return JSONResponse(await run_in_threadpool(self._case, request))
         except KaratError as error:
             return JSONResponse({"error": error.what}, status_code=404)
         except ValueError:
             return JSONResponse({"error": "query is the number of a query"}, status_code=400)
+
+    def _case(self, request: Request) -> dict[str, Any]:
+        selection = Selection.of(request)
+        opened = self._reports.open(_chosen(self._folders.results(), selection), selection)
+        return opened.query(int(request.query_params.get("query", "-1")))
+
+    def save_notes(self, sent: Sent) -> dict[str, Any]:
+        """Save tags and notes, unless somebody has changed them since they were shown."""
+        number = sent.text("result")
+        before, wanted = (_notes(sent.fields.get(name)) for name in ("before", "notes"))
+        with self._writing:
+            found = {each.id: each for each in self._folders.results()}.get(number)
+            if found is None:
+                raise RequestError(404, "there is no such result any more")
+            known = found.notes
+            if known is not None and _told(known) not in (_told(before), _told(wanted)):
+                raise RequestError(409, "somebody has changed these notes", notes=_told(known))
+            write_notes(found.path, replace(wanted, about=found.number))
+        return {"notes": _told(wanted)}
 
     async def news(self, request: Request) -> Response:
         """Say whether something has changed."""
@@ -168,8 +236,35 @@ def view_site(folders: ResultFolders) -> Site:
         Route("/report", pages.report),
         Route("/api/case", pages.case),
         Route("/api/news", pages.news),
+        Route("/api/notes", receive(Sent, pages.save_notes), methods=["POST"]),
     ]
-    return Site(Starlette(routes=routes), "karat view", REPORT)
+    return Site(Starlette(routes=routes), "karat view", (REPORT, RESULTS), writes=True)
+
+
+def _chosen(results: list[SavedResult], selection: Selection) -> tuple[SavedResult, ...]:
+    """Return the results of a selection."""
+    known = {each.id: each for each in results}
+    if not selection.results:
+        raise InputError(
+            "no result is ticked", fix="tick one or more results in the list, then open them"
+        )
+    if not known.keys() >= set(selection.results):
+        raise InputError("there is no such result any more", fix="go back to the list")
+    return tuple(known[each] for each in selection.results)
+
+
+def _notes(sent: object) -> Notes:
+    """Check notes that were sent."""
+    if not isinstance(sent, dict):
+        raise RequestError(400, "notes have tags and a note")
+    note, tags = Sent(sent).text("note"), sent.get("tags")
+    if not isinstance(tags, list):
+        raise RequestError(400, "tags must be a list")
+    return Notes.of([Sent({"tag": tag}).text("tag") for tag in tags], note)
+
+
+def _told(notes: Notes) -> dict[str, Any]:
+    return {"tags": list(notes.tags), "note": notes.note}
 
 
 def _tools(selection: Selection, opened: _OpenReport, whole: _OpenReport) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from urllib.parse import urlencode
 import polars as pl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from karat.errors import KaratError, OptionError, SaveError
@@ -22,6 +21,7 @@ from karat.labels.label_pool import SAMPLE
 from karat.reports.html import LABELLING, document
 from karat.web.overview import overview
 from karat.web.passages import disagreement_json, label_json, pair_json, progress_json
+from karat.web.sent import RequestError, Sent, receive, status_of, told
 from karat.web.server import Site
 
 if TYPE_CHECKING:
@@ -30,68 +30,19 @@ if TYPE_CHECKING:
     from karat.labels.labels import Labels
     from karat.labels.pairs import Pair
 
-MOST = 200_000  # bytes of a request
 NOTE = 2_000
 GUIDELINES = 20_000
 
 
-class _RequestError(Exception):
-    """A request that cannot be answered, with the status and what the page is told."""
-
-    def __init__(self, status: int, what: str, **told: object) -> None:
-        super().__init__(what)
-        self.status = status
-        self.told = {"error": what, **told}
-
-
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """What the script of the page sent, checked."""
-
-    fields: dict[str, Any]
-
-    @classmethod
-    async def of(cls, request: Request) -> _Sent:
-        """Read the body of a request."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        if kind != "application/json":
-            raise _RequestError(415, "the page sends JSON")
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST:
-                raise _RequestError(413, "this is too long to be saved")
-        try:
-            fields = json.loads(body)
-        except (ValueError, RecursionError):
-            raise _RequestError(400, "this is not JSON") from None
-        if not isinstance(fields, dict):
-            raise _RequestError(400, "a JSON object is needed")
-        return cls(fields)
-
-    def text(self, name: str, *, most: int | None = None, needed: bool = True) -> str:
-        """Return a field that is a text; one that is not needed may be missing."""
-        value = self.fields.get(name)
-        if value is None and not needed:
-            return ""
-        if not isinstance(value, str) or _half_letters(value):
-            raise _RequestError(400, f"{name} must be a text")
-        if most is not None and len(value) > most:
-            raise _RequestError(400, f"{name} has {len(value):,} characters; {most:,} are allowed")
-        return value
-
-    def whole(self, name: str) -> int | None:
-        """Return a field that is a whole number, or None."""
-        value = self.fields.get(name)
-        if value is None or type(value) is int:
-            return value
-        raise _RequestError(400, f"{name} must be a whole number")
+class _SentLabel(Sent):
+    """What the script of the page sent about a pair."""
 
     def grade(self) -> int:
         """Return the grade."""
         grade = self.whole("grade")
         if grade is None:
-            raise _RequestError(400, "grade is missing")
+            raise RequestError(400, "grade is missing")
         return grade
 
     @property
@@ -103,10 +54,6 @@ class _Sent:
     def quotes(self) -> bool:
         """Whether the quotes of the judge were asked for."""
         return self.fields.get("quotes") is True
-
-
-def _half_letters(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class _LabelPages:
@@ -211,7 +158,7 @@ class _LabelPages:
 
     # what the script sends
 
-    def save(self, sent: _Sent) -> dict[str, Any]:
+    def save(self, sent: _SentLabel) -> dict[str, Any]:
         """Save a label, a skip or a doubt; it is on disk when this returns."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
         note = sent.text("note", most=NOTE, needed=False)
@@ -229,14 +176,14 @@ class _LabelPages:
             elif action == "unsure":
                 self._labels.unsure(query, doc, annotator=name, note=note)
             else:
-                raise _RequestError(400, "action is set, skip or unsure")
+                raise RequestError(400, "action is set, skip or unsure")
         return {
             "saved": label_json(self._pair(query, doc, name)),
             "next": self._next(name, quotes=sent.quotes),
             "progress": self._progress(name),
         }
 
-    def _refuse_overwriting(self, sent: _Sent, before: Pair) -> None:
+    def _refuse_overwriting(self, sent: _SentLabel, before: Pair) -> None:
         """Refuse to replace a label of the same annotator that the page did not show."""
         known = label_json(before)
         if known is None or sent.fields.get("overwrite") is True:
@@ -246,9 +193,9 @@ class _LabelPages:
         wanted = (state, sent.whole("grade") if state == "labelled" else None)
         if seen == known or wanted == (known["state"], known["grade"]):
             return  # the second is the same request again, whose answer did not arrive
-        raise _RequestError(409, "this pair was labelled in another window", label=known)
+        raise RequestError(409, "this pair was labelled in another window", label=known)
 
-    def undo(self, sent: _Sent) -> dict[str, Any]:
+    def undo(self, sent: _SentLabel) -> dict[str, Any]:
         """Take back what an annotator did last."""
         name = sent.annotator
         undone = self._labels.undo(name)
@@ -257,7 +204,7 @@ class _LabelPages:
             "progress": self._progress(name),
         }
 
-    def adjudicate(self, sent: _Sent) -> dict[str, Any]:
+    def adjudicate(self, sent: _SentLabel) -> dict[str, Any]:
         """Save what is to count for a pair."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
         note = sent.text("note", most=NOTE, needed=False)
@@ -267,14 +214,14 @@ class _LabelPages:
         saved = {"state": "labelled", "grade": grade}
         return {"saved": saved, **self._unsettled()}
 
-    def guidelines(self, sent: _Sent) -> dict[str, Any]:
+    def guidelines(self, sent: _SentLabel) -> dict[str, Any]:
         """Save the guidelines, unless somebody has changed them since they were shown."""
         text, before = sent.text("text", most=GUIDELINES), sent.text("before")
         name = sent.annotator
         with self._lock:
             known = self._labels.guidelines
             if known not in (before, text):
-                raise _RequestError(409, "somebody has changed the guidelines", text=known)
+                raise RequestError(409, "somebody has changed the guidelines", text=known)
             if known != text:
                 self._labels.annotator = name
                 self._labels.guidelines = text
@@ -288,7 +235,7 @@ class _LabelPages:
         except SaveError:
             raise
         except KaratError as error:
-            raise _RequestError(404, error.what, fix=error.fix) from None
+            raise RequestError(404, error.what, fix=error.fix) from None
 
     def _next(self, name: str, *, quotes: bool) -> dict[str, Any] | None:
         pair = self._labels.next(name)
@@ -328,12 +275,12 @@ def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
         Route("/api/pair", _answer(pages.pair)),
         Route("/api/list", _answer(pages.passages)),
         Route("/api/disagreements", _answer(pages.disagreements)),
-        Route("/api/label", _receive(pages.save), methods=["POST"]),
-        Route("/api/undo", _receive(pages.undo), methods=["POST"]),
-        Route("/api/adjudicate", _receive(pages.adjudicate), methods=["POST"]),
-        Route("/api/guidelines", _receive(pages.guidelines), methods=["POST"]),
+        Route("/api/label", receive(_SentLabel, pages.save), methods=["POST"]),
+        Route("/api/undo", receive(_SentLabel, pages.undo), methods=["POST"]),
+        Route("/api/adjudicate", receive(_SentLabel, pages.adjudicate), methods=["POST"]),
+        Route("/api/guidelines", receive(_SentLabel, pages.guidelines), methods=["POST"]),
     ]
-    return Site(Starlette(routes=routes), "karat label", LABELLING, writes=True)
+    return Site(Starlette(routes=routes), "karat label", (LABELLING,), writes=True)
 
 
 def _asked(request: Request) -> tuple[str, bool]:
@@ -358,7 +305,7 @@ def _page(show: Callable[[Request], Response]) -> Callable[[Request], Awaitable[
             return await run_in_threadpool(show, request)
         except KaratError as error:
             shown = document("error.html.j2", "karat", live={}, kind=LABELLING, error=error)
-            return HTMLResponse(shown, status_code=_status(error))
+            return HTMLResponse(shown, status_code=status_of(error))
 
     return answer
 
@@ -367,33 +314,6 @@ def _answer(
     tell: Callable[[Request], dict[str, Any]],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await _told(lambda: tell(request))
+        return await told(lambda: tell(request))
 
     return answer
-
-
-def _receive(take: Callable[[_Sent], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        try:
-            sent = await _Sent.of(request)
-        except _RequestError as error:
-            return JSONResponse(error.told, status_code=error.status)
-        return await _told(lambda: take(sent))
-
-    return answer
-
-
-async def _told(tell: Callable[[], dict[str, Any]]) -> Response:
-    """Return what is told, or why it cannot be; what was not saved is never told as saved."""
-    try:
-        return JSONResponse(await run_in_threadpool(tell))
-    except _RequestError as error:
-        return JSONResponse(error.told, status_code=error.status)
-    except KaratError as error:
-        told = {"error": error.what, "fix": error.fix}
-        return JSONResponse(told, status_code=_status(error))
-
-
-def _status(error: KaratError) -> int:
-    """A failure of the disk may pass, a mistake stays one."""
-    return 503 if isinstance(error, SaveError) else 400

@@ -30,7 +30,7 @@ class Site:
 
     app: ASGIApp
     command: str
-    kind: PageKind
+    kinds: tuple[PageKind, ...]
     writes: bool = False  # whether its pages may change something
 
     @property
@@ -128,14 +128,15 @@ class TokenGuard:
         if origin is not None and urlsplit(origin).netloc not in self._hosts:
             return False
         site = request.headers.get("sec-fetch-site", "none")
-        return site in ("none", "same-origin") or (not writing and _navigates(request))
+        return site in ("none", "same-origin") or (not writing and navigates(request))
 
     def _known(self, request: Request) -> bool:
         given = request.query_params.get("token") or request.cookies.get(self._cookie, "")
         return secrets.compare_digest(given.encode(), self._token.encode())
 
 
-def _navigates(request: Request) -> bool:
+def navigates(request: Request) -> bool:
+    """Tell whether a person opens a page, rather than a script that asks for something."""
     return request.headers.get("sec-fetch-mode") == "navigate"
 
 
@@ -144,7 +145,7 @@ def _refuse(status: int, why: str) -> Response:
 
 
 def _headers(site: Site) -> list[tuple[bytes, bytes]]:
-    rules = content_policy(site.kind, live=True) + "; frame-ancestors 'none'"
+    rules = content_policy(*site.kinds, live=True) + "; frame-ancestors 'none'"
     headers = {
         "content-security-policy": rules,
         "x-content-type-options": "nosniff",

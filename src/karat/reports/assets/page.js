@@ -36,10 +36,11 @@ const many = (count, word) => `${count.toLocaleString("en")} ${word}${count === 
   paint();
 }
 
-{ /* ---- the token has done its work, and does not belong in a history ---- */
+{ /* ---- the token has done its work, and does not belong in a history; so has waiting ---- */
   const link = new URLSearchParams(location.search);
-  if (data.live && link.has("token")) {
-    link.delete("token");
+  const done = ["token", "wait"].filter((name) => link.has(name));
+  if (data.live && done.length) {
+    done.forEach((name) => link.delete(name));
     const rest = link.toString();
     history.replaceState(null, "", location.pathname + (rest ? "?" + rest : "") + location.hash);
   }

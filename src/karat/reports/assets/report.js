@@ -1,44 +1,6 @@
 (() => {
   const live = data.live || null;
   const PAGE = 50;
-
-  /* ---- tables that sort ---- */
-  const parsed = (cell) => {
-    const given = cell.dataset.v;
-    const text = (given !== undefined ? given : cell.textContent).trim();
-    const value = Number(text.replace("−", "-").replace(/[%,]/g, "").replace(/^[<+]\s*/, ""));
-    return text === "" || text === "–" ? null : Number.isNaN(value) ? text : value;
-  };
-  const compare = (one, other) => {
-    if (one === null || other === null) return (one === null) - (other === null);
-    if (typeof one === "number" && typeof other === "number") return one - other;
-    return String(one).localeCompare(String(other), "en", { numeric: true });
-  };
-  function sortable(table) {
-    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-    heads.forEach((head, at) => {
-      if (!head.textContent.trim()) return;
-      const act = h("button", { type: "button" }, ...head.childNodes);
-      head.replaceChildren(act);
-      act.addEventListener("click", () => {
-        const falling = head.getAttribute("aria-sort") === "ascending";
-        heads.forEach((each) => each.removeAttribute("aria-sort"));
-        head.setAttribute("aria-sort", falling ? "descending" : "ascending");
-        const body = table.tBodies[0];
-        const rows = [...body.rows].map((row) => [parsed(row.cells[at]), row]);
-        rows.sort(([one], [other]) => one === null || other === null ? compare(one, other) : (falling ? -1 : 1) * compare(one, other));
-        body.append(...rows.map(([, row]) => row));
-      });
-    });
-  }
-  document.querySelectorAll("table.sortable").forEach(sortable);
-  document.querySelectorAll("input[data-filters]").forEach((input) => {
-    const table = $(input.dataset.filters);
-    input.addEventListener("input", () => {
-      const wanted = input.value.trim().toLowerCase();
-      for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    });
-  });
   window.addEventListener("beforeprint", () => document.querySelectorAll(".passage").forEach((each) => each.classList.add("whole")));
 
   if (live) {

@@ -5,20 +5,28 @@ A chart is a drawing that says what it shows, and the same as a table.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError, needs_package
-from karat.reports.charts.svg import light_css
+from karat.reports.charts.svg import LETTER, label, light_css, short
 from karat.storage.files import write_bytes, write_text
 
 if TYPE_CHECKING:
     from karat.reports.grid import Grid
 
+SEPARATOR = " · "
+FOOT = 16  # pixels of a line below a chart
+BOXES = (
+    "no font here has letters such as {}, so the image shows boxes; install one that has them "
+    "(such as Noto), or write an .svg"
+)
 SCALE = 2  # pixels of an image for each of the chart: sharp on slides
 FONT = "Arimo"  # in PNG images, so that they are the same on every machine
 SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "HEBREW")  # that the font has
@@ -26,6 +34,8 @@ _LETTER = (
     '<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="40" height="20">'
     '<text x="2" y="15">{}</text></svg>'
 )
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
+_LINK = re.compile(r"<a [^>]*>|</a>")  # a quote or > in an attribute is escaped
 _UNASSIGNED = "\u0378"  # what no font has
 
 
@@ -40,7 +50,7 @@ class ChartRow:
     svg: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Chart:
     """A chart: what it is called, what it says in a sentence, the drawing, and the numbers."""
 
@@ -50,6 +60,23 @@ class Chart:
     svg: str
     table: Grid
     rows: tuple[ChartRow, ...] = ()  # the same, row by row
+    about: str = ""  # queries, level and data set: at the foot of images, which stand alone
+
+    def with_about(self, about: str, name: str = "") -> Chart:
+        """Return the chart with what it is about, perhaps under another name."""
+        return replace(self, about=about, name=name or self.name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the chart as an .svg or a .png file, whole or not at all."""
+        if letters := write_image(self, os.fspath(path)):
+            warnings.warn(BOXES.format(letters), stacklevel=2)
+
+    def _repr_svg_(self) -> str:
+        """Return the chart as notebooks show it."""
+        return standalone(self)
+
+    def __repr__(self) -> str:
+        return f"<chart {self.name}: {self.says}>"
 
     @property
     def slug(self) -> str:
@@ -62,10 +89,33 @@ class Chart:
 
 
 def standalone(chart: Chart) -> str:
-    """Return a chart as an SVG file with its own style, on white."""
-    head, body = chart.svg.split(">", 1)
+    """Return a chart as an SVG file with its own style, on white, and what it is about below."""
+    head, body = chart.svg.removesuffix("</svg>").split(">", 1)
+    head, body = head.replace('role="group"', 'role="img"'), _LINK.sub("", body)  # of pages
+    size = _SIZE.search(head)
+    if chart.about and size is not None:
+        width, height = (int(each) for each in size.groups()[:2])
+        lines = _wrapped(chart.about, width)
+        tall = height + 6 + FOOT * len(lines)
+        head = _SIZE.sub(f'width="{width}" height="{tall}" viewBox="0 0 {width} {tall}"', head)
+        body += "".join(
+            label(line, 12, height + FOOT * at, class_="muted small")
+            for at, line in enumerate(lines, 1)
+        )
     white = '<rect width="100%" height="100%" fill="#fff"/>'
-    return f"{head}><style>{light_css()}</style>{white}{body}\n"
+    return f"{head}><style>{light_css()}</style>{white}{body}</svg>\n"
+
+
+def _wrapped(about: str, width: int) -> list[str]:
+    """Break a line between its parts where a chart is too narrow."""
+    lines: list[str] = []
+    most = int((width - 20) / LETTER)
+    for part in about.split(SEPARATOR):
+        if lines and len(lines[-1] + SEPARATOR + part) <= most:
+            lines[-1] += SEPARATOR + part
+        else:
+            lines.append(short(part, most))
+    return lines
 
 
 def write_image(chart: Chart, path: str) -> str:

@@ -36,7 +36,9 @@ COLORS = {"better": "c0", "worse": "c1"}  # the rest is grey, and hollow
 def forest(comparison: Comparison) -> Chart:
     """Draw each difference as a point with its interval; what is shown to differ is filled."""
     names = comparison.systems[1 : SYSTEMS + 1]
-    table = comparison.comparisons.filter(comparison.comparisons["system"].is_in(names))
+    every = comparison.comparisons
+    to_baseline = (every["baseline"] == comparison.baseline) & every["system"].is_in(names)
+    table = every.filter(to_baseline)  # without the other pairs, where all were compared
     rows = by_measure(comparison, table)
     written = dict(zip(names, distinct(names, SYSTEM), strict=True))
     named = [
