@@ -67,7 +67,7 @@ def data_of(content: str) -> dict[str, Any]:
 
 def unpacked(data: dict[str, Any]) -> dict[str, Any]:
     """Return the queries in full of a page by their place, and their texts, as its script does."""
-    packed = base64.b64decode(data["packed"] or "")
+    packed = base64.b64decode(data.get("packed") or "")
     lines = zlib.decompress(packed).decode("utf-8").splitlines() if packed else []
     read = [json.loads(line) for line in lines]
     cases = {each["at"]: each["case"] for each in read}
