@@ -21,8 +21,8 @@ WHOLE = re.compile(
     r"|layout"
 )
 PLACE = re.compile(r", (line|row|record) [1-9]\d*|quer(y|ies) ['\"]|the id ['\"]")
-# an option names something that the file no longer has
-OPTION = re.compile(r"karat: unknown (column of the queries|system)")
+# an option names something that the file no longer has, or a format what it cannot hold
+OPTION = re.compile(r"karat: unknown (column of the queries|system)|which TREC files cannot hold")
 NO_PLACE = re.compile(r"\b(line|row|record) 0\b|: None$")
 
 
@@ -48,7 +48,7 @@ def _message(case: Case, err: str) -> list[str]:
     names = {case.target, *([folder.rstrip("/")] if folder else [])}
     if at < 0:
         return [f"no message of karat: {err[-200:]}"]
-    if not any(name in first for name in names) and not OPTION.match(first):
+    if not any(name in first for name in names) and not OPTION.search(first):
         found.append("no file")
     if not re.search(r"\n  fix: \S", message):
         found.append("no fix")

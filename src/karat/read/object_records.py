@@ -65,6 +65,12 @@ def with_own_entries(
         except InputError as error:
             raise InputError(f"{error.what} ({_named(record, shape)})", fix=error.fix) from None
         if name in shape.texts and _compares_texts(record, shape, notes):
+            if any(isinstance(entry, dict) and "text" not in entry for entry in found):
+                raise InputError(
+                    f"an entry of {name!r} has no text, and others are texts "
+                    f"({_named(record, shape)})",
+                    fix="give every entry a text, or every entry an id",
+                )
             found = [entry["text"] if isinstance(entry, dict) else entry for entry in found]
         changed[name] = found
     return {**record, **changed} if changed else record

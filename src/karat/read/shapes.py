@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from karat.errors import InputError, nearest
+from karat.findings import shorten
 from karat.read.values import listed
 
 MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
@@ -419,7 +420,7 @@ def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
     return InputError(
         f"the record has no field {' and no field '.join(map(repr, missing))}"
         f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
-        f"found only {', '.join(given[:20]) or 'nothing'}",
+        f"found only {', '.join(map(shorten, given[:20])) or 'nothing'}",
         where=where,
         fix="; ".join([*guesses, *_advice(given, missing, role)]),
     )

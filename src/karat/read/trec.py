@@ -420,7 +420,8 @@ def as_trec(run: Run) -> str:
         blank = rows.filter(pl.col(column).str.contains(r"\s|^$"))
         if blank.height:
             raise InputError(
-                f"the {column} id {shorten(blank[column][0])!r} is blank or has blanks in it, "
+                f"query {shorten(blank['query'][0])!r}: the {column} id "
+                f"{shorten(blank[column][0])!r} is blank or has blanks in it, "
                 "which TREC files cannot hold",
                 fix="write records instead: -o FILE.jsonl",
             )
