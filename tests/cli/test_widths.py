@@ -70,7 +70,9 @@ def lines(shown: str) -> list[str]:
     return [line.rpartition("\r")[2] for line in plain.splitlines()]
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+@pytest.mark.parametrize(
+    "columns", [60, 80, *(pytest.param(wide, marks=pytest.mark.slow) for wide in (120, 200))]
+)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
     shown, code = on_terminal(COMMANDS[name], columns)
