@@ -1,9 +1,10 @@
-"""Make the pictures of `karat label` in the documentation.
+"""Make the pictures of `karat report` and `karat label` in the documentation.
 
     python examples/maintenance/make_screenshots.py
 
-Writes `docs/images/label.png`, `label-settle.png` and `label-phone.png`: the data of the demo,
-pooled, with some labels, in a real browser. Needs playwright, a Chromium and Pillow.
+Writes `docs/images/report.png`, `label.png`, `label-settle.png` and `label-phone.png`: the data of
+the demo, as a report, and pooled, with some labels, in a real browser. Needs playwright, a Chromium
+and Pillow.
 """
 
 import itertools
@@ -28,13 +29,15 @@ from karat.web.server import TokenGuard, _listen
 DEMO = Path(karat.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TOKEN = "pictures"  # noqa: S105 - of a server that lives for some seconds
-COLOURS = 64  # enough for text, and a third of the size
+COLOURS = 112  # enough for text and its colours, and half of the size
 GUIDELINES = """\
 3: who reads only this passage can answer.
 1 or 2: it helps, but something is missing.
 0: another model, another task, or only the same words."""
 NOTE = "does not say it for the Fold"
 ENOUGH = 60  # labels
+QUERY = "q41"  # that is opened in the picture of a report
+WIDTH, OVERVIEW, OPENED = 1200, 690, 760  # of that picture, and the heights of its two parts
 
 
 def main(folder: Path = IMAGES) -> None:
@@ -43,6 +46,7 @@ def main(folder: Path = IMAGES) -> None:
         pool = Path(place) / "pool"
         label_some(pool)
         with karat.Labels.open(pool) as labels, serving(labels) as address, browsing() as browser:
+            report(browser, Path(place) / "report.html", folder / "report.png")
             page = browser.new_page(viewport={"width": 1120, "height": 660})
             look(page, f"{address}/label?annotator=anna")
             page.keyboard.press("m")
@@ -57,6 +61,33 @@ def main(folder: Path = IMAGES) -> None:
             )
             look(phone, f"{address}/label?annotator=bob")
             take(phone, folder / "label-phone.png")
+
+
+def report(browser: Browser, file: Path, picture: Path) -> None:
+    """Make the picture of a report: its overview, and below it an opened query."""
+    runs = [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")]
+    gold, corpus = str(DEMO / "questions.jsonl"), str(DEMO / "passages.jsonl")
+    karat.report(*runs, output=file, gold=gold, corpus=corpus)
+    page = browser.new_page(viewport={"width": WIDTH, "height": OVERVIEW})
+    page.goto(file.as_uri())
+    take(page, picture)
+    page.set_viewport_size({"width": WIDTH, "height": OPENED + 70})
+    page.goto(f"{file.as_uri()}#query={QUERY}&show=all")
+    page.reload()
+    page.wait_for_selector("tr.detail .side")
+    page.locator("tr.open").scroll_into_view_if_needed()
+    top = page.locator("tr.open").bounding_box()
+    assert top is not None, "the query is opened"  # noqa: S101
+    page.mouse.wheel(0, top["y"] - 70)  # below the bar at the top of the page
+    page.wait_for_timeout(500)
+    below = picture.with_suffix(".below.png")
+    take(page, below)
+    with Image.open(picture) as first, Image.open(below) as second:
+        whole = Image.new("RGB", (WIDTH, OVERVIEW + OPENED))
+        whole.paste(first.convert("RGB"), (0, 0))
+        whole.paste(second.convert("RGB").crop((0, 70, WIDTH, OPENED + 70)), (0, OVERVIEW))
+    below.unlink()
+    reduce_colours(whole).save(picture, optimize=True)
 
 
 def label_some(pool: Path) -> None:
@@ -129,7 +160,12 @@ def take(page: Page, path: Path) -> None:
     """Write a picture of what is visible, with few colours."""
     page.screenshot(path=path)
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        reduce_colours(picture.convert("RGB")).save(path, optimize=True)
+
+
+def reduce_colours(picture: Image.Image) -> Image.Image:
+    """Return a picture with few colours."""
+    return picture.quantize(COLOURS, dither=Image.Dither.NONE)
 
 
 if __name__ == "__main__":
