@@ -476,3 +476,32 @@ def test_a_card_corrects_a_judge(world: World, tmp_path: Path, cli: Karat) -> No
     done = cli(*asked, "--card", card)
     assert done.code == 2
     assert "the card is about somebody" in done.err
+
+
+def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:
+    """The recall of a run counts what only another run found: by the judge as by people."""
+
+    def entry(side: str, number: int) -> dict[str, Any]:
+        found = [{"doc": f"{side}{number}", "text": f"{side} {number}"}]
+        return {"query": f"q{number}", "question": f"{number}?", "retrieved": found}
+
+    runs = {side: [entry(side, number) for number in range(12)] for side in "ab"}
+    folder = tmp_path / "pool"
+    karat.pool(runs, folder, depth=1, purpose="values", budget=16)
+    with karat.Labels.open(folder) as labels:
+        while (pair := labels.next("anna")) is not None:
+            labels.set(pair.query, pair.doc, 1, annotator="anna")
+
+    def judge(sample: Any) -> dict[str, list[int]]:
+        return {"relevance": [1] * len(sample.chunks)}
+
+    found = karat.ppi(runs, folder, measures=["recall@1", "P@1/relevance"], judge=judge)
+    assert found["a", "recall@1", "judge"].value == 0.5
+    assert found["b", "recall@1", "judge"].value == 0.5
+    assert found["a", "recall@1", "ppi"].value == pytest.approx(0.5)
+    (difference,) = (
+        each.value
+        for each in found.rows
+        if each.baseline and (each.measure, each.method) == ("recall@1", "judge")
+    )
+    assert difference == 0

@@ -194,10 +194,7 @@ class Estimator:
         lacking = np.bincount(by_query[needed & np.isnan(self.grade)], minlength=drawn.n)
         outside = drawn.shown(depth) - drawn.repeats(depth)
         outside = np.maximum(outside - np.bincount(by_query[found], minlength=drawn.n), 0)
-        verdicts = self.pool_judge
-        for (name, _), judged in self.result.relations.items():
-            if name == run and judged is not drawn:
-                verdicts = grades_of_units(judged, drawn, verdicts)
+        verdicts = self._verdicts(run)
         labels = np.where(np.isnan(self.grade), UNJUDGED, self.grade)
         level = np.full(len(labels), max(1.0, measure.level()))
         people, judge, every = (
@@ -221,6 +218,16 @@ class Estimator:
             (lacking == 0) & (outside == 0),
             int(outside.sum()),
         )
+
+    def _verdicts(self, run: str) -> Floats:
+        """Return what the judge said of each pair, whichever run brought it up; last this run."""
+        base = self.result.provenance.drawn_by
+        verdicts = self.pool_judge
+        relations = self.result.relations.items()
+        for (name, by), judged in sorted(relations, key=lambda each: each[0][0] == run):
+            if by != base:
+                verdicts = grades_of_units(judged, self.result.relations[name, base], verdicts)
+        return verdicts
 
     def _used(self, views: Sequence[RunView], *, whole: bool) -> int:
         """Count the labels that an estimate rests on."""
