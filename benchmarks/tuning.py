@@ -25,6 +25,7 @@ TUNE = "tune"
 SEED = 20
 DEPTH, JUDGED, STEP = 100, 30, 0.01
 CLOSE = 1e-9  # of two values of the same weights
+TIED = "0.5"  # the weight at which the first documents of both lists have the same sum
 MEASURE = "nDCG@10"
 REMARK = """\
 {queries:,} queries, two TREC runs of {depth} documents, {judged} judged documents a query; min-max
@@ -36,7 +37,8 @@ value with its interval, the test of every weight against the best one, and the 
 best value on the queries that chose it. *Ratio* is the processor time of ranx divided by that of
 karat.
 
-{skipped}All values of all weights that both try agree to {close:g}."""
+{skipped}All values of all weights that both try agree to {close:g}, but for {tied}: there the first
+documents of the two lists have the same sum, and tools order equal sums differently."""
 SKIPPED = """\
 ranx tries the weights whose floating-point sum is exactly 1, and leaves out the others without a
 word: here it tries {here} of 101 weights; with steps of 0.1 it tries {three} of 66 for three runs
@@ -70,7 +72,7 @@ def tuning(folder: Path, queries: int, rounds: int, facts: Facts) -> Table:
         facts.disagreements += [
             f"ranx, weight {weight}: {value!r}, karat {best[VALUES].values[weight]!r}"
             for weight, value in theirs.values.items()
-            if abs(value - best[VALUES].values[weight]) > CLOSE
+            if weight != TIED and abs(value - best[VALUES].values[weight]) > CLOSE
         ]
     rows = [
         (
@@ -88,6 +90,7 @@ def tuning(folder: Path, queries: int, rounds: int, facts: Facts) -> Table:
         step=STEP,
         measure=MEASURE,
         close=CLOSE,
+        tied=TIED,
         skipped=SKIPPED.format(**theirs.tried) if theirs else "",
     )
     header = ("what", "processor s", "wall s", "ratio")
