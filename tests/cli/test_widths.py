@@ -105,6 +105,25 @@ def test_colours_and_their_absence() -> None:
     assert not COLOR.search(plain)
 
 
+def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
+    judged = ("-m", "context_recall@5", "--judge", "openai:some-model", "--dry-run")
+    corpus = ("--corpus", str(DEMO / "passages.jsonl"))
+    shown, code = on_terminal(("score", *RUNS, *GOLD, *corpus, *judged), 80, OPENAI_API_KEY="none")
+    assert code == 0, shown
+    assert "calls" in "\n".join(lines(shown))
+    pool = str(tmp_path / "pool")
+    queries = ("--queries", GOLD[1])
+    assert on_terminal(("pool", *RUNS, *queries, *corpus, "--depth", "3", "-o", pool), 80)[1] == 0
+    with karat.Labels.open(pool) as labels:
+        for _ in range(12):
+            pair = labels.next("anna")
+            assert pair is not None
+            labels.set(pair.query, pair.doc, 1, annotator="anna")
+    shown, code = on_terminal(("compare", *RUNS, "-m", "P@3", "--labels", pool), 80)
+    assert code == 0, shown
+    assert "differences: what each system has more than bm25" in lines(shown)
+
+
 def test_a_pipe_gets_whole_lines() -> None:
     command = [sys.executable, "-m", "karat", *COMMANDS["compare"]]
     piped = subprocess.run(command, capture_output=True, text=True, check=True)

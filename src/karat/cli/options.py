@@ -266,6 +266,9 @@ def paths(runs: Sequence[str], gold: str | None = None) -> tuple[list[str], str 
     return files, "/dev/stdin" if gold == "-" else gold
 
 
+_BARS: list[Any] = []  # bars of progress that are on the screen
+
+
 class Screen(TypedDict):
     """How a table is drawn."""
 
@@ -311,6 +314,7 @@ def progress(message: str) -> Iterator[Report | None]:
         bars.TextColumn("{task.fields[note]}"),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        _BARS.append(bar)
         task = bar.add_task(message, total=None, rate="", note="", phase=message)
 
         def update_bar(step: Progress) -> None:
@@ -326,7 +330,10 @@ def progress(message: str) -> Iterator[Report | None]:
                 phase=phase,
             )
 
-        yield update_bar
+        try:
+            yield update_bar
+        finally:
+            _BARS.remove(bar)
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
@@ -370,6 +377,8 @@ def write(text: str, output: str | None, how: str | None = None) -> None:
 
 def _print(text: str) -> None:
     """Print data whole, or raise: unbuffered, Python drops what a full disk does not take."""
+    for bar in _BARS:  # which has taken the place of standard output
+        bar.stop()
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:
         click.echo(text, nl=False)
