@@ -33,6 +33,9 @@ COMMANDS = {
     "explain": ("explain", RUNS[0], *GOLD, "--query", "q57"),
     "curve": ("curve", *RUNS, *GOLD, "-m", "recall", "--at", "1,2,3,5,10,20,50,100"),
     "measures": ("measures",),
+    "tune": ("tune", *RUNS, *GOLD, "-m", "nDCG@10", "--engine", "weaviate-relative"),
+    "fuse": ("fuse", "--list"),
+    "fuse one": ("fuse", "--list", "--engine", "langchain-ensemble"),
     "power": ("power", *RUNS, *GOLD, "-m", "recall@5"),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ import click
 
 from karat.cli import options
 from karat.reports.grid import Grid
-from karat.reports.tables import to_json
-from karat.reports.terminal import terminal
+from karat.reports.tables import reading_width, to_json
+from karat.reports.terminal import terminal, wrap
 
 if TYPE_CHECKING:
     from karat.tuning import Engine
@@ -168,7 +167,7 @@ def _listing(name: str | None, how: str) -> str:
     }
     title = "engines · `karat fuse --list --engine NAME` says all about one"
     table = terminal(Grid.of(title, columns, ENGINES.values(), left=3), **options.screen(None))
-    return f"{table} {LEGEND}\n"
+    return f"{table}{wrap(f' {LEGEND}', options.width(None))}\n"
 
 
 def _short_defaults(engine: Engine) -> str:
@@ -216,5 +215,5 @@ def _explanation(engine: Engine) -> str:
     if engine.exact:
         lines.append(f"Not reproduced: {engine.exact}.")
     lines.append(f"Read in: {engine.source}.")
-    body = "\n".join(textwrap.fill(line, 79, subsequent_indent="  ") for line in lines)
+    body = wrap("\n".join(lines), reading_width(options.width(None)), hang=2)
     return f"{body}\n\n{facts['snippet']}"

@@ -189,10 +189,10 @@ def _show(made: LabelPool, rows: list[dict[str, Any]], how: str, folder: str) ->
     options.write(render(made, rows, how), None)
     options.print_findings(made.findings)
     basis = rows[0]["basis"].split()[0]
-    click.echo(f"note: half-widths are {BASIS[basis]}", err=True)
+    options.note(f"note: half-widths are {BASIS[basis]}")
     if made.settings["design"] != "sample":
-        click.echo(f"note: {BIASED}", err=True)
-    click.echo(f"note: label it with: karat label {folder}", err=True)
+        options.note(f"note: {BIASED}")
+    options.note(f"note: label it with: karat label {folder}")
 
 
 def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:
@@ -224,4 +224,5 @@ def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:
         for row in rows
         if sample or row["measure"].startswith("P@")
     ]
-    return render_grids([Grid(title, header, cells, left=2)], how)
+    grid = Grid(title, header, cells, left=2)
+    return render_grids([grid], how, width=options.width(None))

@@ -160,7 +160,7 @@ def command(
                 return 0
             raise
     _write_files(tuning, outputs)
-    options.write(render(tuning, how, color=options.use_color()), None)
+    options.write(render(tuning, how, **options.screen(None)), None)
     if how not in ("json", "html"):
         options.print_findings(tuning.findings)
     return 0
@@ -222,7 +222,7 @@ def _tune_retriever(  # noqa: PLR0917
         )
     for output in outputs:
         options.write(page(tuning), output)
-    options.write(render(tuning, how, color=options.use_color()), None)
+    options.write(render(tuning, how, **options.screen(None)), None)
     if not kept["answers"]:
         remove_answers(folder)
     if how not in ("json", "html"):

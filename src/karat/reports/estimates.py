@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.tables import (
     bullets,
@@ -13,6 +11,7 @@ from karat.reports.tables import (
     interval,
     limits,
     number,
+    reading_width,
     render_grids,
     signed,
 )
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from karat.results.estimates import Estimate, Estimates
 
-WIDTH = 76  # letters of a line below a table
 SAID_BY = {
     "judge": "judge alone",
     "labels": "labels alone",
@@ -31,15 +29,13 @@ SAID_BY = {
 }
 
 
-def render(found: Estimates, how: str, *, color: bool = False) -> str:
+def render(found: Estimates, how: str, *, color: bool = False, width: int | None = None) -> str:
     """Return estimates as `table`, `markdown` or `latex`, with the design in words below."""
-    drawn = render_grids(grids(found), how, color=color)
+    drawn = render_grids(grids(found), how, color=color, width=width)
     if how == "latex":
         return drawn
-    if how == "markdown":
-        return f"{drawn}\n{bullets(sentences(found), how)}"
-    lines = (wrap(printable(line), WIDTH, subsequent_indent="  ") for line in sentences(found))
-    return drawn + "".join(f"  {line}\n" for part in lines for line in part)
+    said = bullets(sentences(found), how, reading_width(width))
+    return f"{drawn}\n{said}" if how == "markdown" else drawn + said
 
 
 def grids(found: Estimates) -> Iterator[Grid]:

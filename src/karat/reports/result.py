@@ -65,7 +65,7 @@ def render(
     """
     by = list(by)
     if result.estimates is not None and how != "json":
-        return _estimated(result.estimates, result.judge, how, color=color)
+        return _estimated(result.estimates, result.judge, how, color=color, width=width)
     if how == "json":
         return to_json(result.as_dict(per_query=per_query, by=by))
     if how in ("markdown", "table", "latex"):
@@ -79,11 +79,14 @@ def render(
     return to_rows(_rows(result, per_query=per_query, by=by), how)
 
 
-def _estimated(found: Estimates, judge: Mapping[str, Any], how: str, *, color: bool) -> str:
+def _estimated(
+    found: Estimates, judge: Mapping[str, Any], how: str, *, color: bool, width: int | None
+) -> str:
     """Return what labels and a judge say, instead of values as if the rest were irrelevant."""
     if how not in ("markdown", "table", "latex"):
         return to_rows(found.frame, how)
-    drawn, line = estimates.render(found, how, color=color), cleaner(how)(judge_line(judge))
+    drawn = estimates.render(found, how, color=color, width=width)
+    line = cleaner(how)(judge_line(judge))
     return drawn if not line or how == "latex" else f"{drawn}\n{line}\n"
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
-from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
@@ -16,6 +14,7 @@ from karat.reports.tables import (
     interval,
     limits,
     number,
+    reading_width,
     render_grids,
     signed,
     to_json,
@@ -30,18 +29,21 @@ if TYPE_CHECKING:
     from karat.tuning.retriever_tuning import AskedSetting, RetrieverTuning
 
 TOP = 8  # settings that are listed
-WIDTH = 80
 
 
-def render(tuning: RetrieverTuning, how: str, *, color: bool = False) -> str:
+def render(
+    tuning: RetrieverTuning, how: str, *, color: bool = False, width: int | None = None
+) -> str:
     """Return a tuning as a table, JSON, Markdown or a page, with a line break at the end."""
     if how == "json":
         return to_json(tuning.as_dict())
     if how == "html":
         return page(tuning)
     first, *more = grids(tuning)
-    parts = [render_grids([first], how, color=color), _listed(notes(tuning), how)]
-    parts += [render_grids(more, how, color=color)]
+    said = bullets(notes(tuning), how, reading_width(width))
+    parts = [render_grids([first], how, color=color, width=width)]
+    parts += [f"\n{said}" if how == "markdown" else said]
+    parts += [render_grids(more, how, color=color, width=width)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
@@ -66,16 +68,6 @@ def retriever_tuning_html(tuning: RetrieverTuning) -> str:
     """Return a tuning for notebooks."""
     said = [*notes(tuning), *map(describe_finding, tuning.findings)]
     return notebook_html(list(grids(tuning)), said)
-
-
-def _listed(lines: list[str], how: str) -> str:
-    if how == "markdown":
-        return f"\n{bullets(lines, how)}"
-    wrapped = (
-        textwrap.fill(printable(line), WIDTH, initial_indent="  ", subsequent_indent="    ")
-        for line in lines
-    )
-    return "\n".join(wrapped) + "\n"
 
 
 def heading(tuning: RetrieverTuning) -> str:

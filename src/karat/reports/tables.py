@@ -10,7 +10,7 @@ from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
 from karat.reports.grid import Grid  # noqa: TC001 - for the examples
-from karat.reports.terminal import terminal
+from karat.reports.terminal import terminal, wrap
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +21,7 @@ Key = TypeVar("Key")
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
 DIGITS = 4
+READABLE = 80  # letters of a line
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -130,10 +131,16 @@ def cleaner(how: str) -> Callable[[str], str]:
     return escape.markdown if how == "markdown" else printable
 
 
-def bullets(lines: Iterable[str], how: str) -> str:
-    """Return lines as a list in `markdown`, and indented for the terminal."""
-    bullet = "- " if how == "markdown" else "  "
-    return "".join(f"{bullet}{cleaner(how)(line)}\n" for line in lines)
+def bullets(lines: Iterable[str], how: str, width: int | None = None) -> str:
+    """Return lines as a list in `markdown`; for the terminal indented, no wider than `width`."""
+    if how == "markdown":
+        return "".join(f"- {escape.markdown(line)}\n" for line in lines)
+    return wrap("".join(f"  {printable(line)}\n" for line in lines), width, hang=2)
+
+
+def reading_width(width: int | None) -> int:
+    """Return how wide sentences are: as the terminal, and never wider than 80."""
+    return min(width or READABLE, READABLE)
 
 
 def render_grids(

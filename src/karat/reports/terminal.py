@@ -32,11 +32,13 @@ def terminal(grid: Grid, *, color: bool = False, width: int | None = None) -> st
     blocks = [(shown, GAPS[0])] if width is None else _fitted(shown, width)
     drawn = (_draw(block, gap, color=color) for block, gap in blocks)
     note = f"\n{wrap(f' {printable(grid.note)}', width)}\n" if grid.note else ""
-    return f"{printable(grid.title)}\n\n" + "\n".join(drawn) + note + "\n"
+    return f"{wrap(printable(grid.title), width)}\n\n" + "\n".join(drawn) + note + "\n"
 
 
-def wrap(text: str, width: int | None) -> str:
-    """Break lines that are wider than the terminal between words; they go on where they began.
+def wrap(text: str, width: int | None, hang: int = 0) -> str:
+    """Break lines that are wider than the terminal between words.
+
+    They go on where they began, or as many blanks further in as they `hang`.
 
     >>> print(wrap("  recall@5 is 0 for some of the queries", 24))
       recall@5 is 0 for some
@@ -44,10 +46,10 @@ def wrap(text: str, width: int | None) -> str:
     """
     if width is None:
         return text
-    return "".join(_wrapped(line, width) for line in text.splitlines(keepends=True))
+    return "".join(_wrapped(line, width, hang) for line in text.splitlines(keepends=True))
 
 
-def _wrapped(line: str, width: int) -> str:
+def _wrapped(line: str, width: int, hang: int) -> str:
     from rich.cells import cell_len  # noqa: PLC0415
 
     if cell_len(line.rstrip("\n")) <= width or "\x1b" in line:
@@ -57,7 +59,7 @@ def _wrapped(line: str, width: int) -> str:
         line.strip(),
         width,
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=indent + " " * hang,
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from karat.reports.charts.tuning import terminal_chart, tuning_chart
-from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
@@ -17,6 +15,7 @@ from karat.reports.tables import (
     interval,
     limits,
     number,
+    reading_width,
     render_grids,
     signed,
     to_json,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from karat.tuning.gains import Gain
 
 FORMATS = ("table", "json", "markdown", "html")
-WIDTH = 80
 TOP = 8  # settings that are listed where there are too many runs for a curve
 SECTIONS = {
     "choice": "The choice",
@@ -46,18 +44,20 @@ SECTIONS = {
 }
 
 
-def render(tuning: Tuning, how: str, *, color: bool = False) -> str:
+def render(tuning: Tuning, how: str, *, color: bool = False, width: int | None = None) -> str:
     """Return a tuning in one of FORMATS, with a line break at the end."""
     if how == "json":
         return to_json(tuning.as_dict())
     if how == "html":
         return page(tuning)
     first, *more = grids(tuning)
-    parts = [render_grids([first], how, color=color)]
-    parts += [*([""] if how == "markdown" else []), _said(notes(tuning), how), ""]
+    parts = [render_grids([first], how, color=color, width=width)]
+    said = bullets(notes(tuning), how, reading_width(width))
+    parts += [*([""] if how == "markdown" else []), said, ""]
     if how == "table" and len(curves := curves_of(tuning)) == 1:
-        parts += [terminal_chart(curves[0], str(tuning.measure), tuning.level), ""]
-    parts += [render_grids(more, how, color=color), "", _snippet(tuning, how)]
+        drawn = terminal_chart(curves[0], str(tuning.measure), tuning.level, reading_width(width))
+        parts += [drawn, ""]
+    parts += [render_grids(more, how, color=color, width=width), "", _snippet(tuning, how)]
     return "\n".join(part.removesuffix("\n") for part in parts) + "\n"
 
 
@@ -249,16 +249,6 @@ def notes(tuning: Tuning) -> list[str]:
     if tuning.engine.exact:
         said.append(f"not exact: {tuning.engine.exact}")
     return said
-
-
-def _said(lines: list[str], how: str) -> str:
-    """Return sentences as a list, in the terminal no wider than it is."""
-    if how == "markdown":
-        return bullets(lines, how)
-    return "".join(
-        f"{textwrap.fill(printable(line), WIDTH, initial_indent='  ', subsequent_indent='    ')}\n"
-        for line in lines
-    )
 
 
 def _near(tuning: Tuning) -> str:

@@ -19,6 +19,7 @@ from karat.reports.charts.svg import (
 )
 from karat.reports.grid import Grid
 from karat.reports.tables import interval, number
+from karat.reports.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 WIDTH, HIGH, LEFT, RIGHT, TOP = 620.0, 240.0, 52.0, 20.0, 66.0
 COLUMNS, ROWS = 64, 11  # of the chart in a terminal, without its margin
+MARGIN = 15  # letters beside it: numbers before, half a number behind
 BAND, CURVE, CHOSEN, CURRENT = "░", "•", "◆", "○"
 
 
@@ -157,28 +159,29 @@ def _across(found: TuningCurve, left: float, right: float) -> Scale:
     return place
 
 
-def terminal_chart(found: TuningCurve, measure: str, level: float) -> str:
-    """Draw the values along an axis with letters, 80 columns wide.
+def terminal_chart(found: TuningCurve, measure: str, level: float, width: int = 80) -> str:
+    """Draw the values along an axis with letters, no wider than a terminal.
 
     The band is the interval, `◆` the chosen setting, `○` the current one; the line below marks the
     plateau.
     """
+    columns = max(min(COLUMNS, width - MARGIN), 10)
     low, high = _range(found.points)
-    across = _across(found, 0.0, COLUMNS - 1.0)
+    across = _across(found, 0.0, columns - 1.0)
     up = linear((low, high), (ROWS - 1.0, 0.0))
-    field = [[" "] * COLUMNS for _ in range(ROWS)]
-    below = [" "] * COLUMNS
+    field = [[" "] * columns for _ in range(ROWS)]
+    below = [" "] * columns
 
     def row(value: float) -> int:
         return round(up(value))
 
-    for column, point in _by_column(found, across):
+    for column, point in _by_column(found, across, columns):
         if point.low is not None and point.high is not None:
             for at in range(row(point.high), row(point.low) + 1):
                 field[at][column] = BAND
         if point.in_plateau:
             below[column] = "═"
-    for column, point in _by_column(found, across):
+    for column, point in _by_column(found, across, columns):
         field[row(point.value)][column] = CURVE
     for mark, place in ((CURRENT, found.current), (CHOSEN, found.chosen)):
         if place is not None:
@@ -188,25 +191,26 @@ def terminal_chart(found: TuningCurve, measure: str, level: float) -> str:
         value = linear((0.0, ROWS - 1.0), (high, low))(at)
         tick = f"{value:7.3f}" if at % 5 == 0 else " " * 7
         lines.append(f"{tick} │{''.join(cells).rstrip()}")
-    lines.append(" " * 8 + "└" + "─" * COLUMNS)
+    lines.append(" " * 8 + "└" + "─" * columns)
     lines.append(" " * 9 + "".join(below).rstrip())
-    lines.append(" " * 9 + _axis(found, across))
+    lines.append(" " * 9 + _axis(found, across, columns))
     key = f"{CHOSEN} chosen   " + (f"{CURRENT} current   " if found.current is not None else "")
-    lines.append(f"{' ' * 9}{key}{BAND} {level:.0%} interval   ═ not shown to be worse")
+    key = f"{' ' * 9}{key}{BAND} {level:.0%} interval   ═ not shown to be worse"
+    lines += wrap(key, width).splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _by_column(found: TuningCurve, across: Scale) -> list[tuple[int, TuningPoint]]:
+def _by_column(found: TuningCurve, across: Scale, columns: int) -> list[tuple[int, TuningPoint]]:
     """Return the point of each column: between points of shares, the nearest one."""
     if not found.even:
         return [(round(across(point.at)), point) for point in found.points]
-    every = range(COLUMNS)
-    return [(column, nearest_point(found, column / (COLUMNS - 1))) for column in every]
+    every = range(columns)
+    return [(column, nearest_point(found, column / (columns - 1))) for column in every]
 
 
-def _axis(found: TuningCurve, across: Scale) -> str:
+def _axis(found: TuningCurve, across: Scale, columns: int) -> str:
     """Write the labels of the axis where they belong."""
-    cells = [" "] * (COLUMNS + 6)
+    cells = [" "] * (columns + 6)
     last = -2
     for at in (0.0, 0.25, 0.5, 0.75, 1.0) if found.even else [each.at for each in found.points]:
         text = f"{at:g}"
