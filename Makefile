@@ -19,7 +19,7 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundl
 export UV_SYSTEM_CERTS ?= true
 endif
 
-.PHONY: help demo test slow cover lint format bench lock clean
+.PHONY: help demo test slow cover lint format docs docs-serve bench lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,8 @@ help:
 	@echo "make cover   run the tests and measure how much of the code they run"
 	@echo "make lint    check style and types"
 	@echo "make format  apply the style"
+	@echo "make docs    build the documentation site in .site/html"
+	@echo "make docs-serve  build it and serve it on this machine"
 	@echo "make bench   measure speed and memory against the peers, write docs/benchmarks.md"
 	@echo "             (TREC_EVAL_SRC=FOLDER builds trec_eval, TREC_EVAL=PROGRAM takes it as it is)"
 	@echo "make lock    choose the dependencies' versions anew"
@@ -56,6 +58,15 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# warnings are errors: a link that leads nowhere is one
+docs: .venv/dev
+	$(BIN)/python -m website .site/docs
+	$(BIN)/zensical build --strict --clean
+
+docs-serve: .venv/dev
+	$(BIN)/python -m website .site/docs
+	$(BIN)/zensical serve
+
 bench: .venv/dev .venv/peer
 	$(BIN)/python -m benchmarks.bench --write docs/benchmarks.md
 
@@ -75,7 +86,7 @@ lock: .venv/uv
 		--output-file tests/frameworks.lock
 
 clean:
-	rm -rf .venv .benchmarks .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .site .benchmarks .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .venv/uv:
 	@test -n "$(PYTHON)" || { echo "karat needs Python 3.11 or newer; set PYTHON=…"; exit 1; }

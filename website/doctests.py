@@ -1,0 +1,18 @@
+"""Lets mkdocstrings show examples in docstrings as blocks of code."""
+
+from __future__ import annotations
+
+import re
+
+import griffe
+
+_EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
+
+
+class Doctests(griffe.Extension):
+    """Fences the examples of every docstring; karat writes them without any mark."""
+
+    def on_instance(self, *, obj: griffe.Object | griffe.Alias, **_: object) -> None:
+        """Rewrite the docstring of an object."""
+        if not isinstance(obj, griffe.Alias) and obj.docstring:
+            obj.docstring.value = _EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
