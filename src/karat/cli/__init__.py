@@ -40,6 +40,7 @@ COMMANDS = (
     "anchor",
     "drift",
     "questions",
+    "choose",
     "init",
     "explain-config",
     "measures",
