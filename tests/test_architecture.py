@@ -246,6 +246,7 @@ def test_the_public_names_are_pinned() -> None:
         "agree",
         "anchor",
         "check",
+        "choose",
         "compare",
         "curve",
         "drift",

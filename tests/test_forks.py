@@ -175,6 +175,7 @@ CALLS = {
 }
 # these only name and register
 NAMES = {
+    "choose",
     "find_matcher",
     "known_dialects",
     "known_measures",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.core.relation import Relation
     from karat.dialects import known_dialects
     from karat.errors import KaratError
+    from karat.evaluation.choose import choose
     from karat.evaluation.evaluate import check, evaluate, judge
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
@@ -66,6 +67,7 @@ _MODULES = {
     "karat.core.relation": "Relation",
     "karat.dialects": "known_dialects",
     "karat.errors": "KaratError",
+    "karat.evaluation.choose": "choose",
     "karat.evaluation.evaluate": "check evaluate judge",
     "karat.explanation.explain": "Explanation explain",
     "karat.findings": "Finding",
@@ -102,11 +104,11 @@ __all__ = [
     "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
     "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels",
     "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever", "RetrieverTuning",
-    "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "compare", "curve", "drift",
-    "evaluate", "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "known_dialects",
-    "known_measures", "load", "load_corpus", "load_gold", "load_run", "parse_measure", "pool",
-    "power", "ppi", "questions", "register_aspect", "register_measure", "register_shape", "report",
-    "retrieve", "smallest_k", "tune",
+    "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "choose", "compare", "curve",
+    "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge", "judge_card",
+    "known_dialects", "known_measures", "load", "load_corpus", "load_gold", "load_run",
+    "parse_measure", "pool", "power", "ppi", "questions", "register_aspect", "register_measure",
+    "register_shape", "report", "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 
 

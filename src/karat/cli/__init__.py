@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -40,12 +40,15 @@ COMMANDS = (
     "anchor",
     "drift",
     "questions",
+    "choose",
+    "init",
+    "explain-config",
     "measures",
     "demo",
 )
 BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 DEBUG, DEBUG_VARIABLE = "--debug", "KARAT_DEBUG"
-SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class _ReaderGoneError(Exception):
@@ -91,10 +94,44 @@ class _Commands(click.Group):
             command.params.append(_debug(hidden=True))
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and what the configuration of the project says for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        asks_for_help = not set(SETTINGS["help_option_names"]).isdisjoint(rest)
+        if name is not None and command is not None and not asks_for_help:
+            _configure(self, ctx, name, command, rest)
+        return name, command, rest
+
+
+def _configure(
+    group: click.Group, context: click.Context, name: str, command: click.Command, rest: list[str]
+) -> None:
+    """Let the settings of the project be the defaults of a command, and say which do."""
+    from karat.cli import configuration, options  # noqa: PLC0415
+
+    found = configuration.Configuration.find(context.params.get("config"))
+    if found is None or name in configuration.UNCONFIGURED:
+        return
+    values = found.defaults(group, context, name)
+    context.default_map = {name: values}
+    for inner in rest[:1]:
+        values = values.get(inner, {}) if isinstance(command, click.Group) else values
+    used = [key for key in values if key not in configuration.given(command, context, rest)]
+    if used:
+        options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
+
 
 @click.group(cls=_Commands, context_settings=SETTINGS)
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="File with the settings of the project, or none (default: karat.toml or [tool.karat] in "
+    "pyproject.toml, here or in a folder above; also: KARAT_CONFIG).",
+)
 @click.version_option(f"{__version__} ({described()})", prog_name="karat")
-def cli() -> None:
+def cli(config: str | None) -> None:
     """Measure how good the retrieval of a RAG system is.
 
     \b
@@ -116,6 +153,7 @@ def cli() -> None:
     a measure has no value for any query, 70 an unexpected failure (report it), 130 interrupted,
     141 nobody read the output, 143 terminated.
     """
+    del config  # read where the command is found
 
 
 cli.params.append(_debug(hidden=False))

@@ -250,7 +250,12 @@ def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) ->
 
     result = load_only(runs)
     if result is not None:
-        chosen = explicit(choices)
+        chosen = {  # what a project has settled is about the files of a run
+            name: value
+            for name, value in explicit(choices).items()
+            if click.get_current_context().get_parameter_source(name)
+            is not ParameterSource.DEFAULT_MAP
+        }
         refuse_inputs(
             f"--{name.replace('_', '-')}" for name in chosen if name not in ("dialect", *allowed)
         )

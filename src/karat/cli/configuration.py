@@ -1,0 +1,227 @@
+"""The configuration file: `karat.toml`, or `[tool.karat]` in pyproject.toml.
+
+Its keys are the names of options and arguments. A key at the top holds for every command that has
+such an option, a table named after a command for this one alone. What stands on the command line
+comes before the file, and so does what an environment variable says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.errors import InputError, OptionError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+FILE, PROJECT = "karat.toml", "pyproject.toml"
+VARIABLE, NONE = "KARAT_CONFIG", "none"
+# commands about karat itself or about this file, of which a project has nothing to settle
+UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures")
+# a reader of the file expects one word for what two commands name differently
+SAME = {"runs": ("runs", "systems")}
+# metavars of what is a file or a folder, which is looked for beside the configuration
+PATHS = ("FILE", "PATH", "DIR", "POOL", "RUN", "RESULT")
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a project has settled about its evaluation."""
+
+    path: Path
+    settings: Values
+    table: str = ""  # where in the file it stands
+
+    @classmethod
+    def find(cls, named: str | None = None) -> Configuration | None:
+        """Return the configuration of the working folder or of the nearest folder above it.
+
+        The search ends at the root of a repository. `named` is a file, or `none` for no
+        configuration; by default the variable KARAT_CONFIG names it.
+        """
+        named = named or os.environ.get(VARIABLE)
+        if named == NONE:
+            return None
+        if named:
+            return cls.read(Path(named)) or cls(Path(named), {})
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            for name in (FILE, PROJECT):
+                path = folder / name
+                if path.is_file() and (found := cls.read(path)) is not None:
+                    return found
+            if (folder / ".git").exists():
+                break
+        return None
+
+    @classmethod
+    def read(cls, path: Path) -> Configuration | None:
+        """Read a file; None for a pyproject.toml that says nothing about karat."""
+        import tomllib  # noqa: PLC0415 - most commands find no file
+
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(
+                f"the configuration cannot be read: {error.strerror}", where=str(path)
+            ) from error
+        except ValueError as error:
+            if path.name == PROJECT and b"tool.karat" not in path.read_bytes():
+                return None  # that is the business of other tools
+            fix = "mend this line; `karat init` writes a file to start from"
+            raise InputError(f"this is not TOML: {error}", where=str(path), fix=fix) from error
+        if path.name != PROJECT:
+            return cls(path, content)
+        settings = content.get("tool", {}).get("karat")
+        return cls(path, settings, "tool.karat") if isinstance(settings, dict) else None
+
+    @property
+    def shown(self) -> str:
+        """The file as a user would name it."""
+        with contextlib.suppress(ValueError):
+            return str(self.path.relative_to(Path.cwd()))
+        return str(self.path)
+
+    def where(self, *keys: str) -> str:
+        """Return the place of a setting, for messages."""
+        inside = ".".join(key for key in (self.table, *keys) if key)
+        return f"{self.shown}: {inside}" if inside else self.shown
+
+    def defaults(self, group: click.Group, context: click.Context, name: str) -> Values:
+        """Return the values of a command's parameters; of a group of commands, one table each."""
+        commands = commands_of(group, context)
+        self._check(self.settings, commands)
+        return self._values(commands[name], context, self.settings, (name,))
+
+    def _values(
+        self, command: click.Command, context: click.Context, common: Values, names: Sequence[str]
+    ) -> Values:
+        """Return what the common settings and the command's own table say."""
+        own = self.settings
+        for each in names:  # a word may name an option as well, as `measures` does
+            own = table if isinstance(table := own.get(each), dict) else {}
+        if isinstance(command, click.Group):
+            inner = commands_of(command, context)
+            self._check(own, inner, *names)
+            return {
+                each: self._values(found, context, common | own, (*names, each))
+                for each, found in inner.items()
+            }
+        parameters = by_key(command)
+        self._check(own, {}, *names, known=parameters)
+        values: Values = {}
+        for settings, place in ((common, ()), (own, names)):
+            for key, value in settings.items():
+                parameter = parameters.get(spelled(key))
+                if parameter is not None and parameter.name and not isinstance(value, dict):
+                    values[parameter.name] = self._value(parameter, value, (*place, key), context)
+        return values
+
+    def _check(
+        self,
+        settings: Values,
+        commands: Mapping[str, click.Command],
+        *names: str,
+        known: Mapping[str, click.Parameter] | None = None,
+    ) -> None:
+        """Refuse keys that no command knows."""
+        if known is None:
+            known = {key: each for found in commands.values() for key, each in every_key(found)}
+        for key, value in settings.items():
+            if spelled(key) in known or (key in commands and isinstance(value, dict)):
+                continue
+            owner = f"the command {' '.join(names)}" if names and not commands else "every command"
+            suggestion = nearest(spelled(key), [*known, *commands])
+            raise OptionError(
+                f"{owner} lacks an option {key!r}. {suggestion}".strip(),
+                where=self.where(*names),
+                fix="`karat COMMAND --help` lists the options",
+            )
+
+    def _value(
+        self, parameter: click.Parameter, value: object, keys: Sequence[str], context: click.Context
+    ) -> object:
+        """Return the value of a parameter, as its type wants it, with paths beside this file."""
+        several = parameter.multiple or parameter.nargs != 1
+        values = value if isinstance(value, list) else [value]
+        if isinstance(value, dict) or (isinstance(value, list) and not several):
+            kind = "one value" if not several else "a value or a list of values"
+            raise OptionError(f"this must be {kind}", where=self.where(*keys))
+        flag = isinstance(parameter, click.Option) and parameter.is_flag
+        for each in values:
+            if isinstance(each, bool) is not flag:
+                wanted = "true or false" if flag else "a text or a number"
+                raise OptionError(f"{each!r} is not {wanted}", where=self.where(*keys))
+            try:
+                parameter.type.convert(each if flag else str(each), parameter, context)
+            except click.BadParameter as error:
+                raise OptionError(error.message, where=self.where(*keys)) from None
+        found = [each if flag else self._placed(parameter, str(each)) for each in values]
+        return found if several else found[0]
+
+    def _placed(self, parameter: click.Parameter, value: str) -> str:
+        """Return a path as seen from the working folder, and any other value as it is."""
+        metavar = parameter.metavar or ""
+        if not any(word in metavar for word in PATHS) or value == "-" or "://" in value:
+            return value
+        beside = self.path.parent / value
+        if "|" in metavar and not beside.exists():  # it may be something else than a file
+            return value
+        with contextlib.suppress(ValueError):
+            return os.path.relpath(beside) if not Path(value).is_absolute() else value
+        return str(beside)  # on another drive
+
+
+def spelled(key: str) -> str:
+    """Return a key as it is looked for: with hyphens, as options have them."""
+    return key.replace("_", "-")
+
+
+def commands_of(group: click.Group, context: click.Context) -> dict[str, click.Command]:
+    """Return the commands that a project may settle something for."""
+    found = {each: group.get_command(context, each) for each in group.list_commands(context)}
+    return {name: each for name, each in found.items() if each and name not in UNCONFIGURED}
+
+
+def by_key(command: click.Command) -> dict[str, click.Parameter]:
+    """Return the parameters of a command by the keys that set them."""
+    return dict(every_key(command))
+
+
+def every_key(command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
+    """Go through the keys of a command, or of all commands of a group, with their parameters."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from every_key(inner)
+        return
+    for each in command.params:
+        if not each.expose_value and each.name in ("help", "debug"):
+            continue
+        for name in (*each.opts, each.name or ""):
+            if name.startswith("--") or name == each.name:
+                yield spelled(name.lstrip("-")), each
+        for shared, names in SAME.items():
+            if each.name in names:
+                yield shared, each
+
+
+def given(command: click.Command, context: click.Context, words: Sequence[str]) -> set[str]:
+    """Return the names of the parameters that the words of a command line set."""
+    inside = click.Context(command, parent=context)
+    if isinstance(command, click.Group):
+        inner = command.get_command(inside, words[0]) if words else None
+        return given(inner, inside, words[1:]) if inner is not None else set()
+    try:
+        values, *_ = command.make_parser(inside).parse_args([*words])
+    except click.UsageError:  # said when the command itself reads them
+        return set()
+    # an argument that is not there is in the list too, with a mark of click for nothing
+    kinds = (str, list, bool, tuple)
+    return {name for name, value in values.items() if isinstance(value, kinds) and value != ()}
