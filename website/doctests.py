@@ -9,10 +9,15 @@ import griffe
 _EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 
 
+def fenced(docstring: str) -> str:
+    """Put the examples of a docstring into blocks of code; karat writes them without any mark."""
+    return _EXAMPLE.sub(r"```pycon\n\g<0>\n```", docstring)
+
+
 class Doctests(griffe.Extension):
-    """Fences the examples of every docstring; karat writes them without any mark."""
+    """Fences the examples of every docstring."""
 
     def on_instance(self, *, obj: griffe.Object | griffe.Alias, **_: object) -> None:
         """Rewrite the docstring of an object."""
         if not isinstance(obj, griffe.Alias) and obj.docstring:
-            obj.docstring.value = _EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
+            obj.docstring.value = fenced(obj.docstring.value)

@@ -50,7 +50,7 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
 
     known, find = (known_matchers, find_matcher) if relations else (known_measures, parse_measure)
     classes: list[Any] = [*known().values()] if name is None else [type(find(name))]
-    facts = [_relation_facts(cls) if relations else _measure_facts(cls) for cls in classes]
+    facts = [_relation_facts(cls) if relations else facts_about(cls) for cls in classes]
     screen = options.screen(output)
     if how == "json":
         text = to_json(facts)
@@ -74,11 +74,13 @@ def _relation_facts(cls: type[Matcher]) -> dict[str, Any]:
     }
 
 
-def _measure_facts(cls: type[Measure]) -> dict[str, Any]:
+def facts_about(cls: type[Measure]) -> dict[str, Any]:
+    """Return what there is to say about a measure, as the JSON output prints it."""
     return {
         "name": cls.name,
         "spelling": _spelling(cls),
         "definition": _definition(cls),
+        "formula": cls.formula,
         "parameters": cls.parameters(),
         "aliases": list(cls.aliases),
         "aggregation": cls.aggregation,

@@ -43,6 +43,10 @@ class Age(Measure):
     of: str = "mean"
 
     name: ClassVar[str] = "age"
+    formula: ClassVar[str] = (
+        r"\frac{1}{\left|D\right|}\sum_{i\in D}(\text{reference}-\text{date}_i),\quad D=\{i"
+        r"\le k:\text{date}_i\text{ known}\}"
+    )
     aliases: ClassVar = known_as("mean_age", of="mean") | known_as("median_age", of="median")
     needs_relevant: ClassVar[bool] = False
     unit_interval: ClassVar[bool] = False

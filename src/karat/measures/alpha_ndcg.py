@@ -51,6 +51,10 @@ class AlphaNDCG(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "alpha_nDCG"
+    formula: ClassVar[str] = (
+        r"\frac{1}{\text{ideal}}\sum_{i\le k}\frac{\sum_{j\in d_i}(1-\alpha)^{c_{ij}}}{"
+        r"\log_2(i+1)}"
+    )
     aliases: ClassVar = known_as("a_nDCG")
     limit: ClassVar = AT_MOST_ONE  # a greedy list may fall short of the optimum
     adds: ClassVar[str] = "Add up the novelty-biased gains, discounted by rank"

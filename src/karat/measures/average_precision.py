@@ -41,6 +41,7 @@ class AveragePrecision(PerRelevantItem):
     over: str = "relevant"
 
     name: ClassVar[str] = "AP"
+    formula: ClassVar[str] = r"\frac{1}{R}\sum_{j\text{ found}}P@r_j"
     aliases: ClassVar = known_as(
         "MAP map_cut_{k} average_precision mean_average_precision"
     ) | known_as("context_precision contextual_precision", over="retrieved", relation="relevance")
@@ -90,5 +91,6 @@ class GeometricAveragePrecision(AveragePrecision):
     """
 
     name: ClassVar[str] = "GMAP"
+    formula: ClassVar[str] = r"\exp\left(\frac{1}{n}\sum_{q}\ln\max(\text{AP}_q,10^{-5})\right)"
     aliases: ClassVar = known_as("gm_map gm_ap geometric_map")
     aggregation: ClassVar[Aggregation] = "geometric"

@@ -30,6 +30,9 @@ class Bpref(PerRelevantItem):
     """
 
     name: ClassVar[str] = "bpref"
+    formula: ClassVar[str] = (
+        r"\frac{1}{R}\sum_{j\text{ found}}\left(1-\frac{\min(n_j,R)}{\min(N,R)}\right)"
+    )
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = "Add up how far each relevant item found is preferred"
 
@@ -63,5 +66,6 @@ class GeometricBpref(Bpref):
     """
 
     name: ClassVar[str] = "gm_bpref"
+    formula: ClassVar[str] = r"\exp\left(\frac{1}{n}\sum_{q}\ln\max(\text{bpref}_q,10^{-5})\right)"
     aliases: ClassVar = {}
     aggregation: ClassVar[Aggregation] = "geometric"

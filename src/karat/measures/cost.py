@@ -66,6 +66,7 @@ class ContextCost(Priced):
     unit: str = "tokens"
 
     name: ClassVar[str] = "context_cost"
+    formula: ClassVar[str] = r"\sum_{i\le k}\text{cost}_i"
     aliases: ClassVar = (
         known_as("tokens", unit="tokens")
         | known_as("chars characters", unit="chars")
@@ -100,6 +101,9 @@ class ItemsPer(Priced):
     rel: float = 1.0
 
     name: ClassVar[str] = "items_per"
+    formula: ClassVar[str] = (
+        r"1000\cdot\frac{\left|\{j\text{ found}\}\right|}{\sum_{i\le k}\text{cost}_i}"
+    )
     aliases: ClassVar = (
         known_as("items_per_call new_items_per_call items_per_hop", unit="hops")
         | known_as("items_per_1000_tokens token_efficiency", unit="tokens")
@@ -139,6 +143,7 @@ class CostTo(Priced):
     rel: float = 1.0
 
     name: ClassVar[str] = "cost_to"
+    formula: ClassVar[str] = r"\sum_{i\le r}\text{cost}_i,\quad r=\min\{i:\text{recall}@i\ge\rho\}"
     aliases: ClassVar = (
         known_as("calls_to hops_to", unit="hops")
         | known_as("tokens_to", unit="tokens")

@@ -32,6 +32,7 @@ class Queries(Count):
     """
 
     name: ClassVar[str] = "queries"
+    formula: ClassVar[str] = r"n"
     aliases: ClassVar = known_as("num_q")
     at: ClassVar[str | None] = None
 
@@ -50,6 +51,7 @@ class Retrieved(Count):
     """
 
     name: ClassVar[str] = "retrieved"
+    formula: ClassVar[str] = r"\min(k,\left|L\right|)"
     aliases: ClassVar = known_as("num_ret")
     counts_items: ClassVar[bool] = False
 
@@ -70,6 +72,7 @@ class Relevant(Count):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant"
+    formula: ClassVar[str] = r"R"
     aliases: ClassVar = known_as("num_rel")
     at: ClassVar[str | None] = None
 
@@ -91,6 +94,7 @@ class RelevantRetrieved(Count):
     rel: float = 1.0
 
     name: ClassVar[str] = "relevant_retrieved"
+    formula: ClassVar[str] = r"\left|\{j:r_j\le k\}\right|"
     aliases: ClassVar = known_as("num_rel_ret hits")
     adds: ClassVar[str] = "Count the items that the first k units cover"
     counts_items: ClassVar[bool] = False
@@ -114,6 +118,7 @@ class RejectedRetrieved(Count):
     rel: float = 1.0
 
     name: ClassVar[str] = "rejected_retrieved"
+    formula: ClassVar[str] = r"\left|\{i\le k:d_i\text{ judged, not relevant}\}\right|"
     aliases: ClassVar = known_as("num_nonrel_judged_ret")
     higher_is_better: ClassVar[bool] = False
     adds: ClassVar[str] = "Count the units that were judged and are not relevant"

@@ -31,6 +31,7 @@ class DCG(Measure):
     gain: str = "linear"
 
     name: ClassVar[str] = "DCG"
+    formula: ClassVar[str] = r"\sum_{i\le k}\frac{g_i}{\log_2(i+1)}"
     aliases: ClassVar = known_as("dcg_burges", gain="exp") | known_as("discounted_cumulative_gain")
     unit_interval: ClassVar[bool] = False
     adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"

@@ -37,6 +37,9 @@ class ExpectedReciprocalRank(Measure):
     max: float = 4.0
 
     name: ClassVar[str] = "ERR"
+    formula: ClassVar[str] = (
+        r"\sum_{i\le k}\frac{1}{i}\,s_i\prod_{j<i}(1-s_j),\quad s_i=\frac{2^{g_i}-1}{2^{\max}}"
+    )
     aliases: ClassVar = known_as("expected_reciprocal_rank")
     counts_items: ClassVar[bool] = False
     adds: ClassVar[str] = "Add up 1 ÷ rank, weighed by the probability of stopping there"

@@ -31,6 +31,7 @@ class Forbidden(Count):
     """
 
     name: ClassVar[str] = "forbidden"
+    formula: ClassVar[str] = r"\left|\{i\le k:d_i\text{ forbidden}\}\right|"
     aliases: ClassVar = known_as("leaks")
     higher_is_better: ClassVar[bool] = False
     counts_items: ClassVar[bool] = False

@@ -34,6 +34,7 @@ class FScore(Measure):
 
     precision: ClassVar[type[Precision]] = Precision
     name: ClassVar[str] = "F"
+    formula: ClassVar[str] = r"\frac{(1+\beta^2)\,P\cdot\text{recall}}{\beta^2P+\text{recall}}"
     aliases: ClassVar = known_as("F{beta} F{beta}_score f_measure f_score set_F set_F_{x}")
 
     def __post_init__(self) -> None:
@@ -79,6 +80,7 @@ class SetAveragePrecision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "set_map"
+    formula: ClassVar[str] = r"P\cdot\text{recall}"
     aliases: ClassVar = known_as("SetAP")
     at: ClassVar[str | None] = None
 

@@ -32,6 +32,10 @@ class InferredAveragePrecision(PerRelevantItem):
     """
 
     name: ClassVar[str] = "infAP"
+    formula: ClassVar[str] = (
+        r"\frac{1}{R}\sum_{j\text{ found}}\left(\frac{1}{r_j}+\frac{r+n+u}{r_j}\cdot\frac{r+"
+        r"\varepsilon}{r+n+2\varepsilon}\right)"
+    )
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = "Add up the expected precision at each relevant item found"
 

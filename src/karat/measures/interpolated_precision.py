@@ -35,6 +35,7 @@ class InterpolatedPrecision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "IPrec"
+    formula: ClassVar[str] = r"\max_{i:\,\text{recall}@i\ge\rho}P@i"
     aliases: ClassVar = known_as("iprec_at_recall iprec_at_recall_{recall}")
     at: ClassVar[str | None] = "recall"
     adds: ClassVar[str] = (
@@ -85,6 +86,7 @@ class ElevenPoint(Measure):
 
     interpolated: ClassVar[type[InterpolatedPrecision]] = InterpolatedPrecision
     name: ClassVar[str] = "11pt"
+    formula: ClassVar[str] = r"\frac{1}{11}\sum_{j=0}^{10}\max_{i:\,\text{recall}@i\ge j/10}P@i"
     aliases: ClassVar = known_as("11pt_avg eleven_point 11_point")
     at: ClassVar[str | None] = None
 

@@ -28,6 +28,7 @@ class JudgedShare(Measure):
     """
 
     name: ClassVar[str] = "judged"
+    formula: ClassVar[str] = r"\frac{\left|\{i\le k:d_i\text{ judged}\}\right|}{n_k}"
     needs_relevant: ClassVar[bool] = False
     adds: ClassVar[str] = "Count the judged units"
     counts_items: ClassVar[bool] = False
@@ -56,6 +57,7 @@ class Unjudged(Measure):
     """
 
     name: ClassVar[str] = "unjudged"
+    formula: ClassVar[str] = r"1-\text{judged}@k"
     aliases: ClassVar = known_as("unj")
     needs_relevant: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False

@@ -90,6 +90,7 @@ class Measure:
     relation: str | None = None
 
     name: ClassVar[str]
+    formula: ClassVar[str] = ""  # in LaTeX, for the documentation
     # other spellings → the parameters they imply; {k} and {parameter} stand for a number
     aliases: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     at: ClassVar[str | None] = "k"  # which field the number behind @ fills; None: takes none

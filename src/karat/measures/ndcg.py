@@ -32,6 +32,9 @@ class NDCG(DCG):
     """
 
     name: ClassVar[str] = "nDCG"
+    formula: ClassVar[str] = (
+        r"\min\left(1,\frac{\text{DCG}@k}{\text{DCG}@k\text{ of the ideal list}}\right)"
+    )
     aliases: ClassVar = known_as(
         "ndcg_cut_{k} normalized_dcg normalized_discounted_cumulative_gain"
     ) | known_as("ndcg_burges", gain="exp")

@@ -36,6 +36,7 @@ class NDCGByItem(DCG):
     """
 
     name: ClassVar[str] = "ndcg_rel"
+    formula: ClassVar[str] = r"\frac{1}{R}\sum_{j}\text{nDCG}@r_j"
     aliases: ClassVar = {}
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
@@ -89,6 +90,7 @@ class NDCGByLevel(DCG):
     rel: float = 1.0
 
     name: ClassVar[str] = "Rndcg"
+    formula: ClassVar[str] = r"\frac{1}{\left|T\right|}\sum_{t\in T}\text{nDCG}@t"
     aliases: ClassVar = known_as("R_nDCG")
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True

@@ -39,6 +39,7 @@ class BinaryGain(PerRelevantItem):
     """
 
     name: ClassVar[str] = "binG"
+    formula: ClassVar[str] = r"\frac{1}{R}\sum_{j\text{ found}}\frac{1}{\log_2(2+n_j)}"
     aliases: ClassVar = known_as("binary_gain")
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = (
@@ -71,6 +72,7 @@ class NormalisedGain(DCG):
     """
 
     name: ClassVar[str] = "G"
+    formula: ClassVar[str] = r"\frac{1}{\sum g}\sum_{j\text{ found}}\frac{g_j}{\log_2(2+\ell_j)}"
     aliases: ClassVar = known_as("normalised_gain normalized_gain")
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True

@@ -37,6 +37,7 @@ class Position(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "position"
+    formula: ClassVar[str] = r"\frac{r-1}{n_k-1},\quad r=\min_{j\text{ found}}r_j"
     aliases: ClassVar = known_as("first_position", of="first") | known_as(
         "last_position", of="last"
     )
@@ -79,6 +80,10 @@ class InThird(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "in_third"
+    formula: ClassVar[str] = (
+        r"\frac{\left|\{j\text{ found}:r_j\in\text{third}\}\right|}{\left|\{j\text{ found}\}"
+        r"\right|}"
+    )
     aliases: ClassVar = known_as("in_middle lost_in_the_middle", third="middle")
     adds: ClassVar[str] = "Count the items in the third"
     higher_is_better: ClassVar[bool] = False

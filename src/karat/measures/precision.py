@@ -32,6 +32,7 @@ class Precision(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "P"
+    formula: ClassVar[str] = r"\frac{\left|\{i\le k:d_i\text{ relevant}\}\right|}{k}"
     aliases: ClassVar = known_as("precision set_P") | known_as(
         "context_relevancy context_relevance contextual_relevancy", relation="statements"
     )
@@ -72,6 +73,7 @@ class RelativePrecision(Precision):
     """
 
     name: ClassVar[str] = "relative_P"
+    formula: ClassVar[str] = r"\frac{\left|\{i\le k:d_i\text{ relevant}\}\right|}{\min(k,R)}"
     aliases: ClassVar = known_as(
         "relative_precision set_relative_P SetRelP R_cap recall_cap capped_recall"
     )

@@ -27,6 +27,7 @@ class RPrecision(PerRelevantItem):
     """
 
     name: ClassVar[str] = "Rprec"
+    formula: ClassVar[str] = r"P@R"
     aliases: ClassVar = known_as("r_precision")
     at: ClassVar[str | None] = None
     adds: ClassVar[str] = "Count the relevant units among the first R"
@@ -61,6 +62,7 @@ class RPrecisionMultiple(RPrecision):
     multiple: float = 1.0
 
     name: ClassVar[str] = "Rprec_mult"
+    formula: ClassVar[str] = r"P@\lfloor mR+0.9\rfloor"
     aliases: ClassVar = known_as("Rprec_mult_{multiple}")
     at: ClassVar[str | None] = "multiple"
     adds: ClassVar[str] = "Count the relevant units down to the multiple of R"

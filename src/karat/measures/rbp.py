@@ -33,6 +33,7 @@ class RankBiasedPrecision(Measure):
     p: float = 0.8
 
     name: ClassVar[str] = "RBP"
+    formula: ClassVar[str] = r"(1-p)\sum_{i\le k}\text{rel}_i\,p^{\,i-1}"
     aliases: ClassVar = known_as("rbp{p} rbp_p={p} rbp.p={p} rank_biased_precision")
     limit: ClassVar = AT_MOST_ONE  # rounding may lift a long perfect list over it
     adds: ClassVar[str] = "Add up the weights of the relevant units"
@@ -69,6 +70,7 @@ class RankBiasedPrecisionResidual(Measure):
     p: float = 0.8
 
     name: ClassVar[str] = "RBP_residual"
+    formula: ClassVar[str] = r"1-(1-p)\sum_{i\le k,\text{ judged}}p^{\,i-1}"
     aliases: ClassVar = known_as("rbp_resid rbp_resid_p={p} rbp_resid.p={p}")
     higher_is_better: ClassVar[bool] = False
     counts_items: ClassVar[bool] = False

@@ -48,6 +48,7 @@ class Recall(PerRelevantItem):
     support: float = 0.0
 
     name: ClassVar[str] = "recall"
+    formula: ClassVar[str] = r"\frac{\left|\{j:r_j\le k\}\right|}{R}"
     aliases: ClassVar = (
         known_as("R set_recall SetR StRecall strec subtopic_recall recall_multi_hit")
         | known_as("context_recall contextual_recall", relation="claims")
@@ -86,6 +87,7 @@ class AllFound(Recall):
     """
 
     name: ClassVar[str] = "all_found"
+    formula: ClassVar[str] = r"[\text{recall}@k=1]"
     aliases: ClassVar = known_as("complete_recall")
     limit: ClassVar = Limit("all or nothing", np.floor)
 
@@ -107,6 +109,10 @@ class IntersectionOverUnion(Recall):
     """
 
     name: ClassVar[str] = "IoU"
+    formula: ClassVar[str] = (
+        r"\frac{\left|\text{retrieved}\cap\text{gold}\right|}{\left|\text{retrieved}\cup"
+        r"\text{gold}\right|}"
+    )
     aliases: ClassVar = known_as("jaccard")
 
     def divisor(self, relation: Relation) -> Divisor:

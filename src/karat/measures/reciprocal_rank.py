@@ -25,6 +25,7 @@ class ReciprocalRank(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "RR"
+    formula: ClassVar[str] = r"\frac{1}{\min_{j}r_j}"
     aliases: ClassVar = known_as("MRR recip_rank reciprocal_rank mean_reciprocal_rank")
     adds: ClassVar[str] = "Add up 1 ÷ rank of the first relevant unit"
     counts_items: ClassVar[bool] = False

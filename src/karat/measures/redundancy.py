@@ -33,6 +33,7 @@ class Redundancy(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "redundancy"
+    formula: ClassVar[str] = r"\frac{\left|\{i\le k:d_i\text{ relevant, nothing new}\}\right|}{n_k}"
     aliases: ClassVar = known_as("redundant")
     needs_relevant: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
@@ -66,6 +67,7 @@ class NearDuplicates(Measure):
     """
 
     name: ClassVar[str] = "near_duplicates"
+    formula: ClassVar[str] = r"\frac{\left|\{i\le k:\text{some }j<i,\ d_j\approx d_i\}\right|}{n_k}"
     aliases: ClassVar = known_as("near_duplicate duplicate_texts")
     needs_relevant: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False

@@ -25,6 +25,7 @@ class Success(Measure):
     rel: float = 1.0
 
     name: ClassVar[str] = "success"
+    formula: ClassVar[str] = r"[\text{some }d_i\text{ with }i\le k\text{ is relevant}]"
     aliases: ClassVar = known_as(
         "hit_rate hit hit_ratio HR accuracy top_k_accuracy recall_single_hit"
     )

@@ -41,6 +41,10 @@ class Utility(Measure):
     docs: float = 0.0
 
     name: ClassVar[str] = "utility"
+    formula: ClassVar[str] = (
+        r"w_{\text{hit}}\,\text{hits}+w_{\text{noise}}\,\text{noise}+w_{\text{miss}}\,"
+        r"\text{missed}+w_{\text{rest}}\,\text{rest}"
+    )
     aliases: ClassVar = known_as("utility_{hit},{noise},{miss},{rest}")
     at: ClassVar[str | None] = None
     needs_relevant: ClassVar[bool] = False

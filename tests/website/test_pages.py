@@ -1,0 +1,37 @@
+"""The pages of the site that are made from the code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from karat.cli import COMMANDS
+from karat.measures import known_measures
+from website import commands, measures, python
+from website.__main__ import assemble
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("cls", known_measures().values(), ids=lambda cls: cls.name)
+def test_every_measure_has_a_formula_that_can_be_typeset(cls: type) -> None:
+    section = "\n".join(measures.section(cls.name, cls))  # type: ignore[attr-defined]
+    assert "<math" in section
+    assert "```pycon" in section
+    assert "merror" not in section
+
+
+def test_all_measures_commands_and_names_are_listed() -> None:
+    shown = measures.page()
+    assert all(f"\n## {name} " in shown for name in known_measures())
+    assert all(f"\n## karat {name}\n" in commands.page() for name in COMMANDS)
+    assert "::: karat.evaluate" in python.page()
+
+
+def test_links_out_of_the_docs_lead_to_the_repository(tmp_path: Path) -> None:
+    assemble(tmp_path / "docs")
+    text = (tmp_path / "docs" / "tuning.md").read_text()
+    assert "](../tests/" not in text
+    assert "/blob/main/tests/tuning/simulation.py)" in text
