@@ -123,7 +123,10 @@ def test_the_pictures_are_what_the_script_makes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = EXAMPLES / "maintenance" / "make_images.py"
-    runpy.run_path(str(path))["main"](tmp_path / "made.svg")
+    runpy.run_path(str(path))["main"](tmp_path)
     capsys.readouterr()
-    shipped = EXAMPLES.parent / "docs" / "images" / "chunk-sizes.svg"
-    assert (tmp_path / "made.svg").read_text("utf-8") == shipped.read_text("utf-8")
+    made = sorted(tmp_path.iterdir())
+    assert [each.name for each in made] == ["chunk-sizes.svg", "learn-curve.svg"]
+    for each in made:
+        shipped = EXAMPLES.parent / "docs" / "images" / each.name
+        assert each.read_text("utf-8") == shipped.read_text("utf-8")

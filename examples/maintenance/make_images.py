@@ -3,27 +3,37 @@
     python examples/maintenance/make_images.py
 
 Writes `docs/images/chunk-sizes.svg`, the curve of examples/chunk_sizes.py: recall over the tokens
-of the context, for chunks of three sizes. The same sources give the same bytes.
+of the context, for chunks of three sizes; and `learn-curve.svg`, recall at growing cutoffs on the
+demo. The same sources give the same bytes.
 """
 
 import runpy
 import tempfile
 from pathlib import Path
 
+import karat
 from karat.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-IMAGE = ROOT / "docs" / "images" / "chunk-sizes.svg"
-CHART = "curve recall/spans over tokens"
+IMAGES = ROOT / "docs" / "images"
 
 
-def main(image: Path = IMAGE) -> None:
-    """Measure the example again and draw its curve."""
-    example = runpy.run_path(str(ROOT / "examples" / "chunk_sizes.py"))
+def main(images: Path = IMAGES) -> None:
+    """Measure the examples again and draw their curves."""
+    sizes = runpy.run_path(str(ROOT / "examples" / "chunk_sizes.py"))["main"]()
+    draw(sizes, images / "chunk-sizes.svg", "curve recall/spans over tokens")
+    demo = ROOT / "src" / "karat" / "demo"
+    runs = [demo / "bm25.trec", demo / "minilm.trec"]
+    cutoffs = karat.evaluate(runs, demo / "questions.jsonl", "recall@10")
+    draw(cutoffs, images / "learn-curve.svg", "curve recall")
+
+
+def draw(result: karat.Result, image: Path, chart: str) -> None:
+    """Draw a chart of a result."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "saved"
-        example["main"]().save(saved)
-        arguments = ["report", str(saved), "--plot", str(image), "--chart", CHART]
+        result.save(saved)
+        arguments = ["report", str(saved), "--plot", str(image), "--chart", chart]
         cli(arguments, standalone_mode=False)
 
 

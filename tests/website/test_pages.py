@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from karat.cli import COMMANDS
 from karat.measures import known_measures
-from website import commands, measures, python
+from website import choosing, commands, measures, python
 from website.__main__ import assemble
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("cls", known_measures().values(), ids=lambda cls: cls.name)
@@ -35,3 +32,8 @@ def test_links_out_of_the_docs_lead_to_the_repository(tmp_path: Path) -> None:
     text = (tmp_path / "docs" / "tuning.md").read_text()
     assert "](../tests/" not in text
     assert "/blob/main/tests/tuning/simulation.py)" in text
+
+
+def test_the_course_has_the_rules_of_karat_choose() -> None:
+    page = Path(__file__).parents[2] / "docs" / "learn" / "choosing.md"
+    assert choosing.table() in page.read_text(encoding="utf-8")
