@@ -38,7 +38,7 @@ def test_the_wheel_works_where_there_is_no_compiler(packages: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert any(name.endswith("licenses/NOTICE") for name in names)
     assert not any(name.startswith(("tests/", "docs/", "website/")) for name in names)
-    install = [ROOT / ".github" / "installed.sh", wheel, sys.executable]
+    install: list[str | Path] = [ROOT / ".github" / "installed.sh", wheel, sys.executable]
     done = subprocess.run(
         install, capture_output=True, text=True, check=False, env={**os.environ, **NO_COMPILER}
     )

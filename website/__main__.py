@@ -7,12 +7,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from website import commands, measures, python
+from website import commands, measures, problems, python
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/karat-eval/karat/blob/main"
 PAGES = {
     "reference/commands.md": commands.page,
+    "reference/errors.md": problems.errors_page,
+    "reference/findings.md": problems.findings_page,
     "reference/measures.md": measures.page,
     "reference/python.md": python.page,
 }

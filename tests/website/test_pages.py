@@ -8,7 +8,7 @@ import pytest
 
 from karat.cli import COMMANDS
 from karat.measures import known_measures
-from website import choosing, commands, measures, python
+from website import choosing, commands, measures, problems, python
 from website.__main__ import assemble
 
 
@@ -37,3 +37,11 @@ def test_links_out_of_the_docs_lead_to_the_repository(tmp_path: Path) -> None:
 def test_the_course_has_the_rules_of_karat_choose() -> None:
     page = Path(__file__).parents[2] / "docs" / "learn" / "choosing.md"
     assert choosing.table() in page.read_text(encoding="utf-8")
+
+
+def test_findings_and_errors_are_listed_with_what_to_do() -> None:
+    findings, errors = problems.findings_page(), problems.errors_page()
+    for kind in ("no-relevant-item", "tied-scores", "text-as-id"):
+        assert f"| `{kind}` |" in findings
+    assert "## InputError" in errors
+    assert errors.count("\n| ") > 200

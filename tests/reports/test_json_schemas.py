@@ -1,0 +1,70 @@
+"""The JSON that karat writes is what the published schemas say, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Karat
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+
+def closed(schema: Any) -> Any:
+    """Let a schema refuse fields that it does not describe."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inside = {key: closed(each) for key, each in schema.items()}
+    if "properties" in schema and "required" in schema:
+        inside["additionalProperties"] = False
+    return inside
+
+
+def hold(name: str, shown: object) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(closed(schema)).validate(shown)
+
+
+@pytest.fixture
+def demo(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    assert cli("demo", "--files", "demo").code == 0
+    return ["demo/bm25.trec", "demo/minilm.trec", "--gold", "demo/questions.jsonl"]
+
+
+def test_score_and_what_it_saves(cli: Karat, demo: list[str], tmp_path: Path) -> None:
+    more = ["--per-query", "--bounds", "--slice", "wording", "--require", "RR>=0.5"]
+    done = cli("score", *demo, "-m", "RR", "-m", "P@5", *more, "--save", "r", "--format", "json")
+    hold("score", json.loads(done.out))
+    hold("score", json.loads(cli("score", *demo, "--format", "json").out))
+    for name in ("manifest", "summary"):
+        hold(name, json.loads((tmp_path / "r" / f"{name}.json").read_text()))
+
+
+def test_judged_scores_with_latency(cli: Karat, tmp_path: Path) -> None:
+    sample = {
+        "question": "Where is Brasília?",
+        "retrieved_contexts": ["Brasília is in Brazil.", ""],
+        "reference": "In Brazil.",
+        "latency_ms": 12.5,
+    }
+    path = tmp_path / "samples.jsonl"
+    path.write_text(json.dumps(sample))
+    chosen = ["-m", "context_precision", "-m", "context_recall", "--judge", "local:text"]
+    done = cli("score", path, *chosen, "--save", tmp_path / "r", "--format", "json", "--per-query")
+    hold("score", json.loads(done.out))
+    hold("manifest", json.loads((tmp_path / "r" / "manifest.json").read_text()))
+
+
+def test_compare_and_check(cli: Karat, demo: list[str]) -> None:
+    done = cli("compare", *demo, "-m", "RR", "--no-regression", "RR", "--format", "json")
+    hold("compare", json.loads(done.out))
+    hold("check", json.loads(cli("check", *demo, "--format", "json").out))
