@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from karat.client.endpoint import SharedAddress, shared_address
+from karat.client.providers import ENTRIES, split_spec
 from karat.errors import OptionError, unknown
 from karat.judges.settings import Judge
 from karat.spelling import read_parameters, split_parameters
@@ -21,6 +23,7 @@ JUDGES = {
     "local": "shared words and MiniLM from karat[semantic], no network",
     "local:text": "shared words only, nothing but the core",
     "openai:MODEL": "a model behind an OpenAI-compatible server, see docs/judging.md",
+    **{entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]},
     "replay:FILE": "verdicts that were recorded in a file",
 }
 LOCAL = re.compile(r"local(:text)?\s*(?:\(([^()]*)\))?")
@@ -39,7 +42,10 @@ def find_judge(spec: object) -> JudgeProtocol:
     >>> find_judge("locl")
     Traceback (most recent call last):
     karat.errors.OptionError: unknown judge 'locl'
-      fix: did you mean local? (known: local, local:text, openai:MODEL, replay:FILE)
+      fix: did you mean local or vllm? (known: local, local:text, openai:MODEL, azure:DEPLOYMENT,
+        anthropic:MODEL, gemini:MODEL, openrouter:MODEL, ollama:MODEL, vllm:MODEL, tgi:MODEL,
+        lmstudio:MODEL, llamacpp:MODEL, litellm:MODEL, mistral:MODEL, groq:MODEL,
+        together:MODEL, deepseek:MODEL, replay:FILE)
     """
     if isinstance(spec, str | Judge):
         return _from_settings(Judge(spec) if isinstance(spec, str) else spec)
@@ -68,9 +74,13 @@ def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     if isinstance(judge, list | tuple):
         return [on_server(each, base_url)[0] for each in judge], base_url
     settings = Judge(judge) if isinstance(judge, str) else judge
-    if not isinstance(settings, Judge) or not settings.asks_model:
+    named = split_spec(settings.model) if isinstance(settings, Judge) else None
+    if not isinstance(settings, Judge) or named is None:
         return judge, base_url
-    server = base_url or settings.base_url
+    server = base_url
+    if not server:
+        own = settings.base_url
+        server = SharedAddress(own) if own else shared_address(named[0])
     return replace(settings, base_url=settings.base_url or base_url), server
 
 

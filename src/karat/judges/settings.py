@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from karat.client.providers import split_spec
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
@@ -16,17 +17,19 @@ if TYPE_CHECKING:
     from karat.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
-MODEL = "openai:"  # how the name of a judge begins that asks a language model
+OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by karat alone
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge by name, such as `openai:MODEL`, and how it is asked.
+    """A judge by name, such as `openai:MODEL` or `ollama:MODEL`, and how it is asked.
 
     The server and its key come from the environment (KARAT_BASE_URL or OPENAI_BASE_URL,
-    KARAT_API_KEY or OPENAI_API_KEY) unless they are given. The limits hold for all that one judge
-    asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, per million tokens), or
-    a file with prices. `cache` is `use`, `refresh` or `off`.
+    KARAT_API_KEY or OPENAI_API_KEY; other providers have their own, see docs/judging.md) unless
+    they are given. The limits hold for all that one judge asks; `prices` are those of the model
+    ("0.15, 0.6": prompts and answers, per million tokens), or a file with prices. `cache` is `use`,
+    `refresh` or `off`. `headers` are sent with every call, `extra_body` are fields of its body.
+    `batch` sends the calls as batches, which take up to a day and cost half.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
@@ -58,6 +61,9 @@ class Judge:
     separate_calls: bool = False
     prompts: str | os.PathLike[str] | None = None
     options: Mapping[str, Json] | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    extra_body: Mapping[str, Json] | None = None
+    batch: bool = False
     attempts: int = 3
     call_tokens: int = CALL_TOKENS
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
@@ -68,11 +74,14 @@ class Judge:
         for name in ("votes", "attempts", "call_tokens"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in OWN_FIELDS:
+            if name in (self.extra_body or {}):
+                raise OptionError(f"extra_body has {name!r}, which karat sets itself")
 
     @property
     def asks_model(self) -> bool:
         """Whether a language model is asked."""
-        return self.model.strip().startswith(MODEL)
+        return split_spec(self.model) is not None
 
     def changed(self) -> list[str]:
         """Return the names of the settings that are not the defaults."""

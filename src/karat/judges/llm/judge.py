@@ -21,6 +21,7 @@ from karat.client.budget import Budget, Forecast, Limits, Prices, forecast, load
 from karat.client.cache import Cache
 from karat.client.endpoint import Endpoint
 from karat.client.jobs import Ask, Conversation, Session
+from karat.client.providers import OPENAI, Provider, requires_batches, split_spec
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
@@ -28,19 +29,19 @@ from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
 from karat.judges.llm.stats import JudgeStats
 from karat.judges.llm.templates import aspect_prompts, load_prompts
-from karat.judges.settings import MODEL, Judge
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
     from karat.findings import Finding
+    from karat.judges.settings import Judge
     from karat.judges.verdicts import Judged, Sample
 
 T = TypeVar("T")
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")
+IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens", "batch")
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
 
 
@@ -50,16 +51,25 @@ class LLMJudge:
     def __init__(self, settings: Judge, *, other_prompts: Iterable[str] = ()) -> None:
         """Take the settings; the folder of prompts may also hold others, read elsewhere."""
         self.settings = settings
-        model = settings.model.strip().removeprefix(MODEL)
-        self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
-        self.name = f"{MODEL}{self.endpoint.model}"
+        provider, model = split_spec(settings.model) or (OPENAI, settings.model)
+        if settings.batch:
+            requires_batches(provider)
+        self.endpoint = Endpoint.find(
+            model,
+            base_url=settings.base_url,
+            key=settings.key,
+            provider=provider,
+            headers=settings.headers,
+        )
+        self.name = f"{provider.name}:{self.endpoint.model}"
         limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
         shared = settings.budget
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
         self.stats = JudgeStats()
         self._cache = settings.cache
-        self._session = Session(self.endpoint, _retry(settings))
-        chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
+        self._session = Session(self.endpoint, _retry(settings, provider), batch=settings.batch)
+        usual = STEADY if settings.votes == 1 else VARIED
+        chosen = {**usual, **(settings.extra_body or {}), **(settings.options or {})}
         self.options = {name: value for name, value in chosen.items() if value is not None}
         self._prompts = load_prompts(settings.prompts, other_prompts)
         self._writer = PromptWriter(self._prompts, self.options)
@@ -130,6 +140,7 @@ class LLMJudge:
             "endpoint": self.endpoint.identity,
             "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
             "options": dict(self.options),
+            "headers": sorted(self.endpoint.headers),  # their values may be secret
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **self.budget.summary(),
             **self.stats.about(),
@@ -183,14 +194,17 @@ class LLMJudge:
 
 def _prices(settings: Judge, model: str) -> Prices | None:
     given = settings.prices
-    if given is None or isinstance(given, Prices):
-        return given
-    return load_prices(os.fspath(given), model)
+    if given is not None and not isinstance(given, Prices):
+        given = load_prices(os.fspath(given), model)
+    return given.halved() if given is not None and settings.batch else given
 
 
-def _retry(settings: Judge) -> RetryPolicy:
+def _retry(settings: Judge, provider: Provider) -> RetryPolicy:
     """Return how patiently the server is asked."""
+    usual = {"concurrency": provider.concurrency, "timeout": provider.timeout}
     given = {"concurrency": settings.concurrency, "timeout": settings.timeout}
+    if settings.retry is None:
+        given = {name: usual[name] if value is None else value for name, value in given.items()}
     known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return replace(settings.retry or RetryPolicy(), **known)
 
