@@ -212,10 +212,13 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
 
 def _embeds_remotely() -> bool:
     """Return whether texts are embedded by a server: `--embedder`, or the model of a relation."""
-    from karat.client.providers import SPELLED  # noqa: PLC0415
-
     chosen = click.get_current_context().params
-    return any(SPELLED.search(str(chosen.get(name))) for name in ("embedder", "by", "measures"))
+    named = " ".join(str(chosen.get(name)) for name in ("embedder", "by", "measures"))
+    if ":" not in named:
+        return False
+    from karat.client.providers import SPELLED  # noqa: PLC0415 - most scores need no server
+
+    return bool(SPELLED.search(named))
 
 
 def take_shared(choices: dict[str, Any]) -> dict[str, Any]:

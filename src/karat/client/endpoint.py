@@ -25,7 +25,7 @@ from typing import NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider
+from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
 from karat.client.requests import CallFormat, ServerSupport
 from karat.errors import OptionError
 
@@ -242,8 +242,9 @@ class SharedAddress(str):
     __slots__ = ()
 
 
-def shared_address(provider: Provider) -> SharedAddress | None:
-    """Return the address of a provider if it is not a public one: its texts must stay there."""
+def shared_address(spec: str) -> SharedAddress | None:
+    """Return the address of a judge's provider if it is not public: its texts must stay there."""
+    provider, _ = split_spec(spec) or (OPENAI, "")
     if provider is OPENAI:
         return None  # which the embedder finds by itself
     named = _named(provider)

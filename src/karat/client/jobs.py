@@ -246,8 +246,10 @@ class _Job:
         with _first_error():
             async with asyncio.TaskGroup() as group:
                 left = enumerate(conversations)
-                while await places.acquire() and (following := next(left, None)):
+                await places.acquire()
+                while following := next(left, None):
                     group.create_task(hold(*following))
+                    await places.acquire()
 
     def report(self) -> None:
         """Tell the caller how many have ended, or that what was spent has changed."""

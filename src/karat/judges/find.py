@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from karat.client.endpoint import SharedAddress, shared_address
-from karat.client.providers import ENTRIES, split_spec
 from karat.errors import OptionError, unknown
 from karat.judges.settings import Judge
 from karat.spelling import read_parameters, split_parameters
@@ -23,7 +21,6 @@ JUDGES = {
     "local": "shared words and MiniLM from karat[semantic], no network",
     "local:text": "shared words only, nothing but the core",
     "openai:MODEL": "a model behind an OpenAI-compatible server, see docs/judging.md",
-    **{entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]},
     "replay:FILE": "verdicts that were recorded in a file",
 }
 LOCAL = re.compile(r"local(:text)?\s*(?:\(([^()]*)\))?")
@@ -61,8 +58,8 @@ def find_judge(spec: object) -> JudgeProtocol:
         return PanelJudge([find_judge(each) for each in spec])
     raise OptionError(
         f"{type(spec).__name__} is no judge",
-        fix=f"pass {', '.join(JUDGES)}, a karat.Judge, a function, or an object with name, judge "
-        "and about",
+        fix=f"pass {', '.join(JUDGES)} or another provider, a karat.Judge, a function, or an object "
+        "with name, judge and about",
     )
 
 
@@ -74,13 +71,12 @@ def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     if isinstance(judge, list | tuple):
         return [on_server(each, base_url)[0] for each in judge], base_url
     settings = Judge(judge) if isinstance(judge, str) else judge
-    named = split_spec(settings.model) if isinstance(settings, Judge) else None
-    if not isinstance(settings, Judge) or named is None:
+    if not isinstance(settings, Judge) or not settings.asks_model:
         return judge, base_url
-    server = base_url
-    if not server:
-        own = settings.base_url
-        server = SharedAddress(own) if own else shared_address(named[0])
+    from karat.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
+
+    own = settings.base_url
+    server = base_url or (SharedAddress(own) if own else shared_address(settings.model))
     return replace(settings, base_url=settings.base_url or base_url), server
 
 
@@ -103,10 +99,20 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
         from karat.judges.replay import ReplayJudge  # noqa: PLC0415
 
         return ReplayJudge(recorded)
-    known = next((each for each in JUDGES if each.startswith(f"{kind}:") and kind != "local"), "")
+    judges = known_judges()
+    known = next((each for each in judges if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
         raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
-    raise unknown("judge", spec, JUDGES)
+    raise unknown("judge", spec, judges)
+
+
+def known_judges() -> dict[str, str]:
+    """Return how judges are spelled, with a word about each."""
+    from karat.client.providers import ENTRIES  # noqa: PLC0415
+
+    models = {entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]}
+    *first, (last, recorded) = JUDGES.items()
+    return dict(first) | models | {last: recorded}
 
 
 def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:

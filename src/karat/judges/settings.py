@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from karat.client.providers import split_spec
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
@@ -81,6 +80,10 @@ class Judge:
     @property
     def asks_model(self) -> bool:
         """Whether a language model is asked."""
+        if ":" not in self.model:
+            return False
+        from karat.client.providers import split_spec  # noqa: PLC0415 - most judges ask no model
+
         return split_spec(self.model) is not None
 
     def changed(self) -> list[str]:
