@@ -35,7 +35,7 @@ def test_verdicts_and_manifest_are_those_of_single_calls() -> None:
         judge = judge_of(server, batch=True, prices="2, 4", votes=2)
         found = judge.judge(samples, ALL)
         forecast = judge.dry_run([sample(99)], ALL)
-        usual = judge_of(server, prices="2, 4", votes=2).dry_run([sample(99)], ALL)
+        usual = single.dry_run([sample(99)], ALL)
     assert found == expected
     check_totals(judge, found)
     about = judge.about()
