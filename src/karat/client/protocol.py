@@ -91,6 +91,10 @@ class Usage:
         )
 
 
+# what a model might have written at a place: tokens with their probabilities, the likeliest first
+TokenChoices: TypeAlias = tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the model wrote, complete."""
@@ -101,6 +105,7 @@ class Answer:
     output_mode: str = "none"  # the structured output that the server accepted
     stored: bool = False  # came from the cache: nothing was spent now
     vectors: list[list[Json]] | None = None  # of the texts of an `EmbeddingRequest`
+    tokens: tuple[TokenChoices, ...] = ()  # one entry per token, where the request asks for them
 
 
 @dataclass(frozen=True, slots=True)
