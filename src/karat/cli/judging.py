@@ -78,6 +78,12 @@ _server = options.option_set(
 _calls = options.option_set(
     click.option("--prompts", metavar="DIR", help="Folder of prompts to use instead of karat's."),
     click.option(
+        "--language",
+        metavar="CODE",
+        help="Language of the prompts: en, de, fr, es, zh, ja, or auto, that of each question "
+        "(default: en).",
+    ),
+    click.option(
         "--option",
         "options",
         multiple=True,

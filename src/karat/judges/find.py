@@ -58,8 +58,8 @@ def find_judge(spec: object) -> JudgeProtocol:
         return PanelJudge([find_judge(each) for each in spec])
     raise OptionError(
         f"{type(spec).__name__} is no judge",
-        fix=f"pass {', '.join(JUDGES)} or another provider, a karat.Judge, a function, or an object "
-        "with name, judge and about",
+        fix=f"pass {', '.join(JUDGES)} or another provider, a karat.Judge, a function, or an "
+        "object with name, judge and about",
     )
 
 

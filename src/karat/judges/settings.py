@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from karat.errors import OptionError
+from karat.errors import OptionError, choose
 
 if TYPE_CHECKING:
     from karat.client.budget import Budget, Prices
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from karat.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
+LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
+AUTO = "auto"  # each question's own, as far as there are prompts in it
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by karat alone
 
 
@@ -28,7 +30,8 @@ class Judge:
     they are given. The limits hold for all that one judge asks; `prices` are those of the model
     ("0.15, 0.6": prompts and answers, per million tokens), or a file with prices. `cache` is `use`,
     `refresh` or `off`. `headers` are sent with every call, `extra_body` are fields of its body.
-    `batch` sends the calls as batches, which take up to a day and cost half.
+    `batch` sends the calls as batches, which take up to a day and cost half. `language` is that of
+    the prompts: en, de, fr, es, zh, ja, or `auto`, that of each question.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
@@ -63,6 +66,7 @@ class Judge:
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     extra_body: Mapping[str, Json] | None = None
     batch: bool = False
+    language: str = "en"
     attempts: int = 3
     call_tokens: int = CALL_TOKENS
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
@@ -73,6 +77,7 @@ class Judge:
         for name in ("votes", "attempts", "call_tokens"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+        choose("language of prompts", self.language, [*LANGUAGES, AUTO])
         for name in OWN_FIELDS:
             if name in (self.extra_body or {}):
                 raise OptionError(f"extra_body has {name!r}, which karat sets itself")

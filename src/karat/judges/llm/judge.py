@@ -27,21 +27,33 @@ from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
 from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
+from karat.judges.llm.prompt_languages import WORDS, prompt_languages
 from karat.judges.llm.stats import JudgeStats
 from karat.judges.llm.templates import aspect_prompts, load_prompts
+from karat.judges.settings import AUTO
+from karat.languages import ENGLISH
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
     from karat.findings import Finding
+    from karat.judges.llm.templates import Prompt
     from karat.judges.settings import Judge
     from karat.judges.verdicts import Judged, Sample
 
 T = TypeVar("T")
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens", "batch")
+IN_MANIFEST = (
+    "votes",
+    "decompose",
+    "separate_calls",
+    "attempts",
+    "call_tokens",
+    "batch",
+    "language",
+)
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
 
 
@@ -71,14 +83,19 @@ class LLMJudge:
         usual = STEADY if settings.votes == 1 else VARIED
         chosen = {**usual, **(settings.extra_body or {}), **(settings.options or {})}
         self.options = {name: value for name, value in chosen.items() if value is not None}
-        self._prompts = load_prompts(settings.prompts, other_prompts)
-        self._writer = PromptWriter(self._prompts, self.options)
+        self._other_prompts = tuple(other_prompts)
+        first = ENGLISH if settings.language == AUTO else settings.language
+        self._prompts = self._load(first)
+        self._by_language = {first: self._prompts}  # those that were needed so far
+        self._languages: dict[str, str] = {}  # of questions
+        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[first])
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         self.stats.begin()
+        self._detect(sample.question for sample in samples)
 
         def report(done: int) -> None:
             if progress is not None:
@@ -87,6 +104,25 @@ class LLMJudge:
         return self.hold(
             (partial(self.judge_sample, sample, aspects) for sample in samples), report
         )
+
+    def _load(self, language: str) -> dict[str, Prompt]:
+        return load_prompts(self.settings.prompts, self._other_prompts, language=language)
+
+    def _detect(self, questions: Iterable[str]) -> None:
+        """Find out which language questions are in, all at once, if prompts go by that."""
+        if self.settings.language == AUTO:
+            new = [each for each in questions if each not in self._languages]
+            self._languages |= prompt_languages(new) if new else {}
+
+    def _writer_for(self, question: str) -> PromptWriter:
+        """Return who puts calls about a question into words."""
+        if self.settings.language != AUTO:
+            return self._writer
+        self._detect([question])
+        language = self._languages[question]
+        if language not in self._by_language:
+            self._by_language[language] = self._load(language)
+        return replace(self._writer, prompts=self._by_language[language], words=WORDS[language])
 
     def hold(
         self,
@@ -111,6 +147,7 @@ class LLMJudge:
         seen = set() if seen is None else seen
         stats = JudgeStats()  # these are not verdicts
         self._know(aspects)
+        self._detect(sample.question for sample in samples)
         cache = self.cache
         for start in range(0, len(samples), BATCH):
             opened = [
@@ -138,7 +175,11 @@ class LLMJudge:
             "judge": self.name,
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
-            "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
+            "prompts": {
+                name if prompts is self._prompts else f"{language}/{name}": prompt.about()
+                for language, prompts in self._by_language.items()
+                for name, prompt in prompts.items()
+            },
             "options": dict(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
@@ -153,11 +194,12 @@ class LLMJudge:
 
     def _know(self, aspects: frozenset[str]) -> None:
         """Load the prompts of aspects that were registered after the judge was made."""
-        for name in aspects - self._prompts.keys():
-            self._prompts.update(aspect_prompts(find_aspect(name)))
+        for language, prompts in self._by_language.items():
+            for name in aspects - prompts.keys():
+                prompts.update(aspect_prompts(find_aspect(name), language=language))
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
-        return OpenSample(sample, aspects, self.settings, self._writer, stats)
+        return OpenSample(sample, aspects, self.settings, self._writer_for(sample.question), stats)
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
         """Return the verdicts of one sample, as a part of a conversation."""

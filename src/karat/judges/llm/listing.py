@@ -25,7 +25,7 @@ from karat.judges.llm.contract import (
     quote_of,
 )
 from karat.judges.llm.parse import extract_object
-from karat.judges.llm.prompt_items import Fence, numbered, ranges
+from karat.judges.llm.prompt_items import Fence, numbered
 from karat.judges.quotes import distinct, folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
 
@@ -138,7 +138,7 @@ class PartListing:
         """Show the chunks."""
         items, name = self.opened.items, self.aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
-        task = self.opened.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        task = self.opened.writer.about(f"list-{name}", self.chunks)
         entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
         return self.opened.writer.request(data, [task], form, self.attempt)
