@@ -137,5 +137,5 @@ class BatchServer:
         for part, lines in (("output_file_id", output), ("error_file_id", failed)):
             if lines:
                 batch[part] = f"file{len(self.files)}"
-                text = "\n".join(json.dumps(line) for line in lines)
-                self.files[batch[part]] = f"{text}\n".encode()
+                written = "".join(f"{json.dumps(line)}\n" for line in lines)
+                self.files[batch[part]] = written.encode()

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
     from tests.conftest import Karat, Save
 
-OPTIONS = {"temperature": 0, "seed": 7, "max_tokens": 50, "logprobs": True, "top_logprobs": 5}
+OPTIONS: dict[str, Any] = {
+    "temperature": 0,
+    "seed": 7,
+    "max_tokens": 50,
+    "logprobs": True,
+    "top_logprobs": 5,
+}
 STRICT = {
     "type": "json_schema",
     "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
@@ -326,7 +332,8 @@ def test_a_header_that_cannot_be_sent(header: tuple[str, str]) -> None:
 def test_extra_fields_are_a_part_of_the_call_and_of_its_key() -> None:
     with serve() as server:
         keys = set()
-        for extra in (None, {"top_k": 5}, {"provider": {"require_parameters": True}}):
+        given: list[Any] = [None, {"top_k": 5}, {"provider": {"require_parameters": True}}]
+        for extra in given:
             judge = find_judge(Judge("vllm:m", base_url=server.url, extra_body=extra, cache="off"))
             asked = question(options=judge.options)  # type: ignore[attr-defined]
             ask(server, asked, endpoint=judge.endpoint)  # type: ignore[attr-defined]
