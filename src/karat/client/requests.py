@@ -153,7 +153,11 @@ def _chance(entry: Json) -> tuple[str, float] | None:
     """Return a token and its probability."""
     token = entry.get("token") if isinstance(entry, dict) else None
     chance = entry.get("logprob") if isinstance(entry, dict) else None
-    if not isinstance(token, str) or isinstance(chance, bool) or not isinstance(chance, int | float):
+    if (
+        not isinstance(token, str)
+        or isinstance(chance, bool)
+        or not isinstance(chance, int | float)
+    ):
         return None
     if not chance <= ROUNDING:  # NaN, or no logarithm of a probability
         return None

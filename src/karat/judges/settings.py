@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from karat.errors import OptionError
+from karat.errors import OptionError, choose
 
 if TYPE_CHECKING:
     from karat.client.budget import Budget, Prices
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from karat.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
+WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
 MODEL = "openai:"  # how the name of a judge begins that asks a language model
 
 
@@ -27,6 +28,11 @@ class Judge:
     KARAT_API_KEY or OPENAI_API_KEY) unless they are given. The limits hold for all that one judge
     asks; `prices` are those of the model ("0.15, 0.6": prompts and answers, per million tokens), or
     a file with prices. `cache` is `use`, `refresh` or `off`.
+
+    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
+    of them at a time, `single` for one verdict by one word, with its probability where the server
+    tells it, `auto` for what `karat.judge_check` recommends. `max_failures` is the share of failed
+    verdicts at which judging stops after the first samples; 1 lets it go on.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
@@ -53,6 +59,8 @@ class Judge:
     max_tokens: int | None = None
     max_cost: float | None = None
     prices: str | os.PathLike[str] | Prices | None = None
+    ask: str = "matrix"
+    max_failures: float = 0.2
     votes: int = 1
     decompose: bool = False
     separate_calls: bool = False
@@ -68,6 +76,11 @@ class Judge:
         for name in ("votes", "attempts", "call_tokens"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+        choose("way to ask", self.ask, WAYS)
+        if not 0 < self.max_failures <= 1:
+            raise OptionError(
+                f"max_failures must be more than 0, at most 1, not {self.max_failures}"
+            )
 
     @property
     def asks_model(self) -> bool:
