@@ -162,6 +162,18 @@ judge_options = options.option_set(
     ),
     _server,
     click.option(
+        "--ask",
+        metavar="WAY",
+        help="How a model is asked: matrix (all verdicts about a sample at once), pieces, single "
+        "(one verdict, one word), or auto: as karat judge-check says (default: matrix).",
+    ),
+    click.option(
+        "--max-failures",
+        type=float,
+        metavar="SHARE",
+        help="Stop after the first samples if more of the verdicts fail; 1 goes on (default: 0.2).",
+    ),
+    click.option(
         "--separate-calls",
         is_flag=True,
         default=None,
@@ -175,6 +187,7 @@ judge_options = options.option_set(
     ),
     _calls,
 )
+check_options = options.option_set(_server, _calls)  # of what names the judge by an argument
 # of commands that need a language model
 model_options = options.option_set(
     click.option(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
 AUTO = "auto"  # each question's own, as far as there are prompts in it
+WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by karat alone
 
 
@@ -32,6 +33,11 @@ class Judge:
     `refresh` or `off`. `headers` are sent with every call, `extra_body` are fields of its body.
     `batch` sends the calls as batches, which take up to a day and cost half. `language` is that of
     the prompts: en, de, fr, es, zh, ja, or `auto`, that of each question.
+
+    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
+    of them at a time, `single` for one verdict by one word, with its probability where the server
+    tells it, `auto` for what `karat.judge_check` recommends. `max_failures` is the share of failed
+    verdicts at which judging stops after the first samples; 1 lets it go on.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
@@ -58,6 +64,8 @@ class Judge:
     max_tokens: int | None = None
     max_cost: float | None = None
     prices: str | os.PathLike[str] | Prices | None = None
+    ask: str = "matrix"
+    max_failures: float = 0.2
     votes: int = 1
     decompose: bool = False
     separate_calls: bool = False
@@ -81,6 +89,11 @@ class Judge:
         for name in OWN_FIELDS:
             if name in (self.extra_body or {}):
                 raise OptionError(f"extra_body has {name!r}, which karat sets itself")
+        choose("way to ask", self.ask, WAYS)
+        if not 0 < self.max_failures <= 1:
+            raise OptionError(
+                f"max_failures must be more than 0, at most 1, not {self.max_failures}"
+            )
 
     @property
     def asks_model(self) -> bool:

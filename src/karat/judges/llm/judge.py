@@ -25,11 +25,14 @@ from karat.client.providers import OPENAI, Provider, requires_batches, split_spe
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
+from karat.judges.llm.check import find_check
+from karat.judges.llm.failures import FailureGuard
 from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
 from karat.judges.llm.prompt_languages import WORDS, prompt_languages
+from karat.judges.llm.single import LIKELY
 from karat.judges.llm.stats import JudgeStats
-from karat.judges.llm.templates import aspect_prompts, load_prompts
+from karat.judges.llm.templates import SINGLE, aspect_prompts, load_prompts
 from karat.judges.settings import AUTO
 from karat.languages import ENGLISH
 from karat.progress import Progress, Report
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
     from karat.findings import Finding
+    from karat.judges.llm.check import JudgeCheck
     from karat.judges.llm.templates import Prompt
     from karat.judges.settings import Judge
     from karat.judges.verdicts import Judged, Sample
@@ -60,13 +64,24 @@ VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot d
 class LLMJudge:
     """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
 
-    def __init__(self, settings: Judge, *, other_prompts: Iterable[str] = ()) -> None:
-        """Take the settings; the folder of prompts may also hold others, read elsewhere."""
+    def __init__(
+        self,
+        settings: Judge,
+        *,
+        other_prompts: Iterable[str] = (),
+        endpoint: Endpoint | None = None,
+        longest: int | None = None,
+    ) -> None:
+        """Take the settings; the folder of prompts may also hold others, read elsewhere.
+
+        `endpoint` is one that is known already, `longest` the most tokens of an answer to a matrix.
+        """
         self.settings = settings
+        self._longest = longest
         provider, model = split_spec(settings.model) or (OPENAI, settings.model)
         if settings.batch:
             requires_batches(provider)
-        self.endpoint = Endpoint.find(
+        self.endpoint = endpoint or Endpoint.find(
             model,
             base_url=settings.base_url,
             key=settings.key,
@@ -80,30 +95,57 @@ class LLMJudge:
         self.stats = JudgeStats()
         self._cache = settings.cache
         self._session = Session(self.endpoint, _retry(settings, provider), batch=settings.batch)
-        usual = STEADY if settings.votes == 1 else VARIED
-        chosen = {**usual, **(settings.extra_body or {}), **(settings.options or {})}
-        self.options = {name: value for name, value in chosen.items() if value is not None}
         self._other_prompts = tuple(other_prompts)
-        first = ENGLISH if settings.language == AUTO else settings.language
-        self._prompts = self._load(first)
-        self._by_language = {first: self._prompts}  # those that were needed so far
+        self._language = ENGLISH if settings.language == AUTO else settings.language
+        self._prompts = self._load(self._language)
+        self._by_language = {self._language: self._prompts}  # those that were needed so far
         self._languages: dict[str, str] = {}  # of questions
-        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[first])
+        self._check: JudgeCheck | None = None
+        self._choose("matrix" if settings.ask == "auto" else settings.ask)
+
+    def _choose(self, way: str) -> None:
+        """Ask in this way from now on."""
+        self.way = way
+        usual = STEADY if self.settings.votes == 1 else VARIED
+        likely = LIKELY if way == "single" else {}
+        given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
+        chosen = {**usual, **likely, **given}
+        self.options = {name: value for name, value in chosen.items() if value is not None}
+        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[self._language])
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
-        """Return the verdicts of each sample, in their order."""
+        """Return the verdicts of each sample, in their order.
+
+        Stops with an error when too many of the verdicts about the first samples failed.
+        """
         self.stats.begin()
+        self._find_way(ask=bool(samples))
         self._detect(sample.question for sample in samples)
+        guard = FailureGuard(self, len(samples))
 
         def report(done: int) -> None:
             if progress is not None:
                 progress(Progress(done, len(samples), self.budget.spent_so_far()))
 
-        return self.hold(
-            (partial(self.judge_sample, sample, aspects) for sample in samples), report
-        )
+        async def judge_one(sample: Sample, ask: Ask) -> Judged:
+            judged = await self.judge_sample(sample, aspects, ask)
+            guard.note(sample, judged)
+            return judged
+
+        judged = self.hold((partial(judge_one, sample) for sample in samples), report)
+        guard.end()
+        return judged
+
+    def _find_way(self, *, ask: bool) -> None:
+        """Take what suits the model, as a check says: one that is known, or else a new one."""
+        if self.settings.ask != "auto" or self._check is not None:
+            return
+        self._check = find_check(self, ask=ask)
+        if self._check is not None:
+            self._choose(self._check.recommended)
+            self.stats.note("way-to-ask", self._check.in_words())
 
     def _load(self, language: str) -> dict[str, Prompt]:
         return load_prompts(self.settings.prompts, self._other_prompts, language=language)
@@ -146,6 +188,7 @@ class LLMJudge:
         parts: list[Forecast] = []
         seen = set() if seen is None else seen
         stats = JudgeStats()  # these are not verdicts
+        self._find_way(ask=False)
         self._know(aspects)
         self._detect(sample.question for sample in samples)
         cache = self.cache
@@ -175,14 +218,12 @@ class LLMJudge:
             "judge": self.name,
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
-            "prompts": {
-                name if prompts is self._prompts else f"{language}/{name}": prompt.about()
-                for language, prompts in self._by_language.items()
-                for name, prompt in prompts.items()
-            },
+            "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
             "options": dict(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
+            **({} if self._check is None else {"check": self._check.as_dict()}),
+            "ask": self.way,
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),
@@ -192,6 +233,16 @@ class LLMJudge:
         """Return what should be known about what it judged last, beside the verdicts."""
         return self.stats.findings()
 
+    def _used_prompts(self) -> dict[str, Prompt]:
+        """Return the prompts that this way of asking uses."""
+        single = self.way == "single"
+        return {
+            name if prompts is self._prompts else f"{language}/{name}": prompt
+            for language, prompts in self._by_language.items()
+            for name, prompt in prompts.items()
+            if name.startswith(SINGLE) is single
+        }
+
     def _know(self, aspects: frozenset[str]) -> None:
         """Load the prompts of aspects that were registered after the judge was made."""
         for language, prompts in self._by_language.items():
@@ -199,7 +250,8 @@ class LLMJudge:
                 prompts.update(aspect_prompts(find_aspect(name), language=language))
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
-        return OpenSample(sample, aspects, self.settings, self._writer_for(sample.question), stats)
+        writer = self._writer_for(sample.question)
+        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._longest)
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
         """Return the verdicts of one sample, as a part of a conversation."""
@@ -219,6 +271,16 @@ class LLMJudge:
         outcome = await ask(question.request())
         if again := question.settle(outcome):
             await self._settle(again, ask)
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How patiently the server is asked."""
+        return self._session.retry
+
+    @property
+    def all_prompts(self) -> dict[str, Prompt]:
+        """Its prompts, for all ways of asking, by name."""
+        return self._prompts
 
     @property
     def prompts(self) -> tuple[str, ...]:
