@@ -58,14 +58,15 @@ class LLMJudge:
         *,
         other_prompts: Iterable[str] = (),
         endpoint: Endpoint | None = None,
-        longest: int | None = None,
+        probe: bool = False,
     ) -> None:
         """Take the settings; the folder of prompts may also hold others, read elsewhere.
 
-        `endpoint` is one that is known already, `longest` the most tokens of an answer to a matrix.
+        `endpoint` is one that is known already. A `probe` is to see what the model can do: no
+        call is divided, and every answer has a limit.
         """
         self.settings = settings
-        self._longest = longest
+        self._probe = probe
         model = settings.model.strip().removeprefix(MODEL)
         self.endpoint = endpoint or Endpoint.find(
             model, base_url=settings.base_url, key=settings.key
@@ -204,7 +205,7 @@ class LLMJudge:
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
         return OpenSample(
-            sample, aspects, self.settings, self._writer, stats, self.way, self._longest
+            sample, aspects, self.settings, self._writer, stats, self.way, self._probe
         )
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
