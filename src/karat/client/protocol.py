@@ -61,6 +61,7 @@ class Reason(StrEnum):
     UNFIT = "unfit answer"  # complete, but not what was asked for, such as too few vectors
     BUDGET = "budget"  # not sent: it would have exceeded a limit
     STOPPED = "stopped"  # not sent: the server no longer answers anything
+    UNFINISHED = "unfinished batch"  # it expired or was cancelled before this call was answered
 
 
 TRANSIENT = frozenset(

@@ -11,10 +11,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from karat.client.protocol import Answer, Failure, Outcome, Reason, Usage
+from karat.client.providers import OPENAI, OUTPUT_MODES, Provider
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ FINISHES = {
     "length": (Reason.CUT_OFF, "at the limit of tokens"),
     "content_filter": (Reason.FILTERED, "by the server's content filter"),
 }
-OUTPUT_MODES = ("json_schema", "json_object", "none")  # of structured output, the strictest first
 REWRITABLE = frozenset({400, 404, 422, 500})  # how servers answer to a field they do not know
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 ROUNDING = 1e-3  # by which the logarithm of a probability may be more than 0
@@ -247,9 +247,21 @@ class CallFormat:
 
     mode: int = 0
     left_out: frozenset[str] = frozenset()
+    provider: Provider = field(default=OPENAI, repr=False, compare=False)
+
+    @classmethod
+    def for_provider(cls, provider: Provider) -> CallFormat:
+        """Return the format that a provider is asked in first."""
+        return cls(OUTPUT_MODES.index(provider.modes[0]), provider.left_out, provider)
 
     def __and__(self, other: CallFormat) -> CallFormat:
-        return CallFormat(max(self.mode, other.mode), self.left_out | other.left_out)
+        both = self.left_out | other.left_out
+        return CallFormat(max(self.mode, other.mode), both, self.provider)
+
+    def lesser(self) -> CallFormat:
+        """Return the format with the next lesser mode of structured output that is worth asking."""
+        modes = [OUTPUT_MODES.index(mode) for mode in (*self.provider.modes, OUTPUT_MODES[-1])]
+        return replace(self, mode=min(mode for mode in modes if mode > self.mode))
 
     def mode_for(self, request: Request) -> str:
         """Return the mode of structured output that a request asks for."""
@@ -267,9 +279,13 @@ class CallFormat:
         fields = request.fields()
         if OLD_LIMIT in fields and OLD_LIMIT in self.left_out:
             fields.setdefault(NEW_LIMIT, fields[OLD_LIMIT])
+        other = self.provider.renamed
+        fields = {other.get(name, name): value for name, value in fields.items()}
         fields = {name: value for name, value in fields.items() if name not in self.left_out}
         mode = self.mode_for(request)
-        if mode == "json_schema":
+        if mode == "json_schema" and self.provider.schema_as_value:
+            fields["response_format"] = {"type": "json_object", "value": dict(request.schema or {})}
+        elif mode == "json_schema":
             schema: dict[str, Json] = {"name": request.name, "strict": True}
             schema["schema"] = dict(request.schema or {})
             fields["response_format"] = {"type": mode, "json_schema": schema}
@@ -290,7 +306,7 @@ class ServerSupport:
         """Remember that a call in this format was answered."""
         self.answered = True
         if request.schema is None:  # says nothing about modes
-            used = CallFormat(left_out=used.left_out)
+            used = replace(used, mode=self.format.mode)
         else:
             self.modes.add(OUTPUT_MODES[used.mode])
         self.format &= used
@@ -302,11 +318,11 @@ class ServerSupport:
         if error.status not in REWRITABLE or error.too_long or error.unknown_model:
             return None
         mode, fields = used.mode_for(request), used.fields(request)
-        lesser = CallFormat(used.mode + 1, used.left_out) if mode != "none" else None
+        lesser = used.lesser() if mode != "none" else None
         if error.about_output_mode and error.field not in fields:
             return lesser
         if named := error.named(fields):
-            return CallFormat(used.mode, used.left_out | named)
+            return replace(used, left_out=used.left_out | named)
         return None if mode in self.modes else lesser
 
     def summary(self) -> dict[str, Json]:

@@ -16,7 +16,9 @@ from karat.client.requests import ChatRequest, Message
 from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.llm.contract import read_answer, schema
 from karat.judges.llm.prompt_items import by_chunk, chunk_of, ranges
+from karat.judges.llm.prompt_languages import WORDS, PromptWords
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
+from karat.languages import ENGLISH
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
@@ -171,12 +173,17 @@ class PromptWriter:
     prompts: Mapping[str, Prompt]
     options: Mapping[str, Json] = field(default_factory=dict)
     role: str = "judge"  # the prompt that says what the model is
+    words: PromptWords = WORDS[ENGLISH]
 
     def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
         """Ask for verdicts."""
         data = list(self._data(call, items))
-        tasks = [self.prompts[name].fill(ids=ranges(ids)) for name, ids in call.wanted.items()]
+        tasks = [self.about(name, ids) for name, ids in call.wanted.items()]
         return self.request(data, tasks, schema(call.wanted), call.attempt, vote=vote)
+
+    def about(self, name: str, ids: Iterable[str]) -> str:
+        """Return a prompt with the ids that it is about."""
+        return self.prompts[name].fill(ids=ranges(ids, self.words.to))
 
     def request(
         self,
@@ -191,7 +198,7 @@ class PromptWriter:
         """Put the data first and the task last."""
         if attempt > 1:
             tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
-        asked = "\n".join([*data, "", "Task:", "\n\n".join(tasks)])
+        asked = "\n".join([*data, "", self.words.task, "\n\n".join(tasks)])
         messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
         return ChatRequest(messages, form, self.options_of(vote), vote, "verdicts", limit)
 

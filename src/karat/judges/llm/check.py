@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.client.protocol import Reason
-from karat.client.requests import OUTPUT_MODES
-from karat.client.retry import RetryPolicy
+from karat.client.providers import OUTPUT_MODES
 from karat.errors import JudgeError, OptionError, SaveError, choose
 from karat.forks import refuse_after_fork
 from karat.judges.llm.cases import CHECKED, load_cases
-from karat.judges.settings import MODEL, WAYS, Judge
+from karat.judges.settings import WAYS, Judge
 from karat.judges.verdicts import Judged
 from karat.progress import Progress
 from karat.statistics.agreement import kappa
@@ -142,10 +141,10 @@ def judge_check(
 
 def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
     if not isinstance(judge, str | Judge):
-        raise OptionError(f"{type(judge).__name__} is no judge", fix=f"name one: {MODEL}MODEL")
+        raise OptionError(f"{type(judge).__name__} is no judge", fix="name one: openai:MODEL")
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not settings.asks_model:
-        raise OptionError(f"the judge {settings.model} asks no model", fix=f"name {MODEL}MODEL")
+        raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
     for way in ways or ():
         choose("way to ask", way, ORDER)
     return settings
@@ -177,7 +176,7 @@ def run_check(
     from karat.judges.llm.judge import LLMJudge  # noqa: PLC0415
 
     cases, sha256 = load_cases()
-    retry = judge.settings.retry or RetryPolicy()
+    retry = judge.retry
     settings = replace(
         judge.settings,
         cache=judge.cache,
@@ -186,6 +185,7 @@ def run_check(
         attempts=min(judge.settings.attempts, ATTEMPTS),
         max_failures=1.0,
         decompose=False,
+        batch=False,  # which would take a day
     )
     done: list[WayCheck] = []
     longest, logprobs = 0, False
@@ -317,7 +317,7 @@ def _place(judge: LLMJudge) -> Path | None:
         judge.endpoint.model,
         load_cases()[1],
         sorted((name, prompt.sha256) for name, prompt in judge.all_prompts.items()),
-        sorted((judge.settings.options or {}).items()),
+        sorted({**(judge.settings.extra_body or {}), **(judge.settings.options or {})}.items()),
     ]
     hashed = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return folder / FOLDER / f"{hashed[:24]}.json"

@@ -26,7 +26,7 @@ from karat.judges.llm.contract import (
 )
 from karat.judges.llm.line_listing import LineListing
 from karat.judges.llm.parse import extract_object
-from karat.judges.llm.prompt_items import Fence, numbered, ranges
+from karat.judges.llm.prompt_items import Fence, numbered
 from karat.judges.llm.single import SingleQuestion
 from karat.judges.quotes import distinct, folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
@@ -139,7 +139,7 @@ class PartListing:
         """Show the chunks."""
         items, name = self.opened.items, self.aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
-        task = self.opened.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        task = self.opened.writer.about(f"list-{name}", self.chunks)
         entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
         limit = self.opened.limit(self.answer_tokens)

@@ -20,6 +20,7 @@ from typing import Any
 from karat.errors import InputError, nearest
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
 from karat.judges.llm.contract import example_entry
+from karat.languages import ENGLISH
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
 SHARED_SINGLE = {"single": frozenset[str](), "single-again": frozenset({"attempt"})}
@@ -70,21 +71,29 @@ class Prompt:
 
 
 def load_prompts(
-    folder: str | os.PathLike[str] | None = None, others: Iterable[str] = ()
+    folder: str | os.PathLike[str] | None = None,
+    others: Iterable[str] = (),
+    *,
+    language: str = ENGLISH,
 ) -> dict[str, Prompt]:
     """Read all prompts; files of the same name in a folder take the place of the package's.
 
-    The folder may also hold `others`, which are not read here.
+    The folder may also hold `others`, which are not read here. Prompts that are not there in a
+    language are in English.
     """
-    found = packaged_prompts("karat.judges.llm", SHARED | SHARED_SINGLE)
+    found = packaged_prompts("karat.judges.llm", SHARED | SHARED_SINGLE, language=language)
     for aspect in ASPECTS.values():
-        found |= aspect_prompts(aspect)
+        found |= aspect_prompts(aspect, language=language)
     return replace_prompts(found, folder, others)
 
 
-def packaged_prompts(package: str, fills: Mapping[str, frozenset[str]]) -> dict[str, Prompt]:
+def packaged_prompts(
+    package: str, fills: Mapping[str, frozenset[str]], *, language: str = ENGLISH
+) -> dict[str, Prompt]:
     """Read prompts of a package by their names; each says what is filled in."""
-    return {name: _packaged(package, Prompt(name, fills=each)) for name, each in fills.items()}
+    return {
+        name: _packaged(package, Prompt(name, fills=each), language) for name, each in fills.items()
+    }
 
 
 def replace_prompts(
@@ -100,7 +109,7 @@ def replace_prompts(
     return prompts | own
 
 
-def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
+def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prompt]:
     """Return the prompt of an aspect and, if a model lists its items or parts, that for listing."""
     grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
     fills = frozenset({"ids", "grades"} if aspect.is_graded else {"ids"})
@@ -111,7 +120,7 @@ def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
         blank[name] = (Prompt(name, fills=inside), _own_listing(aspect))
     blank |= _single_prompts(aspect, grades)
     return {
-        name: _packaged("karat.judges.aspects", prompt)
+        name: _packaged("karat.judges.aspects", prompt, language)
         if text is None
         else replace(prompt, version="own", text=text, sha256=_hash(text.encode()), own=True)
         for name, (prompt, text) in blank.items()
@@ -176,8 +185,11 @@ def _plain(text: str) -> str:
     return text.strip().replace("$", "$$")
 
 
-def _packaged(package: str, prompt: Prompt) -> Prompt:
-    file = files(package) / "prompts" / f"{prompt.name}.md"
+def _packaged(package: str, prompt: Prompt, language: str) -> Prompt:
+    folder, name = files(package) / "prompts", f"{prompt.name}.md"
+    file = folder / name
+    if language != ENGLISH and (own := folder / language / name).is_file():
+        file = own
     return prompt.with_text(file.read_bytes(), file.name)
 
 
