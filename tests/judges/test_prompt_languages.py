@@ -18,7 +18,7 @@ from karat.judges.aspects.relevance import RELEVANCE
 from karat.judges.llm.calls import PromptWriter, plan_calls
 from karat.judges.llm.prompt_items import number_items
 from karat.judges.llm.prompt_languages import WORDS
-from karat.judges.llm.templates import load_prompts
+from karat.judges.llm.templates import SINGLE, load_prompts
 from karat.judges.settings import LANGUAGES, Judge
 from karat.judges.verdicts import Sample
 from karat.languages import languages_of
@@ -81,14 +81,17 @@ def test_every_prompt_is_there_with_the_same_contract(language: str) -> None:
         assert examples[0] == examples[1], name
         named = [set(re.findall(r'"(\w+)"', each.text)) for each in (prompt, english[name])]
         assert named[0] == named[1], name
-        for word in ("true", "false", "JSON", "[]", '""'):
-            assert (word in prompt.text) == (word in english[name].text), (name, word)
+        for word in ("true", "false", "JSON", "[]", '""', "yes", "write none", "attempt"):
+            there = word.removeprefix("write ") in prompt.text
+            assert there == (word in english[name].text), (name, word)
+        if "yes or no" in english[name].text:  # one token each, for whatever tokenizer
+            assert re.search(r"\byes\b.{3,12}\bno\b", prompt.text, re.ASCII)
         marks = prompt.text.count("</"), english[name].text.count("</")
         assert marks[0] == marks[1], name
-        prose = re.sub(r'\{".*\}|"\w+"|\$\w+|JSON|true|false|chunks?|Chunks?', "", prompt.text)
+        prose = re.sub(r'\{".*\}|"\w+"|\$\w+|JSON|true|false|[Cc]hunks?|yes|no\b', "", prompt.text)
         assert languages_of([prose]) == [language], (name, prose)
-    rubric = own["relevance"].fill(ids="c1")
-    assert all(re.search(rf"^{grade}: ", rubric, re.MULTILINE) for grade in RELEVANCE.grades)
+    for rubric in (own["relevance"].text, own["grades-relevance"].text):
+        assert all(re.search(rf"^{grade}: ", rubric, re.MULTILINE) for grade in RELEVANCE.grades)
     assert "25" in own["judge"].text
 
 
@@ -107,7 +110,9 @@ def test_verdicts_come_out_the_same(language: str) -> None:
     assert all(f"\n{WORDS[language].task}\n" in prompt for prompt in asked)
     about = judge.about()
     assert about["language"] == language
-    assert about["prompts"] == {name: prompt.about() for name, prompt in prompts.items()}
+    assert about["prompts"] == {
+        name: prompt.about() for name, prompt in prompts.items() if not name.startswith(SINGLE)
+    }
 
 
 def test_what_is_asked_again_and_listed_is_asked_in_the_language_too() -> None:
@@ -119,6 +124,18 @@ def test_what_is_asked_again_and_listed_is_asked_in_the_language_too() -> None:
     assert all(verdict.failure is None for verdict in verdicts(judged))
     assert sum("Versuch 2" in prompt for prompt in asked) == len(asked) / 2
     assert not any("Task:" in prompt or "One entry" in prompt for prompt in asked)
+
+
+def test_single_verdicts_are_asked_for_in_the_language_too() -> None:
+    with serve(lambda _: chat("yes")) as server:
+        judge = judge_of(server, language="de", ask="single")
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+        system = {call.body["messages"][0]["content"] for call in server.calls}
+        tasks = {call.prompt.rpartition("\n\n")[2] for call in server.calls}
+    prompts = load_prompts(language="de")
+    assert system == {prompts["single"].text}
+    assert tasks == {prompts["single-claims"].text}
+    assert all(verdict.value == 1 for verdict in verdicts(judged))
 
 
 def test_the_language_of_each_question_is_detected() -> None:
