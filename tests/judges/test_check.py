@@ -127,6 +127,8 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
         assert [each.way for each in found.ways] == ["matrix", "pieces", "single"]
         assert found["matrix"].failed == found["matrix"].verdicts
         assert set(found["matrix"].reasons) == {"cut off"}
+        assert found["matrix"].given_up
+        assert (found["matrix"].calls, found["pieces"].calls) == (3, 6)  # of three cases
         assert found["single"].right == found["single"].verdicts
         assert all("max_tokens" in call.body for call in server.calls)
         count = len(server.calls)

@@ -183,13 +183,12 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
     there = " ".join(shown.split()) in " ".join(unit.split())
     chance = fields.get("probability")
-    known = isinstance(chance, int | float) and 0 <= chance <= 1
     return Verdict(
         int(value),
         why,
         shown,
         unproven=bool(value) and not there,
-        probability=float(chance) if known else None,
+        probability=float(chance) if isinstance(chance, int | float) and 0 <= chance <= 1 else None,
     )
 
 

@@ -54,7 +54,11 @@ def _grids(check: JudgeCheck) -> Iterator[Grid]:
         ["longest complete answer", f"{check.longest:,} tokens"],
         ["fields turned down", accepted],
         *(
-            [f"failures of {each.way}", ", ".join(f"{n} {why}" for why, n in each.reasons.items())]
+            [
+                f"failures of {each.way}",
+                ", ".join(f"{n} {why}" for why, n in each.reasons.items())
+                + (", then given up" if each.given_up else ""),
+            ]
             for each in check.ways
             if each.reasons
         ),

@@ -258,7 +258,8 @@ class VerdictQuestion:
                 for each, fault in parsed.wrong.items()
             }
         else:
-            again = call.halves() if outcome.reason in DIVISIBLE else []
+            less = outcome.reason in DIVISIBLE and not self.opened.probe
+            again = call.halves() if less else []
             wanted = ((aspect, each) for aspect, ids in call.wanted.items() for each in ids)
             lost = dict.fromkeys(wanted, JudgeFailure(outcome.reason, outcome.detail))
         less = not isinstance(outcome, Answer)  # which is not the same again

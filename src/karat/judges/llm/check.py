@@ -22,6 +22,7 @@ from karat.errors import JudgeError, OptionError, SaveError, choose
 from karat.forks import refuse_after_fork
 from karat.judges.llm.cases import CHECKED, load_cases
 from karat.judges.settings import WAYS, Judge
+from karat.judges.verdicts import Judged
 from karat.progress import Progress
 from karat.statistics.agreement import kappa
 from karat.storage.database import cache_folder
@@ -39,8 +40,8 @@ ORDER = WAYS[:3]  # from the fewest calls to the most
 FIRST = ("matrix", "single")  # what is tried with every model
 SOUND = 0.05  # of the verdicts may fail
 WORSE = 0.05  # by which the share of right verdicts may be below the best
-LONGEST = 2048  # tokens of an answer: a model that writes on for ever is not waited for
-ATTEMPTS = 2  # at a call that fails for a reason that may pass: another has failed by then
+ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
+BEGINNING = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
 ELSEWHERE = frozenset(
     {Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE, Reason.CONNECTION, Reason.SERVER}
@@ -62,6 +63,7 @@ class WayCheck:
     prompt_tokens: int
     completion_tokens: int
     seconds: float  # in all
+    given_up: bool = False  # after the first cases, in which nothing succeeded
 
     @property
     def failed_share(self) -> float:
@@ -180,6 +182,7 @@ def run_check(
         cache=judge.cache,
         budget=judge.budget,
         retry=replace(retry, attempts=min(retry.attempts, ATTEMPTS)),
+        attempts=min(judge.settings.attempts, ATTEMPTS),
         max_failures=1.0,
         decompose=False,
         batch=False,  # which would take a day
@@ -189,9 +192,11 @@ def run_check(
     planned = list(ways or FIRST)
     while planned:
         way = planned.pop(0)
-        asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, longest=LONGEST)
+        asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, probe=True)
         ways_in_all = len(done) + len(planned) + 1
-        report = None if progress is None else _Part(progress, way, len(done), ways_in_all)
+        report = (
+            None if progress is None else _Part(progress, way, len(done), ways_in_all, len(cases))
+        )
         checked = _check_way(asked, cases, report)
         if checked is None:
             return None
@@ -224,19 +229,33 @@ class _Part:
     before: int
     ways: int
 
+    cases: int
+    offset: int = 0  # the cases of this way that are done
+
     def __call__(self, step: Progress) -> None:
-        done, total = self.before * step.total + step.done, self.ways * step.total
+        done, total = self.before * self.cases + self.offset + step.done, self.ways * self.cases
         self.report(Progress(done, total, f"{self.way} {step.note}".strip()))
 
 
 def _check_way(
-    judge: LLMJudge, cases: Sequence[LabelledCase], progress: Report | None
+    judge: LLMJudge, cases: Sequence[LabelledCase], progress: _Part | None
 ) -> WayCheck | None:
     """Judge the cases in the way that a judge is asked; None if it did not come to its end."""
     budget = judge.budget
     before = (budget.calls, budget.prompt_tokens, budget.completion_tokens)
     start = time.monotonic()
-    judged = judge.judge([case.sample for case in cases], CHECKED, progress)
+    samples = [case.sample for case in cases]
+    judged = judge.judge(samples[:BEGINNING], CHECKED, progress)
+    given_up = all(
+        said is None
+        for case, one in zip(cases, judged, strict=False)
+        for said, _ in case.pairs(one)
+    )
+    if given_up:
+        judged += [Judged()] * (len(cases) - len(judged))
+    else:
+        rest = progress and replace(progress, offset=BEGINNING)
+        judged += judge.judge(samples[BEGINNING:], CHECKED, rest)
     seconds = time.monotonic() - start
     reasons = judge.stats.failed
     if ELSEWHERE & reasons.keys():
@@ -261,6 +280,7 @@ def _check_way(
         prompt_tokens=prompt,
         completion_tokens=written,
         seconds=round(seconds, 2),
+        given_up=given_up,
     )
 
 

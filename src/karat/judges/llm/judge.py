@@ -70,14 +70,15 @@ class LLMJudge:
         *,
         other_prompts: Iterable[str] = (),
         endpoint: Endpoint | None = None,
-        longest: int | None = None,
+        probe: bool = False,
     ) -> None:
         """Take the settings; the folder of prompts may also hold others, read elsewhere.
 
-        `endpoint` is one that is known already, `longest` the most tokens of an answer to a matrix.
+        `endpoint` is one that is known already. A `probe` is to see what the model can do: no
+        call is divided, and every answer has a limit.
         """
         self.settings = settings
-        self._longest = longest
+        self._probe = probe
         provider, model = split_spec(settings.model) or (OPENAI, settings.model)
         if settings.batch:
             requires_batches(provider)
@@ -251,7 +252,7 @@ class LLMJudge:
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
         writer = self._writer_for(sample.question)
-        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._longest)
+        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._probe)
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
         """Return the verdicts of one sample, as a part of a conversation."""

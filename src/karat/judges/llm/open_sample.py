@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.judges.verdicts import Sample
 
 GUESSED = 4  # items of a reference
+LONGEST = 2048  # tokens of an answer to a matrix of a check, with room to think before it
 MARGIN = 64  # tokens beside what is expected
 WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
 
@@ -46,7 +47,7 @@ class OpenSample:
     writer: PromptWriter
     stats: JudgeStats
     way: str = "matrix"  # how the model is asked
-    longest: int | None = None  # tokens of the longest answer to a matrix
+    probe: bool = False  # to see what the model can do: nothing is divided, every answer ends
     listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
     parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
     sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
@@ -127,7 +128,9 @@ class OpenSample:
         Usually there is no limit where all is asked at once: that is for models which know when to
         stop, and which may think before they answer.
         """
-        return self.longest if self.way == "matrix" else ceil(SPARE * tokens) + MARGIN
+        if self.way == "matrix":
+            return LONGEST if self.probe else None
+        return ceil(SPARE * tokens) + MARGIN
 
     def guess_items(self, aspect: Aspect) -> Sequence[str]:
         """Return what stands for items that are not listed yet: copied words, or sentences."""
