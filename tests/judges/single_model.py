@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.client.server import Reaction, chat
-from tests.judges.model import grade, mentions, supports, words
+from tests.judges.model import first_words, grade, mentions, supports, words
 
 if TYPE_CHECKING:
     from tests.client.server import Call
@@ -57,6 +57,8 @@ def by_word(call: Call) -> Reaction:
     data, task = read(call.prompt)
     if "per line" in task:
         return chat(listed(data))
+    if "Copy the passage" in task:
+        return chat(f'"{first_words(data["chunk"])}"')
     value, graded = value_of(data, task)
     return chat(str(value) if graded else ["No.", "Yes."][value], finish="length")
 

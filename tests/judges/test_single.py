@@ -52,6 +52,31 @@ def test_the_verdicts_are_those_of_a_matrix(script: Callable[[Call], Reaction]) 
     assert counted["with_probability" if script is by_token else "by_text"] == len(server.calls) - 1
 
 
+def test_quotes_are_asked_for_if_wanted() -> None:
+    def script(call: Call) -> Reaction:
+        data, task = read(call.prompt)
+        if "Copy the passage" in task and "claim" in data:
+            return chat("what nobody wrote", finish="length")
+        return by_token(call)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask="single", quotes=True)
+        [judged] = judge.judge([sample()], frozenset({"relevance", "claims"}))
+    check_totals(judge, [judged])
+    for verdict in judged["relevance"].row:
+        assert bool(verdict.quote) == bool(verdict.value)
+        assert not verdict.unproven
+    assert judged["relevance"].row[0].quote == '"The capital of Brazil"'
+    claimed = [verdict for row in judged["claims"].rows for verdict in row if verdict.value]
+    assert claimed
+    assert all(verdict.unproven and verdict.probability for verdict in claimed)
+    quoting = [call for call in server.calls if "Copy the passage" in call.prompt]
+    assert len(quoting) == sum(bool(verdict.value) for verdict in verdicts(judged))
+    assert {call.body["max_tokens"] for call in quoting} == {80}
+    assert not any("logprobs" in call.body for call in quoting)
+    assert judge.about()["quotes"] is True
+
+
 def test_calls_are_short_and_begin_alike() -> None:
     with serve(by_token) as server:
         judge_of(server, ask="single", concurrency=1).judge([sample()], ALL)

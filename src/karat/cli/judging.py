@@ -168,6 +168,12 @@ judge_options = options.option_set(
         "(one verdict, one word), or auto: as karat judge-check says (default: matrix).",
     ),
     click.option(
+        "--quotes",
+        is_flag=True,
+        default=None,
+        help="With --ask single, also ask for a quote that proves each yes.",
+    ),
+    click.option(
         "--max-failures",
         type=float,
         metavar="SHARE",

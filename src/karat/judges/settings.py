@@ -37,7 +37,8 @@ class Judge:
     `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
     of them at a time, `single` for one verdict by one word, with its probability where the server
     tells it, `auto` for what `karat.judge_check` recommends. `max_failures` is the share of failed
-    verdicts at which judging stops after the first samples; 1 lets it go on.
+    verdicts at which judging stops after the first samples; 1 lets it go on. `quotes` asks for a
+    quote with every single verdict that is a yes; the other ways always do.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
@@ -66,6 +67,7 @@ class Judge:
     prices: str | os.PathLike[str] | Prices | None = None
     ask: str = "matrix"
     max_failures: float = 0.2
+    quotes: bool = False
     votes: int = 1
     decompose: bool = False
     separate_calls: bool = False

@@ -225,6 +225,7 @@ class LLMJudge:
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **({} if self._check is None else {"check": self._check.as_dict()}),
             "ask": self.way,
+            **({"quotes": self.settings.quotes} if self.way == "single" else {}),
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),

@@ -25,6 +25,7 @@ from karat.judges.aspects import Aspect, VerdictShape
 from karat.judges.llm.contract import Fault
 from karat.judges.llm.parse import THINKING
 from karat.judges.llm.prompt_items import ALL, Fence, chunk_of
+from karat.judges.quotes import is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 LIKELY: dict[str, Json] = {"logprobs": True, "top_logprobs": 10}  # more than some servers give
 FEW = 4  # tokens of an answer: a word, and what may stand before it
+QUOTE = 80  # tokens of a quote
 ENOUGH = 0.2  # of the probability must be with words that are answers
 YES = "yes y true correct ja oui sí si sim да 是 是的 对 はい 예 네"
 NO = "no n false incorrect nein non não nao нет 否 不 不是 いいえ 아니요 아니오"
@@ -53,6 +55,7 @@ class SingleQuestion:
     vote: int = 0
     attempt: int = 1
     yes: Verdict | None = None  # that it is of use, when the grade is asked for
+    given: Verdict | None = None  # when its quote is asked for
 
     @property
     def _prompt(self) -> Prompt:
@@ -75,11 +78,19 @@ class SingleQuestion:
         task = self._prompt.fill(values=f"{', '.join(others)} or {last}")
         if self.attempt > 1:
             task += "\n" + prompts["single-again"].fill(attempt=self.attempt)
+        if self.given is not None:
+            task += "\n" + prompts["single-quote"].fill()
         asked = "\n".join([*data, "", task])
         messages = (Message("system", prompts["single"].text), Message("user", asked))
         options = self.opened.writer.options_of(self.vote)
+        if self.given is not None:
+            options = {name: value for name, value in options.items() if name not in LIKELY}
         return ChatRequest(
-            messages, options=options, vote=self.vote, limit=FEW, only_beginning=True
+            messages,
+            options=options,
+            vote=self.vote,
+            limit=self.answer_tokens,
+            only_beginning=True,
         )
 
     @property
@@ -92,20 +103,16 @@ class SingleQuestion:
         return self.aspect.needs == "question" or (listing is not None and listing.with_question)
 
     def settle(self, outcome: Outcome) -> list[SingleQuestion]:
-        """Take the verdict; ask for the grade of a yes, and again where the answer is none."""
+        """Take the verdict; ask for grade and quote of a yes, and again for what is none."""
         stats, cell = self.opened.stats, (self.aspect.name, self.each, self.chunk)
+        if self.given is not None:
+            self.opened.votes[self.vote][cell] = self._proven(outcome)
+            return []
         if isinstance(outcome, Answer):
             stats.single[bool(outcome.tokens)] += 1
             verdict = self._read(outcome)
             if verdict is not None:
-                if (
-                    verdict.value
-                    and self.aspect.is_graded
-                    and self._prompt.name.startswith("single")
-                ):
-                    return [replace(self, yes=verdict, attempt=1)]
-                self.opened.votes[self.vote][cell] = self._with_quote(verdict)
-                return []
+                return self._take(verdict)
             stats.malformed[Fault.NO_WORD] += 1
             if self.attempt < self.opened.settings.attempts:
                 stats.asked_again += 1
@@ -115,6 +122,27 @@ class SingleQuestion:
             failure = JudgeFailure(outcome.reason, outcome.detail)
         self.opened.votes[self.vote][cell] = Verdict(None, failure=failure)
         return []
+
+    def _take(self, verdict: Verdict) -> list[SingleQuestion]:
+        """Keep a verdict, or ask what else is to be known about a yes."""
+        if verdict.value and self.aspect.is_graded and not self._prompt.name.startswith(GRADED):
+            return [replace(self, yes=verdict, attempt=1)]
+        is_part = self.aspect.shape is VerdictShape.PARTS
+        if verdict.value and self.opened.settings.quotes and not is_part:
+            return [replace(self, given=verdict, attempt=1)]
+        cell = (self.aspect.name, self.each, self.chunk)
+        self.opened.votes[self.vote][cell] = self._with_quote(verdict)
+        return []
+
+    def _proven(self, outcome: Outcome) -> Verdict:
+        """Return the verdict with its quote; one that is not in a chunk proves nothing."""
+        verdict = self.given or Verdict(0)
+        lines = THINKING.sub("", outcome.content, count=1).strip().splitlines()
+        quote = lines[0].strip() if lines else ""
+        chunks = self.opened.items.chunks
+        shown = chunks.values() if self.chunk == ALL else [chunks[self.chunk]]
+        there = any(is_quoted(quote, text) for text in shown)
+        return replace(verdict, quote=quote, unproven=not there)
 
     def _read(self, answer: Answer) -> Verdict | None:
         """Return the verdict; with the grade of a yes, if that was asked for."""
@@ -136,7 +164,7 @@ class SingleQuestion:
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, at most."""
-        return FEW
+        return FEW if self.given is None else QUOTE
 
 
 def single_questions(opened: OpenSample) -> Iterator[SingleQuestion]:

@@ -23,7 +23,11 @@ from karat.judges.llm.contract import example_entry
 from karat.languages import ENGLISH
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
-SHARED_SINGLE = {"single": frozenset[str](), "single-again": frozenset({"attempt"})}
+SHARED_SINGLE = {
+    "single": frozenset[str](),
+    "single-again": frozenset({"attempt"}),
+    "single-quote": frozenset[str](),
+}
 SINGLE = (
     "single",
     "grades-",
