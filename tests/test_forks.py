@@ -161,6 +161,7 @@ CALLS = {
     "gate": "result, 'RR>=0.1'",
     "judge": "[{'question': '?', 'contexts': ['a']}]",
     "judge_card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",
+    "judge_check": "'openai:m'",
     "load": "folder",
     "load_corpus": "{'b': 'text'}",
     "load_gold": "GOLD",

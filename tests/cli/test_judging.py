@@ -9,6 +9,7 @@ import pytest
 
 from tests.client.server import Server, chat, serve
 from tests.judges.model import well
+from tests.judges.single_model import by_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,24 @@ def test_a_model_is_asked_as_the_options_say(
     assert "seed" not in body
 
 
+def test_a_small_model_is_asked_one_by_one(
+    cli: Karat, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
+) -> None:
+    server, judge = openai
+    server.script = by_token
+    saved = ("--save", str(tmp_path / "saved"))
+    done = cli(
+        "score", samples, *_measures(*FOUR), *judge, "--ask", "single", "--format", "json", *saved
+    )
+    assert done.code == 0, done
+    about = json.loads(done.out)["judge"]
+    assert (about["ask"], about["calls"]) == ("single", len(server.calls))
+    assert about["single"]["with_probability"] > 10
+    query = RECORDS[0]["user_input"]
+    shown = cli("explain", str(tmp_path / "saved"), "-q", query, "-m", FOUR[0])
+    assert "yes with probability 0.79" in shown.out, shown
+
+
 def test_what_a_model_did_not_judge_is_counted_and_shown(
     cli: Karat, samples: Path, openai: tuple[Server, list[str]]
 ) -> None:
@@ -128,8 +147,11 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "openai:m", "--prices", "1,2,3,4"], "1,2,3,4: cannot be read"),
         (["--judge", "openai:m", "--attempts", "0"], "attempts must be at least 1"),
         (["--judge", "openai:m", "--timeout", "0"], "timeout must be above 0"),
+        (["--judge", "openai:m", "--ask", "singel"], "did you mean single?"),
+        (["--judge", "openai:m", "--max-failures", "2"], "max_failures must be"),
+        (["--judge", "local:text", "--ask", "single"], "takes no ask"),
         (["--judge", "local:text", "--separate-calls"], "takes no separate_calls"),
-        (["--judge", "locl"], "did you mean local?"),
+        (["--judge", "locl"], "did you mean local"),
         (["--judge", "openai"], "write openai:MODEL"),
         (["--judge", "local:text", "--dry-run"], "asks nobody"),
         (["--judge", "local:text", "--votes", "3"], "takes no votes"),

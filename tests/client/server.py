@@ -22,6 +22,7 @@ class Call:
     headers: Mapping[str, str]
     body: Any
     port: int = 0  # of the client: tells connections apart
+    method: str = "POST"
 
     @property
     def prompt(self) -> str:
@@ -152,9 +153,11 @@ class Server:
         pairs = (line.split(":", 1) for line in head[1:] if line)
         headers = {name.strip().lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        path = head[0].split()[1]
-        said, port = json.loads(body) if body else None, writer.get_extra_info("peername")[1]
-        call = Call(len(self.calls), path, headers, said, port)
+        method, path, _ = head[0].split()
+        is_json = headers.get("content-type", "") == "application/json"
+        said = json.loads(body) if body and is_json else body or None
+        port = writer.get_extra_info("peername")[1]
+        call = Call(len(self.calls), path, headers, said, port, method)
         self.calls.append(call)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)

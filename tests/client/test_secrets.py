@@ -12,7 +12,8 @@ import pytest
 
 from karat.client.budget import Budget
 from karat.client.cache import Cache
-from karat.client.endpoint import DEFAULT_URL, Endpoint, Secret
+from karat.client.endpoint import Endpoint, Secret
+from karat.client.providers import DEFAULT_URL
 from karat.client.retry import RetryPolicy
 from karat.errors import EndpointError, KaratError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 Said: TypeAlias = dict[str, Any]
 
 BLOCK = re.compile(r"<(\S+) (\d{6,})>\n(.*?)\n</\1 \2>\n", re.DOTALL)
-ID = re.compile(r"\b([cke]\d+(?:\.s\d+)?)(?: to ([cke]\d+(?:\.s\d+)?))?")
+# in whatever language
+ID = re.compile(
+    r"\b([cke]\d+(?:\.s\d+)?)(?:(?: to | bis | à | a | 至 |～)([cke]\d+(?:\.s\d+)?))?", re.ASCII
+)
+TASKS = ("Task:", "Aufgabe:", "Tâche :", "Tarea:", "任务：", "課題：")
 
 
 @dataclass
@@ -42,8 +46,7 @@ class Read:
 
     def ids(self, name: str) -> list[str]:
         """Return the ids that a part of the task names."""
-        part = self.task.partition(f'"{name}":')[2].partition("One entry for each of ")[2]
-        named = re.split(r",\s+with|:\n", part, maxsplit=1)[0]
+        named = re.split(rf'^"{name}" ?[:：]', self.task, flags=re.MULTILINE)[1].partition("\n{")[0]
         found = []
         for first, last in ID.findall(named):
             head, start = re.fullmatch(r"(.*?)(\d+)", first).groups()  # type: ignore[union-attr]
@@ -64,7 +67,7 @@ def read_prompt(prompt: str) -> Read:
         }
         position = block.end()
     read.task = prompt[position:]
-    assert read.task.startswith("\nTask:\n"), read.task[:200]
+    assert read.task.startswith(tuple(f"\n{task}\n" for task in TASKS)), read.task[:200]
     return read
 
 
@@ -75,7 +78,7 @@ def words(text: str) -> set[str]:
 def answer(prompt: str) -> Said:
     """Answer all that a prompt asks for, well."""
     read = read_prompt(prompt)
-    names = re.findall(r'^"(\w+)":', read.task, re.MULTILINE)
+    names = re.findall(r'^"(\w+)" ?[:：]', read.task, re.MULTILINE)
     return {name: PARTS[name](read) for name in names}
 
 

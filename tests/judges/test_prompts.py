@@ -198,10 +198,16 @@ def test_the_rubric_and_the_word_json_are_in_the_prompts() -> None:
 
 
 def test_prompts_have_versions_and_hashes() -> None:
-    about = LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1")).about()["prompts"]
-    assert set(about) == set(load_prompts())
-    assert {"judge", "again", "relevance", "list-entities", "list-statements"} <= set(about)
-    for prompt in about.values():
+    judges = [
+        LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1", ask=way))
+        for way in ("matrix", "single")
+    ]
+    matrix, single = (judge.about()["prompts"] for judge in judges)
+    assert {"judge", "again", "relevance", "list-entities", "list-statements"} <= set(matrix)
+    assert {"single", "single-again", "single-relevance", "lines-entities"} <= set(single)
+    assert matrix.keys() | single.keys() == load_prompts().keys()
+    assert not matrix.keys() & single.keys()
+    for prompt in (*matrix.values(), *single.values()):
         assert re.fullmatch(r"\d+", prompt["version"])
         assert re.fullmatch(r"[0-9a-f]{64}", prompt["sha256"])
         assert prompt["own"] is False

@@ -30,7 +30,7 @@ from karat.judges.settings import Judge
 from karat.labels.synthetic.questions import questions
 from tests.client.asking import ask_all
 from tests.judges.building import sample_of
-from tests.judges.judging import ALL, check_shape, check_totals, sentences
+from tests.judges.judging import ALL, check_shape, check_totals, sentences, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,8 +232,8 @@ def test_the_judge_as_a_whole(url: str, tmp_path: Path) -> None:
         about = first.about()
         again = judge(cache)
         second = again.judge(JUDGED, ALL)
-    for one, verdicts in zip(JUDGED, judged, strict=True):
-        check_shape(one, verdicts)
+    for one, found in zip(JUDGED, judged, strict=True):
+        check_shape(one, found)
     check_totals(first, judged)
     assert about["server"] == {"forms": ["json_schema"], "left_out": []}
     assert about["answered"] > 0
@@ -243,6 +243,34 @@ def test_the_judge_as_a_whole(url: str, tmp_path: Path) -> None:
     if not about["failed"]:
         assert second == judged
         assert again.about()["calls"] == 0
+
+
+def test_a_small_model_gives_every_verdict_if_it_is_asked_one_by_one(
+    url: str, tmp_path: Path
+) -> None:
+    def judge(cache: Cache, way: str) -> LLMJudge:
+        return LLMJudge(
+            Judge("openai:smollm2", base_url=url, key=KEY, cache=cache, retry=RETRY, ask=way)
+        )
+
+    aspects = ALL - {"entities"} | {"sufficiency"}
+    with Cache.open(tmp_path) as cache:
+        first = judge(cache, "single")
+        judged = first.judge(JUDGED, aspects)
+        again = judge(cache, "single")
+        assert again.judge(JUDGED, aspects) == judged
+    for one, found in zip(JUDGED, judged, strict=True):
+        check_shape(one, found)
+        for verdict in verdicts(found):
+            assert verdict.failure is None
+            assert verdict.probability is not None
+            assert 0 <= verdict.probability <= 1
+    check_totals(first, judged)
+    about = first.about()
+    assert about["single"] == {"with_probability": about["answered"], "by_text": 0}
+    assert about["completion_tokens"] <= 4 * about["calls"]
+    assert again.about()["calls"] == 0
+    assert about["server"]["left_out"] == []
 
 
 def test_a_small_model_writes_questions_as_well_as_it_can(url: str, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ COMMANDS = (
     "power",
     "agree",
     "judge-card",
+    "judge-check",
     "pool",
     "label",
     "anchor",

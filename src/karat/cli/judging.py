@@ -35,12 +35,38 @@ def _as_fields(
     return found or None
 
 
+def _as_headers(
+    _: click.Context, __: click.Parameter, lines: tuple[str, ...]
+) -> dict[str, str] | None:
+    """Read headers; no message repeats what one carries, which may be a key."""
+    found: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not name or not colon:
+            raise click.BadParameter("a header is 'NAME: VALUE'")
+        found[name] = value
+    return found or None
+
+
+def _as_object(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, Json] | None:
+    """Read a JSON object."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise click.BadParameter('not a JSON object, such as {"top_k": 20}')
+    return found
+
+
 _server = options.option_set(
     click.option(
         "--base-url",
         metavar="URL",
         help="Address of an OpenAI-compatible server, for judge and embedder "
-        "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI).",
+        "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI, or that of the provider).",
     ),
     click.option(
         "--votes",
@@ -52,12 +78,39 @@ _server = options.option_set(
 _calls = options.option_set(
     click.option("--prompts", metavar="DIR", help="Folder of prompts to use instead of karat's."),
     click.option(
+        "--language",
+        metavar="CODE",
+        help="Language of the prompts: en, de, fr, es, zh, ja, or auto, that of each question "
+        "(default: en).",
+    ),
+    click.option(
         "--option",
         "options",
         multiple=True,
         callback=_as_fields,
         metavar="NAME=VALUE",
         help="Field of the calls, such as temperature=0.2; null leaves it out; may be repeated.",
+    ),
+    click.option(
+        "--extra-body",
+        callback=_as_object,
+        metavar="JSON",
+        help="Further fields of the calls, as a JSON object.",
+    ),
+    click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        callback=_as_headers,
+        metavar="'NAME: VALUE'",
+        help="Header of the calls, for a gateway; may be repeated.",
+    ),
+    click.option(
+        "--batch",
+        is_flag=True,
+        default=None,
+        help="Send the calls as batches: up to a day, half the price; killed and started again, it "
+        "goes on.",
     ),
     click.option(
         "--attempts",
@@ -105,9 +158,27 @@ judge_options = options.option_set(
         default="local",
         metavar="JUDGE",
         help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
-        "replay:FILE.",
+        "ollama:MODEL, azure:DEPLOYMENT and other providers, replay:FILE.",
     ),
     _server,
+    click.option(
+        "--ask",
+        metavar="WAY",
+        help="How a model is asked: matrix (all verdicts about a sample at once), pieces, single "
+        "(one verdict, one word), or auto: as karat judge-check says (default: matrix).",
+    ),
+    click.option(
+        "--quotes",
+        is_flag=True,
+        default=None,
+        help="With --ask single, also ask for a quote that proves each yes.",
+    ),
+    click.option(
+        "--max-failures",
+        type=float,
+        metavar="SHARE",
+        help="Stop after the first samples if more of the verdicts fail; 1 goes on (default: 0.2).",
+    ),
     click.option(
         "--separate-calls",
         is_flag=True,
@@ -122,13 +193,15 @@ judge_options = options.option_set(
     ),
     _calls,
 )
+check_options = options.option_set(_server, _calls)  # of what names the judge by an argument
 # of commands that need a language model
 model_options = options.option_set(
     click.option(
         "--judge",
         default="local",
         metavar="JUDGE",
-        help="Who writes and checks: openai:MODEL; local and others cannot.",
+        help="Who writes and checks: openai:MODEL, ollama:MODEL or another provider; local and "
+        "others cannot.",
     ),
     _server,
     _calls,
@@ -157,7 +230,7 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     judge = Judge(spec, **settings) if settings else spec
     if choices.pop("dry_run", False):
         if remote:
-            raise click.UsageError("--dry-run asks nobody, and so cannot embed with openai:MODEL")
+            raise click.UsageError("--dry-run asks nobody, and so cannot embed with a server")
         judge = DryRunJudge(find_judge(judge))
     return {"judge": judge, **server}
 
@@ -165,7 +238,12 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
 def _embeds_remotely() -> bool:
     """Return whether texts are embedded by a server: `--embedder`, or the model of a relation."""
     chosen = click.get_current_context().params
-    return any("openai:" in str(chosen.get(name)) for name in ("embedder", "by", "measures"))
+    named = " ".join(str(chosen.get(name)) for name in ("embedder", "by", "measures"))
+    if ":" not in named:
+        return False
+    from karat.client.providers import SPELLED  # noqa: PLC0415 - most scores need no server
+
+    return bool(SPELLED.search(named))
 
 
 def take_shared(choices: dict[str, Any]) -> dict[str, Any]:

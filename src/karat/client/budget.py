@@ -55,6 +55,11 @@ class Prices:
             if not (math.isfinite(price) and price >= 0):
                 raise OptionError(f"a price must be a number of at least 0, not {price!r}")
 
+    def halved(self) -> Prices:
+        """Return the prices of calls that are sent as a batch: half."""
+        cached = None if self.cached is None else self.cached / 2
+        return Prices(self.prompt / 2, self.completion / 2, cached)
+
     def cost(self, usage: Usage) -> float:
         """Return what a call costs."""
         cached = self.prompt if self.cached is None else self.cached
@@ -163,6 +168,7 @@ class Budget:
     cached_tokens: int = 0  # of the prompts, those in the server's own cache
     completion_tokens: int = 0
     guessed_calls: int = 0  # calls whose tokens the server did not report
+    under_way: str = ""  # batches that are waited for, in words
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _waited: float = 0.0  # their sum
     _reserved: Usage = field(default_factory=lambda: Usage(0, 0))
@@ -277,7 +283,7 @@ class Budget:
         wait = f", {self._waited / self.answered:.2g} s per call" if self.answered else ""
         stored = f", {self.stored:,} from the cache" if self.stored else ""
         failed = f", {self.failed.total():,} failed" if self.failed else ""
-        return f"{self.tokens:,} tokens{cost}{wait}{stored}{failed}"
+        return f"{self.tokens:,} tokens{cost}{wait}{stored}{failed}{self.under_way}"
 
     def summary(self) -> dict[str, Json]:
         """Return all counts, for a manifest."""

@@ -6,6 +6,7 @@ Failures are not kept: the next attempt may succeed.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from karat.client.protocol import Answer, Usage
+from karat.client.protocol import Answer, TokenChoices, Usage
 from karat.errors import choose
 from karat.storage.database import Database, cache_folder
 
@@ -28,6 +29,8 @@ CREATE TABLE IF NOT EXISTS answer (
     seconds REAL NOT NULL, form TEXT NOT NULL, time REAL NOT NULL
 )
 """
+# beside the answers, so that files of earlier versions are read and written as before
+TOKENS = "CREATE TABLE IF NOT EXISTS tokens (key BLOB PRIMARY KEY, choices TEXT NOT NULL)"
 FIELDS = "content, prompt_tokens, completion_tokens, cached_tokens, estimated, seconds, form"
 
 
@@ -43,6 +46,11 @@ class Cache:
         self.broken = ""  # why answers are no longer stored, if so
         self._file = Database(path, "answers", TABLE, LAYOUT)
         self._connection = self._file.open()
+        try:
+            self._connection.execute(TOKENS)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._file.failure(error) from None
         self._since = since
 
     @classmethod
@@ -69,16 +77,24 @@ class Cache:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
         """Return the answers that are there."""
-        query = f"SELECT key, {FIELDS} FROM answer WHERE time >= ? AND key IN"  # noqa: S608
+        query = (
+            f"SELECT key, {FIELDS}, choices FROM answer LEFT JOIN tokens USING (key)"  # noqa: S608
+            " WHERE time >= ? AND key IN"
+        )
         try:
             rows = list(self._file.find(self._connection, query, (self._since,), keys))
         except sqlite3.Error as error:
             raise self._file.failure(error) from None
         return {
             key: Answer(
-                content, Usage(prompt, written, cached, bool(guess)), took, mode, stored=True
+                content,
+                Usage(prompt, written, cached, bool(guess)),
+                took,
+                mode,
+                stored=True,
+                tokens=_tokens(choices),
             )
-            for key, content, prompt, written, cached, guess, took, mode in rows
+            for key, content, prompt, written, cached, guess, took, mode, choices in rows
         }
 
     def put(self, key: bytes, answer: Answer) -> bool:
@@ -89,6 +105,10 @@ class Cache:
             *(answer.seconds, answer.output_mode, time.time()),
         )
         try:
+            if answer.tokens:  # first: an answer without them would be taken for one of a server
+                self._connection.execute(  # that does not know them
+                    "INSERT OR REPLACE INTO tokens VALUES (?, ?)", (key, json.dumps(answer.tokens))
+                )
             self._connection.execute(
                 f"INSERT OR REPLACE INTO answer (key, {FIELDS}, time)"  # noqa: S608
                 f" VALUES ({', '.join('?' * len(row))})",
@@ -98,3 +118,9 @@ class Cache:
             self.broken = self.broken or str(error)
             return False
         return True
+
+
+def _tokens(choices: str | None) -> tuple[TokenChoices, ...]:
+    """Return what a model might have written, as it was stored."""
+    places = json.loads(choices) if choices else []
+    return tuple(tuple((text, chance) for text, chance in place) for place in places)

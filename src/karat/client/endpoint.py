@@ -1,11 +1,13 @@
 """Where a model is asked: the address of a server, the name of the model, its key, and the proxy.
 
 This is the only place that decides where texts go and which key goes with them, for judges and
-embeddings alike. What is given comes first, then `KARAT_BASE_URL`, then `OPENAI_BASE_URL`, then
-OpenAI. A key of the environment belongs to the server that it was set for: `OPENAI_API_KEY` to that
-of `OPENAI_BASE_URL`, or to OpenAI, `KARAT_API_KEY` to that of `KARAT_BASE_URL` if there is one. No
-other server gets it. Texts for a server on this machine, or in a private network, never go to a
-proxy outside it, whatever the environment says.
+embeddings alike. What is given comes first. For `openai:MODEL` that is followed by
+`KARAT_BASE_URL`, `OPENAI_BASE_URL` and OpenAI, for any other provider (`karat.client.providers`) by
+its own variable and its own address. A key of the environment belongs to the server that it was set
+for: `OPENAI_API_KEY` to that of `OPENAI_BASE_URL`, or to OpenAI, the key of another provider to its
+address, `KARAT_API_KEY` to that of `KARAT_BASE_URL` if there is one. No other server gets it. Texts
+for a server on this machine, or in a private network, never go to a proxy outside it, whatever the
+environment says.
 """
 
 from __future__ import annotations
@@ -16,22 +18,29 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NoReturn
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from karat.client.requests import ServerSupport
+from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
+from karat.client.requests import CallFormat, ServerSupport
 from karat.errors import OptionError
 
-DEFAULT_URL = "https://api.openai.com/v1"
 # where an address is named, where its key is, and what the key is for where no address is named
 VARIABLES = (
     ("KARAT_BASE_URL", "KARAT_API_KEY", ""),  # for whatever karat asks
     ("OPENAI_BASE_URL", "OPENAI_API_KEY", DEFAULT_URL),
 )
 PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of a base URL
+VERSION = "OPENAI_API_VERSION"  # of Azure's protocol
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# headers that would change what is sent, or to whom
+FIXED = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+NOWHERE = "nowhere"  # the address of a provider that is not known
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
 TELLING = 6  # characters at the beginning of a real key by which an echo of it is recognised
@@ -95,46 +104,82 @@ class Endpoint:
     withheld: tuple[str, ...] = field(default=(), repr=False, compare=False)  # keys of others
     support: ServerSupport = field(default_factory=ServerSupport, repr=False, compare=False)
 
+    files: str = field(default="", repr=False)  # where files and batches are
+    headers: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
+    provider: Provider = field(default=OPENAI, repr=False)
+
     @classmethod
-    def find(cls, model: str, *, base_url: str | None = None, key: str | None = None) -> Endpoint:
+    def find(
+        cls,
+        model: str,
+        *,
+        base_url: str | None = None,
+        key: str | None = None,
+        provider: Provider = OPENAI,
+        headers: Mapping[str, str] | None = None,
+    ) -> Endpoint:
         """Take what is not given from the environment; a local server needs no key."""
         if not model.strip():
-            raise OptionError("no model is named", fix="name one, as in openai:MODEL")
-        named = (_variable(url) for url, _, _ in VARIABLES)
-        parts = _split(base_url or next(filter(None, named), DEFAULT_URL))
+            raise OptionError("no model is named", fix=f"name one, as in {provider.spelling}")
+        parts = _split(base_url or _named(provider))
         host = parts.netloc.rpartition("@")[2].lower()
         path = parts.path.rstrip("/")
         for ending in PATHS:
             path = path.removesuffix(ending)
-        known, withheld = (key, ()) if key is not None else _key_for(parts)
+        base = f"{parts.scheme}://{host}{path}"
+        place = provider.address(base, parts.query, model.strip(), _variable(VERSION))
+        known, withheld = (key, ()) if key is not None else _key_for(parts, provider)
         return cls(
             model.strip(),
-            f"{parts.scheme}://{host}{path}",
-            query=parts.query,
+            place.base,
+            query=place.query,
             user=unquote(parts.username or ""),
             password=Secret(unquote(parts.password or "")),
-            key=_checked(known),
+            key=_checked(known, provider),
             withheld=withheld,
+            support=ServerSupport(CallFormat.for_provider(provider)),
+            files=place.files,
+            headers=_headers(headers or {}, provider, parts),
+            provider=provider,
         )
 
     def url(self, path: str) -> str:
         """Return the address that requests go to."""
-        return f"{self.identity}{path}" + (f"?{self.query}" if self.query else "")
+        return self._at(self.identity, path)
+
+    def files_url(self, path: str) -> str:
+        """Return the address of files and batches."""
+        return self._at(self.files or self.identity, path)
+
+    def _at(self, base: str, path: str) -> str:
+        path, _, query = path.partition("?")
+        both = "&".join(filter(None, (self.query, query)))
+        return f"{base}{path}" + (f"?{both}" if both else "")
 
     def require_access(self) -> None:
-        """Refuse to send texts to OpenAI without a key: who has none means another server."""
-        if _origin(self.identity) == _origin(DEFAULT_URL) and not (self.key or self.user):
+        """Refuse to send texts to a provider without the key that it needs."""
+        if self.key or self.user or BEARER.lower() in map(str.lower, self.headers):
+            return
+        if self.provider is OPENAI:
+            if _origin(self.identity) == _origin(DEFAULT_URL):
+                raise OptionError(
+                    "no server is named, and OpenAI's needs a key",
+                    where=self.identity,
+                    fix="set KARAT_BASE_URL to your server, or OPENAI_API_KEY for OpenAI's",
+                )
+        elif self.provider.key and reach(urlsplit(self.identity).hostname or "") is Reach.PUBLIC:
             raise OptionError(
-                "no server is named, and OpenAI's needs a key",
-                where=self.identity,
-                fix="set KARAT_BASE_URL to your server, or OPENAI_API_KEY for OpenAI's",
+                f"{self.provider.title} needs a key", where=self.identity, fix=self.fix_access
             )
 
     @property
     def fix_access(self) -> str:
         """What to do about a server that does not accept the key, or wants one."""
         kept = f" ({' and '.join(self.withheld)} belongs to another server, and was not sent)"
-        return f"set {VARIABLES[0][1]} to a key that this server accepts" + (
+        own = "" if self.provider is OPENAI else self.provider.key
+        if own in self.withheld:  # the address is not that of the provider
+            own = ""
+        return f"set {own or VARIABLES[0][1]} to a key that this server accepts" + (
             kept if self.withheld else ""
         )
 
@@ -148,7 +193,7 @@ class Endpoint:
 
     def hide(self, text: str) -> str:
         """Return the text of an error without the secrets of this endpoint."""
-        for secret in (self.key, self.password, self.login):
+        for secret in (self.key, self.password, self.login, *self._secret_headers()):
             text = secret.hide_in(text)
         if len(self.key.reveal()) >= REAL_KEY:  # servers echo keys whole, masked, or cut off
             beginning = re.escape(self.key.reveal()[:TELLING])
@@ -157,23 +202,126 @@ class Endpoint:
 
     def hide_in_answer(self, text: str) -> str:
         """Return an answer without the key, unless the key may be a word that answers use."""
-        return self.key.hide_in(text) if len(self.key.reveal()) >= REAL_KEY else text
+        for secret in (self.key, *self._secret_headers()):
+            text = secret.hide_in(text) if len(secret.reveal()) >= REAL_KEY else text
+        return text
+
+    def _secret_headers(self) -> list[Secret]:
+        """Return what headers carry that nobody should read: the last word, behind Bearer."""
+        values = (value for name, value in self.headers.items() if SECRET.search(name))
+        return [Secret(value.reveal().split()[-1]) for value in values if value.reveal().split()]
 
 
 def _variable(name: str) -> str:
     return os.environ.get(name, "").strip()
 
 
-def _key_for(address: SplitResult) -> tuple[str, tuple[str, ...]]:
+def _named(provider: Provider) -> str:
+    """Return the address that the environment names for a provider, or its usual one."""
+    if provider is OPENAI:
+        named = (_variable(url) for url, _, _ in VARIABLES)
+        return next(filter(None, named), DEFAULT_URL)
+    named_by = provider.url_variable
+    address = _variable(named_by) if named_by else ""
+    if address and not provider.locate:
+        address = _completed(address, provider.url)
+    if found := address or provider.url:
+        return found
+    raise OptionError(
+        f"the address of {provider.title} is not known",
+        fix=f"set {named_by} to it, such as https://NAME.openai.azure.com, or give --base-url",
+    )
+
+
+class SharedAddress(str):
+    """Where a judge is asked, as an address for the embedder, too, if that is `openai:MODEL`.
+
+    An embedder that names a provider of its own is asked there.
+    """
+
+    __slots__ = ()
+
+
+def shared_address(spec: str) -> SharedAddress | None:
+    """Return the address of a judge's provider if it is not public: its texts must stay there."""
+    provider, _ = split_spec(spec) or (OPENAI, "")
+    if provider is OPENAI:
+        return None  # which the embedder finds by itself
+    named = _named(provider)
+    far = reach(_split(named).hostname or "")
+    return None if far is Reach.PUBLIC else SharedAddress(named)
+
+
+def _completed(address: str, usual: str) -> str:
+    """Return the address of a client from one that may be that of a server: 0.0.0.0, no path.
+
+    >>> _completed("0.0.0.0", "http://localhost:11434/v1")
+    'http://127.0.0.1:11434/v1'
+    >>> _completed("https://models.example.com", "http://localhost:11434/v1")
+    'https://models.example.com/v1'
+    """
+    whole = address if "://" in address else f"http://{address}"
+    try:
+        parts, model = urlsplit(whole), urlsplit(usual)
+        port, bare = parts.port, parts.hostname is not None and "://" not in address
+    except ValueError:
+        return address  # refused with a message, by whoever takes it apart
+    netloc = parts.netloc if port or not bare else f"{parts.netloc}:{model.port}"
+    if parts.hostname in ("0.0.0.0", "::"):  # noqa: S104 - where a server listens: everywhere
+        netloc = netloc.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")  # noqa: S104
+    path = parts.path.rstrip("/") or model.path
+    return urlunsplit((parts.scheme, netloc, path, parts.query, ""))
+
+
+def _homes(provider: Provider) -> tuple[tuple[str, str], ...]:
+    """Return the addresses that keys belong to, with the variables of the keys, in order."""
+    if provider is OPENAI:
+        return tuple((_variable(url) or usual, name) for url, name, usual in VARIABLES)
+    general = (_variable(VARIABLES[0][0]), VARIABLES[0][1])
+    if not provider.key:
+        return (general,)
+    try:
+        home = _named(provider)
+    except OptionError:  # every user has another address, and none is named
+        home = NOWHERE
+    return (home, provider.key), general
+
+
+def _key_for(address: SplitResult, provider: Provider) -> tuple[str, tuple[str, ...]]:
     """Return the key of the environment for an address, and the keys that are for others."""
     withheld = []
-    for url, name, usual in VARIABLES:
-        home = _variable(url) or usual
+    for home, name in _homes(provider):
         if key := _variable(name):
-            if not home or _origin(home) == _origin(address.geturl()):
+            domain = home == NOWHERE and (address.hostname or "").endswith(
+                tuple(f".{each}" for each in provider.domains)
+            )
+            if not home or domain or _origin(home) == _origin(address.geturl()):
                 return key, ()
             withheld.append(name)
     return "", tuple(withheld)
+
+
+def _headers(
+    given: Mapping[str, str], provider: Provider, address: SplitResult
+) -> dict[str, Secret]:
+    """Return the headers of all calls: those of the provider at its own address, and the given."""
+    found: dict[str, Secret] = {}
+    if provider.extra_headers and _origin(address.geturl()) == _origin(_named(provider)):
+        for variable, name in provider.extra_headers.items():
+            if value := _variable(variable):
+                found[name] = Secret(value)
+    for name, value in given.items():
+        if not HEADER.fullmatch(name) or name.lower() in FIXED:
+            raise OptionError(
+                f"{name!r} is no header that can be given", fix="for example 'X-Team: search'"
+            )
+        if not (value.isascii() and value.isprintable()):
+            raise OptionError(
+                f"the header {name} has characters that no header has", fix="give it again"
+            )
+        found = {each: kept for each, kept in found.items() if each.lower() != name.lower()}
+        found[name] = Secret(value.strip())
+    return found
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
@@ -186,11 +334,11 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
         return None
 
 
-def _checked(key: str) -> Secret:
+def _checked(key: str, provider: Provider) -> Secret:
     """Return the key without blanks around it, if it can be sent at all."""
     bare = key.strip()
     if not all("!" <= letter <= "~" for letter in bare):
-        names = " or ".join(name for _, name, _ in VARIABLES)
+        names = " or ".join(name for _, name in _homes(provider))
         raise OptionError("the key has characters that no key has", fix=f"set {names} again")
     return Secret(bare)
 

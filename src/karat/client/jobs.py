@@ -12,9 +12,11 @@ import queue
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
+from karat.client.batch_records import BatchRecords
+from karat.client.batches import LINES, BatchTransport
 from karat.client.budget import Budget
 from karat.client.cache import Cache
 from karat.client.protocol import Answer, Failure, Outcome
@@ -42,9 +44,13 @@ class Session:
     It closes with `with`, with `close`, or when nobody refers to it any longer.
     """
 
-    def __init__(self, endpoint: Endpoint, retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, retry: RetryPolicy | None = None, *, batch: bool = False
+    ) -> None:
+        """Take where to ask; with `batch` conversations are held by batches."""
         self.endpoint = endpoint
         self.retry = retry or RetryPolicy()
+        self.batch = batch
         self._thread: _Thread | None = None
 
     def __enter__(self) -> Self:
@@ -79,10 +85,29 @@ class Session:
         memory = Cache.open(mode="off") if cache is None else contextlib.nullcontext(cache)
         with memory as store:
             store.get([b""])  # a file that cannot be read is reported before anything is asked
-            job = _Job(self._client(budget), store)
+            client = self._client(budget)
+            job = _Job(client, store)
             results: dict[int, T] = {}
-            self._wait(job.run(conversations, results), job.ended, progress)
+            work = job.run(conversations, results)
+            if self.batch:
+                work = self._by_batches(job, store).during(work)
+            self._wait(work, job.ended, progress)
             return [results[number] for number in range(len(results))]
+
+    def _by_batches(self, job: _Job, store: Cache) -> BatchTransport:
+        """Have the client of a job send batches; what they hold is noted beside the cache."""
+        client = job.client
+
+        def notice(text: str) -> None:
+            client.budget.under_way = text
+            job.report()
+
+        folder = None if store.path is None else store.path.parent
+        records = BatchRecords(folder, self.endpoint.identity)
+        sent = BatchTransport(self._started().transport, self.retry, records, notice)
+        many = replace(self.retry, concurrency=LINES)
+        job.client = Client(self.endpoint, sent, client.budget, many)
+        return sent
 
     def ask_all(
         self, requests: Iterable[Request], refuse: Callable[[Failure], Exception]
@@ -208,20 +233,27 @@ class _Job:
 
     async def run(self, conversations: Iterable[Conversation[T]], results: dict[int, T]) -> None:
         """Hold the conversations, several at a time, until there are no more."""
-        left = enumerate(conversations)
+        places = asyncio.Semaphore(OPEN * self.client.retry.concurrency)
+
+        async def hold(number: int, conversation: Conversation[T]) -> None:
+            try:
+                results[number] = await conversation(self.ask)
+            finally:
+                places.release()
+            self._count += 1
+            self.report()
+
         with _first_error():
             async with asyncio.TaskGroup() as group:
-                for _ in range(OPEN * self.client.retry.concurrency):
-                    group.create_task(self._hold(left, results))
+                left = enumerate(conversations)
+                await places.acquire()
+                while following := next(left, None):
+                    group.create_task(hold(*following))
+                    await places.acquire()
 
-    async def _hold(
-        self, left: Iterator[tuple[int, Conversation[T]]], results: dict[int, T]
-    ) -> None:
-        for number, conversation in left:
-            results[number] = await conversation(self.ask)
-            self._count += 1
-            self.ended.put(self._count)
-            await asyncio.sleep(0)  # one that had nothing to wait for lets others go on, too
+    def report(self) -> None:
+        """Tell the caller how many have ended, or that what was spent has changed."""
+        self.ended.put(self._count)
 
     async def ask(self, request: ChatRequest) -> Outcome:
         """Return what is known, or ask."""
@@ -245,7 +277,7 @@ class _Job:
         ours.set_result(outcome)
         if isinstance(outcome, Answer) and (outcome.stored or self.cache.put(key, outcome)):
             self._asked[key] = None
-        self.ended.put(self._count)  # the same count again: what was spent has changed
+        self.report()
         return outcome
 
     def _look_up(self, key: bytes) -> Answer | None:

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     UNFIT = "unfit answer"  # complete, but not what was asked for, such as too few vectors
     BUDGET = "budget"  # not sent: it would have exceeded a limit
     STOPPED = "stopped"  # not sent: the server no longer answers anything
+    UNFINISHED = "unfinished batch"  # it expired or was cancelled before this call was answered
 
 
 TRANSIENT = frozenset(
@@ -90,6 +91,10 @@ class Usage:
         )
 
 
+# what a model might have written at a place: tokens with their probabilities, the likeliest first
+TokenChoices: TypeAlias = tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the model wrote, complete."""
@@ -100,6 +105,7 @@ class Answer:
     output_mode: str = "none"  # the structured output that the server accepted
     stored: bool = False  # came from the cache: nothing was spent now
     vectors: list[list[Json]] | None = None  # of the texts of an `EmbeddingRequest`
+    tokens: tuple[TokenChoices, ...] = ()  # one entry per token, where the request asks for them
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from karat.client.protocol import Answer, Failure, Outcome, Reason, Usage
+from karat.client.providers import OPENAI, OUTPUT_MODES, Provider
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
     from karat.client.endpoint import Endpoint
-    from karat.client.protocol import ErrorResponse, Json
+    from karat.client.protocol import ErrorResponse, Json, TokenChoices
 
 LAYOUT = 1  # raised when what a key is made of changes, so that old keys no longer match
 FINISHES = {
     "length": (Reason.CUT_OFF, "at the limit of tokens"),
     "content_filter": (Reason.FILTERED, "by the server's content filter"),
 }
-OUTPUT_MODES = ("json_schema", "json_object", "none")  # of structured output, the strictest first
 REWRITABLE = frozenset({400, 404, 422, 500})  # how servers answer to a field they do not know
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
+ROUNDING = 1e-3  # by which the logarithm of a probability may be more than 0
 
 
 class Message(NamedTuple):
@@ -43,6 +45,9 @@ class ChatRequest:
 
     `schema` is the JSON schema of the answer, `options` are further fields of the call
     (temperature, seed, max_tokens, …). Requests that differ only in `vote` are asked separately.
+    `limit` is the longest answer that makes sense, in tokens. It is not part of the key, as a
+    complete answer does not depend on it. `only_beginning` says that no more than the beginning of
+    an answer is read, so that one that reaches the limit is not cut off.
     """
 
     messages: tuple[Message, ...]
@@ -50,6 +55,8 @@ class ChatRequest:
     options: Mapping[str, Json] = field(default_factory=dict)
     vote: int = 0
     name: str = "answer"  # of the schema; servers allow letters, digits, _ and -
+    limit: int | None = None
+    only_beginning: bool = False
 
     path: ClassVar[str] = "/chat/completions"
     answer_field: ClassVar[str] = "choices"
@@ -78,7 +85,8 @@ class ChatRequest:
 
     def fields(self) -> dict[str, Json]:
         """Return the options; an answer is to come in one piece."""
-        return {**self.options, "stream": False}
+        limit = {} if self.limit is None or self._own_limit is not None else {OLD_LIMIT: self.limit}
+        return {**self.options, **limit, "stream": False}
 
     def texts(self) -> list[str]:
         """Return all that the model reads, except the schema."""
@@ -87,6 +95,10 @@ class ChatRequest:
     @property
     def max_tokens(self) -> int | None:
         """The longest answer that is asked for."""
+        return self.limit if self._own_limit is None else self._own_limit
+
+    @property
+    def _own_limit(self) -> int | None:
         for name in (OLD_LIMIT, NEW_LIMIT):
             most = self.options.get(name)
             if isinstance(most, int):
@@ -98,10 +110,13 @@ class ChatRequest:
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices:
             return Failure(Reason.BODY, "no choices")
-        return _read_choice(choices[0], _usage(body.get("usage")), seconds)
+        usage = _usage(body.get("usage"))
+        return _read_choice(choices[0], usage, seconds, only_beginning=self.only_beginning)
 
 
-def _read_choice(choice: Json, usage: Usage | None, seconds: float) -> Outcome:
+def _read_choice(
+    choice: Json, usage: Usage | None, seconds: float, *, only_beginning: bool
+) -> Outcome:
     message = choice.get("message") if isinstance(choice, dict) else None
     content = _text(message.get("content")) if isinstance(message, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict) or content is None:
@@ -109,11 +124,44 @@ def _read_choice(choice: Json, usage: Usage | None, seconds: float) -> Outcome:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         return Failure(Reason.REFUSED, refusal, content or refusal, usage)
-    if fault := FINISHES.get(str(choice.get("finish_reason"))):
-        return Failure(*fault, content, usage)
-    if not content.strip():
+    finish = str(choice.get("finish_reason"))
+    if finish in FINISHES and not (only_beginning and finish == "length"):
+        return Failure(*FINISHES[finish], content, usage)
+    tokens = _tokens(choice.get("logprobs"))
+    if not content.strip() and not tokens:
         return Failure(Reason.EMPTY, "the model wrote nothing", content, usage)
-    return Answer(content, usage or Usage(0, 0, estimated=True), seconds)
+    return Answer(content, usage or Usage(0, 0, estimated=True), seconds, tokens=tokens)
+
+
+def _tokens(logprobs: Json) -> tuple[TokenChoices, ...]:
+    """Read what the model might have written at each place; what is malformed is left out."""
+    places = logprobs.get("content") if isinstance(logprobs, dict) else None
+    found = []
+    for place in places if isinstance(places, list) else ():
+        listed = place.get("top_logprobs") if isinstance(place, dict) else None
+        choices = {  # the token that was written may be missing among the likeliest
+            text: chance
+            for each in (place, *(listed if isinstance(listed, list) else ()))
+            if (pair := _chance(each)) is not None
+            for text, chance in [pair]
+        }
+        found.append(tuple(sorted(choices.items(), key=lambda pair: -pair[1])))
+    return tuple(found)
+
+
+def _chance(entry: Json) -> tuple[str, float] | None:
+    """Return a token and its probability."""
+    token = entry.get("token") if isinstance(entry, dict) else None
+    chance = entry.get("logprob") if isinstance(entry, dict) else None
+    if (
+        not isinstance(token, str)
+        or isinstance(chance, bool)
+        or not isinstance(chance, int | float)
+    ):
+        return None
+    if not chance <= ROUNDING:  # NaN, or no logarithm of a probability
+        return None
+    return token.encode("utf-8", "replace").decode(), min(math.exp(chance), 1.0)
 
 
 def _text(content: Json) -> str | None:
@@ -199,9 +247,21 @@ class CallFormat:
 
     mode: int = 0
     left_out: frozenset[str] = frozenset()
+    provider: Provider = field(default=OPENAI, repr=False, compare=False)
+
+    @classmethod
+    def for_provider(cls, provider: Provider) -> CallFormat:
+        """Return the format that a provider is asked in first."""
+        return cls(OUTPUT_MODES.index(provider.modes[0]), provider.left_out, provider)
 
     def __and__(self, other: CallFormat) -> CallFormat:
-        return CallFormat(max(self.mode, other.mode), self.left_out | other.left_out)
+        both = self.left_out | other.left_out
+        return CallFormat(max(self.mode, other.mode), both, self.provider)
+
+    def lesser(self) -> CallFormat:
+        """Return the format with the next lesser mode of structured output that is worth asking."""
+        modes = [OUTPUT_MODES.index(mode) for mode in (*self.provider.modes, OUTPUT_MODES[-1])]
+        return replace(self, mode=min(mode for mode in modes if mode > self.mode))
 
     def mode_for(self, request: Request) -> str:
         """Return the mode of structured output that a request asks for."""
@@ -219,9 +279,13 @@ class CallFormat:
         fields = request.fields()
         if OLD_LIMIT in fields and OLD_LIMIT in self.left_out:
             fields.setdefault(NEW_LIMIT, fields[OLD_LIMIT])
+        other = self.provider.renamed
+        fields = {other.get(name, name): value for name, value in fields.items()}
         fields = {name: value for name, value in fields.items() if name not in self.left_out}
         mode = self.mode_for(request)
-        if mode == "json_schema":
+        if mode == "json_schema" and self.provider.schema_as_value:
+            fields["response_format"] = {"type": "json_object", "value": dict(request.schema or {})}
+        elif mode == "json_schema":
             schema: dict[str, Json] = {"name": request.name, "strict": True}
             schema["schema"] = dict(request.schema or {})
             fields["response_format"] = {"type": mode, "json_schema": schema}
@@ -242,7 +306,7 @@ class ServerSupport:
         """Remember that a call in this format was answered."""
         self.answered = True
         if request.schema is None:  # says nothing about modes
-            used = CallFormat(left_out=used.left_out)
+            used = replace(used, mode=self.format.mode)
         else:
             self.modes.add(OUTPUT_MODES[used.mode])
         self.format &= used
@@ -254,11 +318,11 @@ class ServerSupport:
         if error.status not in REWRITABLE or error.too_long or error.unknown_model:
             return None
         mode, fields = used.mode_for(request), used.fields(request)
-        lesser = CallFormat(used.mode + 1, used.left_out) if mode != "none" else None
+        lesser = used.lesser() if mode != "none" else None
         if error.about_output_mode and error.field not in fields:
             return lesser
         if named := error.named(fields):
-            return CallFormat(used.mode, used.left_out | named)
+            return replace(used, left_out=used.left_out | named)
         return None if mode in self.modes else lesser
 
     def summary(self) -> dict[str, Json]:

@@ -28,11 +28,13 @@ from karat.client.protocol import (
 from karat.errors import EndpointError, OptionError
 
 if TYPE_CHECKING:
+    from karat.client.batches import BatchTransport
     from karat.client.endpoint import Endpoint
     from karat.client.requests import CallFormat, Request
     from karat.client.transport import Transport
 
 BUSY = frozenset({429, 503, 529})
+UNANSWERED = TRANSIENT | {Reason.UNFINISHED}  # which says nothing about what a server accepts
 HOPELESS = 10  # requests that fail in a row, at least, before the rest is not sent
 
 
@@ -72,7 +74,7 @@ class Client:
     """Asks one endpoint, for one job."""
 
     endpoint: Endpoint
-    transport: Transport
+    transport: Transport | BatchTransport
     budget: Budget
     retry: RetryPolicy
     _pacer: Pacer = field(init=False)
@@ -128,7 +130,7 @@ class Client:
         """Hide secrets in an outcome, add what the server did not say, note what it accepts."""
         request = pending.request
         content = self.endpoint.hide_in_answer(outcome.content)
-        if isinstance(outcome, Answer) or outcome.reason not in TRANSIENT:
+        if isinstance(outcome, Answer) or outcome.reason not in UNANSWERED:
             self.endpoint.support.note(pending.format, request)
             self._pacer.answered()
         if isinstance(outcome, Failure):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import karat
 from karat.client.endpoint import proxy_for
 from karat.client.protocol import Failure, Reason, Reply
+from karat.client.providers import BEARER
 from karat.errors import OptionError, needs_package
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Transport:
     """Sends calls to an endpoint; opened by the first call, so that cached jobs need no server."""
 
     def __init__(self, endpoint: Endpoint, *, timeout: float, connections: int) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._timeout = timeout
         self._connections = connections
         self._client: httpx.AsyncClient | None = None
@@ -44,29 +45,50 @@ class Transport:
             self._client = None
 
     async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
-        """Send a call; the time limit is for the whole answer, also if it comes byte by byte."""
-        client = self._client = self._client or self._open()
+        """Send a call."""
         # half of a surrogate pair cannot be sent: it becomes a question mark
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._exchange(client, self._endpoint.url(path), content)
-        except TimeoutError:
-            return Failure(Reason.TIMEOUT, f"no whole answer in {self._timeout:g} s")
+        return await self.call("POST", self.endpoint.url(path), content)
 
+    async def call(
+        self,
+        method: str,
+        url: str,
+        content: bytes = b"",
+        *,
+        kind: str = "application/json",
+        timeout: float | None = None,  # noqa: ASYNC109 - of the exchange, whose end is an outcome
+        largest: int | None = None,
+    ) -> Reply | Failure:
+        """Exchange; the time limit is for the whole answer, also if it comes byte by byte."""
+        client = self._client = self._client or self._open()
+        limit = self._timeout if timeout is None else timeout
+        request = client.build_request(
+            method, url, content=content or None, headers={"Content-Type": kind}
+        )
+        try:
+            async with asyncio.timeout(limit):
+                return await self._exchange(client, request, largest or LARGEST)
+        except TimeoutError:
+            return Failure(Reason.TIMEOUT, f"no whole answer in {limit:g} s")
+
+    @staticmethod
     async def _exchange(
-        self, client: httpx.AsyncClient, url: str, content: bytes
+        client: httpx.AsyncClient, request: httpx.Request, largest: int
     ) -> Reply | Failure:
         import httpx  # noqa: PLC0415
 
         start = time.monotonic()
         received = bytearray()
         try:
-            async with client.stream("POST", url, content=content) as response:
+            response = await client.send(request, stream=True)
+            try:
                 async for part in response.aiter_bytes():
                     received += part
-                    if len(received) > LARGEST:
-                        return Failure(Reason.BODY, f"more than {LARGEST:,} bytes")
+                    if len(received) > largest:
+                        return Failure(Reason.BODY, f"more than {largest:,} bytes")
+            finally:
+                await response.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError) as error:
             # a host name that cannot be encoded is a UnicodeError
             return Failure(Reason.UNREACHABLE, _cause(error))
@@ -80,16 +102,16 @@ class Transport:
     def _open(self) -> httpx.AsyncClient:
         with needs_package("asking a model", "'karat[judge]'"):
             import httpx  # noqa: PLC0415
-        self._endpoint.require_access()
+        self.endpoint.require_access()
         try:
-            base = httpx.URL(self._endpoint.identity)
+            base = httpx.URL(self.endpoint.identity)
         except httpx.InvalidURL as error:
-            raise OptionError(f"not an address: {error}", where=self._endpoint.identity) from None
+            raise OptionError(f"not an address: {error}", where=self.endpoint.identity) from None
         proxy = proxy_for(base.scheme, base.host, base.netloc.decode())
         secure = base.scheme == "https" or proxy is not None
         try:
             return httpx.AsyncClient(
-                headers=_headers(self._endpoint),
+                headers=_headers(self.endpoint),
                 timeout=httpx.Timeout(None, connect=min(CONNECT, self._timeout)),
                 limits=httpx.Limits(
                     max_keepalive_connections=self._connections, keepalive_expiry=KEPT
@@ -119,8 +141,12 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
     }
+    own = endpoint.provider.header
     if endpoint.key:
-        headers["Authorization"] = f"Bearer {endpoint.key.reveal()}"
+        word = "Bearer " if own == BEARER else ""
+        headers[own] = f"{word}{endpoint.key.reveal()}"
     elif endpoint.user:
-        headers["Authorization"] = f"Basic {endpoint.login.reveal()}"
-    return headers
+        headers[BEARER] = f"Basic {endpoint.login.reveal()}"
+    given = {name.lower(): (name, value.reveal()) for name, value in endpoint.headers.items()}
+    kept = {name: value for name, value in headers.items() if name.lower() not in given}
+    return kept | dict(given.values())

@@ -52,6 +52,7 @@ ASKED = (
     "votes",
     "decompose",
     "separate_calls",
+    "ask",
     "version",
     "entities",
 )
@@ -246,6 +247,11 @@ def _other_choices(base: Result, other: Result) -> list[str]:
     differ += [
         f"{name} of the judge"
         for name in ASKED
-        if mine["judge"] == theirs["judge"] and base.judge.get(name) != other.judge.get(name)
+        if mine["judge"] == theirs["judge"] and _asked(base, name) != _asked(other, name)
     ]
     return differ
+
+
+def _asked(result: Result, name: str) -> object:
+    """Return how a judge was asked; before there was a choice it was asked for a matrix."""
+    return result.judge.get(name, "matrix" if name == "ask" else None)

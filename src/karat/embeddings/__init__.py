@@ -6,6 +6,9 @@ compares texts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from karat.client.providers import ENTRIES, split_spec
 from karat.embeddings.cache import cached
 from karat.embeddings.embedder import (
     Embedder,
@@ -36,6 +39,7 @@ EMBEDDERS = {
     "onnx:PATH": "a folder with model.onnx and tokenizer.json, or one .onnx file in such a folder",
     "sentence-transformers:NAME_OR_PATH": "a model of that library",
     "openai:MODEL": "an OpenAI-compatible server, see KARAT_BASE_URL in docs/judging.md",
+    **{entry.spelling: entry.title for entry in ENTRIES[1:] if entry.embeddings},
 }
 
 
@@ -46,12 +50,14 @@ def find_embedder(
     base_url: str | None = None,
     api_key: str | None = None,
     max_chars: int | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Embedder:
     """Return the embedder that a spec, a function from texts to vectors, or an object names.
 
     The vectors of a function are cached only if it has a `name`, which promises the same vectors
-    every time. The other arguments are for `openai:MODEL`: the server and its key (default: those
-    of the environment), and how many characters of a text are sent (default: all).
+    every time. The other arguments are for `openai:MODEL`, `ollama:MODEL` and the like: the server
+    and its key (default: those of the environment), how many characters of a text are sent
+    (default: all), and further headers.
 
     >>> find_embedder(lambda texts: [[1.0] for _ in texts], name="ones-v1").name
     'ones-v1'
@@ -59,15 +65,24 @@ def find_embedder(
     Traceback (most recent call last):
     karat.errors.OptionError: unknown embedder 'onnyx:model'
       fix: did you mean onnx? (known: minilm, onnx:PATH,
-        sentence-transformers:NAME_OR_PATH, openai:MODEL)
+        sentence-transformers:NAME_OR_PATH, openai:MODEL, azure:DEPLOYMENT, gemini:MODEL,
+        openrouter:MODEL, ollama:MODEL, vllm:MODEL, lmstudio:MODEL, llamacpp:MODEL,
+        litellm:MODEL, mistral:MODEL, together:MODEL)
     """
     if not isinstance(spec, str):
         return _from_object(spec, name)
     kind, _, argument = spec.partition(":")
     if kind == "minilm" and not argument:
         return minilm_embedder()
-    if kind == "openai" and argument:
-        return openai_embedder(argument, base_url=base_url, api_key=api_key, max_chars=max_chars)
+    if (named := split_spec(spec)) and named[1]:
+        return openai_embedder(
+            named[1],
+            base_url=base_url,
+            api_key=api_key,
+            max_chars=max_chars,
+            provider=named[0],
+            headers=headers,
+        )
     if kind == "onnx" and argument:
         return onnx_embedder(argument)
     if kind == "sentence-transformers" and argument:

@@ -6,12 +6,13 @@ it decides which server, which key, which proxy, and how often and how long a re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from karat.client.endpoint import Endpoint
+from karat.client.endpoint import Endpoint, SharedAddress
 from karat.client.jobs import Session
 from karat.client.protocol import Failure, Reason
+from karat.client.providers import ENTRIES, OPENAI, Provider
 from karat.client.requests import EmbeddingRequest
 from karat.client.retry import RetryPolicy
 from karat.embeddings.embedder import TextEmbedder
@@ -37,15 +38,25 @@ def openai_embedder(
     api_key: str | None = None,
     max_chars: int | None = None,
     retry: RetryPolicy = RETRY,
+    provider: Provider = OPENAI,
+    headers: Mapping[str, str] | None = None,
 ) -> TextEmbedder:
     """Return the embedder `openai:MODEL`; its name has the model and the server, never the key.
 
     Without arguments server and key are those of the environment, see `karat.client.endpoint`;
-    most local servers need no key. Connections are kept as long as the embedder.
+    most local servers need no key. `provider` is another one that speaks the protocol. Connections
+    are kept as long as the embedder.
     """
+    if not provider.embeddings:
+        able = ", ".join(entry.spelling for entry in ENTRIES if entry.embeddings)
+        raise OptionError(f"{provider.title} has no embeddings", fix=f"use one of {able}")
     with needs_package("an embedding endpoint", "'karat[judge]'"):
         import httpx  # noqa: F401, PLC0415 - missed now, not after everything else was read
-    endpoint = Endpoint.find(model, base_url=base_url, key=api_key)
+    if provider is not OPENAI and isinstance(base_url, SharedAddress):
+        base_url = None
+    endpoint = Endpoint.find(
+        model, base_url=base_url, key=api_key, provider=provider, headers=headers
+    )
     endpoint.require_access()
     if max_chars is not None and max_chars < 1:
         raise OptionError(f"max_chars is {max_chars}", fix="a number of characters above 0")
@@ -63,7 +74,7 @@ def openai_embedder(
             f"no embeddings: {failure}", where=endpoint.identity, status=failure.status, fix=fix
         )
 
-    return TextEmbedder(f"openai:{endpoint.model}@{endpoint.identity}{cut}", embed)
+    return TextEmbedder(f"{provider.name}:{endpoint.model}@{endpoint.identity}{cut}", embed)
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:

@@ -39,7 +39,10 @@ def find_judge(spec: object) -> JudgeProtocol:
     >>> find_judge("locl")
     Traceback (most recent call last):
     karat.errors.OptionError: unknown judge 'locl'
-      fix: did you mean local? (known: local, local:text, openai:MODEL, replay:FILE)
+      fix: did you mean local or vllm? (known: local, local:text, openai:MODEL, azure:DEPLOYMENT,
+        anthropic:MODEL, gemini:MODEL, openrouter:MODEL, ollama:MODEL, vllm:MODEL, tgi:MODEL,
+        lmstudio:MODEL, llamacpp:MODEL, litellm:MODEL, mistral:MODEL, groq:MODEL,
+        together:MODEL, deepseek:MODEL, replay:FILE)
     """
     if isinstance(spec, str | Judge):
         return _from_settings(Judge(spec) if isinstance(spec, str) else spec)
@@ -55,8 +58,8 @@ def find_judge(spec: object) -> JudgeProtocol:
         return PanelJudge([find_judge(each) for each in spec])
     raise OptionError(
         f"{type(spec).__name__} is no judge",
-        fix=f"pass {', '.join(JUDGES)}, a karat.Judge, a function, or an object with name, judge "
-        "and about",
+        fix=f"pass {', '.join(JUDGES)} or another provider, a karat.Judge, a function, or an "
+        "object with name, judge and about",
     )
 
 
@@ -70,7 +73,10 @@ def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not isinstance(settings, Judge) or not settings.asks_model:
         return judge, base_url
-    server = base_url or settings.base_url
+    from karat.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
+
+    own = settings.base_url
+    server = base_url or (SharedAddress(own) if own else shared_address(settings.model))
     return replace(settings, base_url=settings.base_url or base_url), server
 
 
@@ -93,10 +99,20 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
         from karat.judges.replay import ReplayJudge  # noqa: PLC0415
 
         return ReplayJudge(recorded)
-    known = next((each for each in JUDGES if each.startswith(f"{kind}:") and kind != "local"), "")
+    judges = known_judges()
+    known = next((each for each in judges if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
         raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
-    raise unknown("judge", spec, JUDGES)
+    raise unknown("judge", spec, judges)
+
+
+def known_judges() -> dict[str, str]:
+    """Return how judges are spelled, with a word about each."""
+    from karat.client.providers import ENTRIES  # noqa: PLC0415
+
+    models = {entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]}
+    *first, (last, recorded) = JUDGES.items()
+    return dict(first) | models | {last: recorded}
 
 
 def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:

@@ -50,7 +50,10 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     if verdict.failure is not None:
         return {"value": None, **_reason(verdict.failure)}
     fields = {"reason": verdict.reason, "quote": verdict.quote, "unproven": verdict.unproven}
-    return {"value": verdict.value} | {name: value for name, value in fields.items() if value}
+    told = {} if verdict.probability is None else {"probability": verdict.probability}
+    return (
+        {"value": verdict.value} | {name: value for name, value in fields.items() if value} | told
+    )
 
 
 def _reason(failure: JudgeFailure) -> dict[str, str]:
@@ -179,7 +182,14 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
     there = " ".join(shown.split()) in " ".join(unit.split())
-    return Verdict(int(value), why, shown, unproven=bool(value) and not there)
+    chance = fields.get("probability")
+    return Verdict(
+        int(value),
+        why,
+        shown,
+        unproven=bool(value) and not there,
+        probability=float(chance) if isinstance(chance, int | float) and 0 <= chance <= 1 else None,
+    )
 
 
 def _failure(given: object) -> JudgeFailure:

@@ -85,6 +85,7 @@ class Verdict:
     quote: str = ""  # what in the chunk the judge points at
     unproven: bool = False  # a positive verdict whose quote is not in the chunk
     failure: JudgeFailure | None = None
+    probability: float | None = None  # of a yes, or of a grade above 0; None if nobody told it
 
     def __post_init__(self) -> None:
         """See that what has no value has a failure, whoever made it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome, Reason
@@ -16,7 +16,9 @@ from karat.client.requests import ChatRequest, Message
 from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.llm.contract import read_answer, schema
 from karat.judges.llm.prompt_items import by_chunk, chunk_of, ranges
+from karat.judges.llm.prompt_languages import WORDS, PromptWords
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
+from karat.languages import ENGLISH
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
@@ -24,7 +26,17 @@ if TYPE_CHECKING:
     from karat.judges.llm.prompt_items import PromptItems
     from karat.judges.llm.templates import Prompt
 
-CHUNKS, ITEMS, PARTS = 40, 60, 200  # the most of each that one call asks about
+
+class Most(NamedTuple):
+    """The most of each that one call asks about."""
+
+    chunks: int
+    items: int
+    parts: int
+
+
+WHOLE, PIECES = Most(40, 60, 200), Most(3, 3, 8)
+SPARE = 2.0  # times the usual length of an answer that a small model may write
 MARKS = 16  # tokens around a chunk
 # a smaller call may do: it is shorter, or no longer holds what a filter minds
 DIVISIBLE = frozenset(
@@ -39,6 +51,12 @@ class VerdictCall:
     shown: tuple[str, ...]
     wanted: Mapping[str, tuple[str, ...]]
     attempt: int = 1
+    divided: int = 0  # of the attempts, those after which less was asked for
+
+    @property
+    def repeated(self) -> int:
+        """How often the same was asked for, until now."""
+        return self.attempt - self.divided
 
     def again(self, ids: Sequence[tuple[str, str]]) -> VerdictCall:
         """Return the call that asks for these ids alone."""
@@ -46,7 +64,7 @@ class VerdictCall:
         if all(find_aspect(aspect).listed for aspect in wanted):
             needed = {chunk_of(each) for _, each in ids}
             shown = tuple(chunk for chunk in shown if chunk in needed)
-        return VerdictCall(shown, wanted, self.attempt + 1)
+        return VerdictCall(shown, wanted, self.attempt + 1, self.divided)
 
     def halves(self) -> list[VerdictCall]:
         """Return two calls in place of this one; none if it is as small as it can be."""
@@ -54,11 +72,14 @@ class VerdictCall:
             return []
         if len(self.shown) > 1:
             middle = (len(self.shown) + 1) // 2
-            parts = self.shown[:middle], self.shown[middle:]
-            return [replace(self._about(part), attempt=self.attempt + 1) for part in parts]
-        ids = [(aspect, each) for aspect, several in self.wanted.items() for each in several]
-        middle = (len(ids) + 1) // 2
-        return [self.again(part) for part in (ids[:middle], ids[middle:])] if len(ids) > 1 else []
+            halves = [self._about(part) for part in (self.shown[:middle], self.shown[middle:])]
+        else:
+            ids = [(aspect, each) for aspect, several in self.wanted.items() for each in several]
+            middle = (len(ids) + 1) // 2
+            parts = (ids[:middle], ids[middle:]) if len(ids) > 1 else ()
+            halves = [self.again(part) for part in parts]
+        attempt, divided = self.attempt + 1, self.divided + 1
+        return [replace(each, attempt=attempt, divided=divided) for each in halves]
 
     def _about(self, chunks: tuple[str, ...]) -> VerdictCall:
         """Return the same about some of the chunks."""
@@ -80,7 +101,12 @@ def by_aspect(ids: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 
 def plan_calls(
-    items: PromptItems, aspects: Sequence[Aspect], tokens: int, *, separate_calls: bool
+    items: PromptItems,
+    aspects: Sequence[Aspect],
+    tokens: int,
+    *,
+    separate_calls: bool,
+    most: Most = WHOLE,
 ) -> list[VerdictCall]:
     """Divide what is to be judged into calls, each with about this many tokens of chunks at most.
 
@@ -93,11 +119,11 @@ def plan_calls(
     ]
     groups = [[aspect] for aspect in about] if separate_calls else [about] * bool(about)
     for group in groups:
-        for shown in pack(items.chunks, tokens, CHUNKS):
-            calls += _about_chunks(items, group, shown)
+        for shown in pack(items.chunks, tokens, most.chunks):
+            calls += _about_chunks(items, group, shown, most.items)
     for aspect in asked:
         if aspect.shape is VerdictShape.PARTS:
-            for ids in pack(items.judged(aspect), tokens, PARTS):
+            for ids in pack(items.judged(aspect), tokens, most.parts):
                 calls.append(VerdictCall((*dict.fromkeys(map(chunk_of, ids)),), {aspect.name: ids}))
         elif aspect.shape is VerdictShape.LIST:
             calls.append(VerdictCall((*items.chunks,), {aspect.name: (*items.judged(aspect),)}))
@@ -105,7 +131,7 @@ def plan_calls(
 
 
 def _about_chunks(
-    items: PromptItems, aspects: Sequence[Aspect], shown: tuple[str, ...]
+    items: PromptItems, aspects: Sequence[Aspect], shown: tuple[str, ...], most: int
 ) -> Iterator[VerdictCall]:
     """Yield the calls about some chunks: one, unless there are very many items."""
     first = {aspect.name: shown for aspect in aspects if aspect.shape is VerdictShape.CHUNKS}
@@ -115,8 +141,8 @@ def _about_chunks(
         if aspect.name not in first
         for each in items.judged(aspect)
     ]
-    for start in range(0, len(units) or 1, ITEMS):
-        more = by_aspect(units[start : start + ITEMS])
+    for start in range(0, len(units) or 1, most):
+        more = by_aspect(units[start : start + most])
         yield VerdictCall(shown, more if start else first | more)
 
 
@@ -147,12 +173,17 @@ class PromptWriter:
     prompts: Mapping[str, Prompt]
     options: Mapping[str, Json] = field(default_factory=dict)
     role: str = "judge"  # the prompt that says what the model is
+    words: PromptWords = WORDS[ENGLISH]
 
     def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
         """Ask for verdicts."""
         data = list(self._data(call, items))
-        tasks = [self.prompts[name].fill(ids=ranges(ids)) for name, ids in call.wanted.items()]
-        return self.request(data, tasks, schema(call.wanted), call.attempt, vote)
+        tasks = [self.about(name, ids) for name, ids in call.wanted.items()]
+        return self.request(data, tasks, schema(call.wanted), call.attempt, vote=vote)
+
+    def about(self, name: str, ids: Iterable[str]) -> str:
+        """Return a prompt with the ids that it is about."""
+        return self.prompts[name].fill(ids=ranges(ids, self.words.to))
 
     def request(
         self,
@@ -160,18 +191,24 @@ class PromptWriter:
         tasks: Sequence[str],
         form: Mapping[str, Json],
         attempt: int = 1,
+        *,
         vote: int = 0,
+        limit: int | None = None,
     ) -> ChatRequest:
         """Put the data first and the task last."""
         if attempt > 1:
             tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
-        asked = "\n".join([*data, "", "Task:", "\n\n".join(tasks)])
+        asked = "\n".join([*data, "", self.words.task, "\n\n".join(tasks)])
+        messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
+        return ChatRequest(messages, form, self.options_of(vote), vote, "verdicts", limit)
+
+    def options_of(self, vote: int) -> dict[str, Json]:
+        """Return the fields of a call: each vote has a seed of its own."""
         options = dict(self.options)
         seed = options.get("seed")
         if vote and isinstance(seed, int):
             options["seed"] = seed + vote
-        messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
-        return ChatRequest(messages, form, options, vote, "verdicts")
+        return options
 
     @staticmethod
     def _data(call: VerdictCall, items: PromptItems) -> Iterator[str]:
@@ -204,12 +241,14 @@ class VerdictQuestion:
 
     def request(self) -> ChatRequest:
         """Put it into words."""
-        return self.opened.writer.for_verdicts(self.call, self.opened.items, self.vote)
+        asked = self.opened.writer.for_verdicts(self.call, self.opened.items, self.vote)
+        return replace(asked, limit=self.opened.limit(self.answer_tokens))
 
     def settle(self, outcome: Outcome) -> list[VerdictQuestion]:
         """Take the verdicts; ask again for those that are missing, alone."""
         call, stats = self.call, self.opened.stats
         if isinstance(outcome, Answer):
+            stats.longest = max(stats.longest, outcome.usage.completion)
             parsed = read_answer(outcome.content, call.wanted, call.shown, self.opened.items)
             stats.malformed.update([*parsed.wrong.values(), *parsed.extra.elements()])
             self.opened.votes[self.vote] |= parsed.verdicts
@@ -219,10 +258,12 @@ class VerdictQuestion:
                 for each, fault in parsed.wrong.items()
             }
         else:
-            again = call.halves() if outcome.reason in DIVISIBLE else []
+            less = outcome.reason in DIVISIBLE and not self.opened.probe
+            again = call.halves() if less else []
             wanted = ((aspect, each) for aspect, ids in call.wanted.items() for each in ids)
             lost = dict.fromkeys(wanted, JudgeFailure(outcome.reason, outcome.detail))
-        if again and call.attempt < self.opened.settings.attempts:
+        less = not isinstance(outcome, Answer)  # which is not the same again
+        if again and (less or call.repeated < self.opened.settings.attempts):
             stats.asked_again += len(again)
             return [replace(self, call=each) for each in again]
         for (aspect, each), failure in lost.items():

@@ -40,6 +40,7 @@ class Fault(StrEnum):
     LEFT_OUT = "an id left out"
     WRONG_TYPE = "a value of the wrong type"
     OUT_OF_RANGE = "a grade out of range"
+    NO_WORD = "an answer without the word that was asked for"
     NOT_THERE = "an item that is not in the reference"
 
 

@@ -21,62 +21,151 @@ from karat.client.budget import Budget, Forecast, Limits, Prices, forecast, load
 from karat.client.cache import Cache
 from karat.client.endpoint import Endpoint
 from karat.client.jobs import Ask, Conversation, Session
+from karat.client.providers import OPENAI, Provider, requires_batches, split_spec
 from karat.client.retry import RetryPolicy
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
+from karat.judges.llm.check import find_check
+from karat.judges.llm.failures import FailureGuard
 from karat.judges.llm.listing import Question, listings
 from karat.judges.llm.open_sample import OpenSample
+from karat.judges.llm.prompt_languages import WORDS, prompt_languages
+from karat.judges.llm.single import LIKELY
 from karat.judges.llm.stats import JudgeStats
-from karat.judges.llm.templates import aspect_prompts, load_prompts
-from karat.judges.settings import MODEL, Judge
+from karat.judges.llm.templates import SINGLE, aspect_prompts, load_prompts
+from karat.judges.settings import AUTO
+from karat.languages import ENGLISH
 from karat.progress import Progress, Report
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
     from karat.client.requests import ChatRequest
     from karat.findings import Finding
+    from karat.judges.llm.check import JudgeCheck
+    from karat.judges.llm.templates import Prompt
+    from karat.judges.settings import Judge
     from karat.judges.verdicts import Judged, Sample
 
 T = TypeVar("T")
 BATCH = 1000  # samples whose prompts a dry run has in memory at once
 STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-IN_MANIFEST = ("votes", "decompose", "separate_calls", "attempts", "call_tokens")
+IN_MANIFEST = (
+    "votes",
+    "decompose",
+    "separate_calls",
+    "attempts",
+    "call_tokens",
+    "batch",
+    "language",
+)
 VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
 
 
 class LLMJudge:
     """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
 
-    def __init__(self, settings: Judge, *, other_prompts: Iterable[str] = ()) -> None:
-        """Take the settings; the folder of prompts may also hold others, read elsewhere."""
+    def __init__(
+        self,
+        settings: Judge,
+        *,
+        other_prompts: Iterable[str] = (),
+        endpoint: Endpoint | None = None,
+        probe: bool = False,
+    ) -> None:
+        """Take the settings; the folder of prompts may also hold others, read elsewhere.
+
+        `endpoint` is one that is known already. A `probe` is to see what the model can do: no
+        call is divided, and every answer has a limit.
+        """
         self.settings = settings
-        model = settings.model.strip().removeprefix(MODEL)
-        self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
-        self.name = f"{MODEL}{self.endpoint.model}"
+        self._probe = probe
+        provider, model = split_spec(settings.model) or (OPENAI, settings.model)
+        if settings.batch:
+            requires_batches(provider)
+        self.endpoint = endpoint or Endpoint.find(
+            model,
+            base_url=settings.base_url,
+            key=settings.key,
+            provider=provider,
+            headers=settings.headers,
+        )
+        self.name = f"{provider.name}:{self.endpoint.model}"
         limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
         shared = settings.budget
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
         self.stats = JudgeStats()
         self._cache = settings.cache
-        self._session = Session(self.endpoint, _retry(settings))
-        chosen = {**(STEADY if settings.votes == 1 else VARIED), **(settings.options or {})}
+        self._session = Session(self.endpoint, _retry(settings, provider), batch=settings.batch)
+        self._other_prompts = tuple(other_prompts)
+        self._language = ENGLISH if settings.language == AUTO else settings.language
+        self._prompts = self._load(self._language)
+        self._by_language = {self._language: self._prompts}  # those that were needed so far
+        self._languages: dict[str, str] = {}  # of questions
+        self._check: JudgeCheck | None = None
+        self._choose("matrix" if settings.ask == "auto" else settings.ask)
+
+    def _choose(self, way: str) -> None:
+        """Ask in this way from now on."""
+        self.way = way
+        usual = STEADY if self.settings.votes == 1 else VARIED
+        likely = LIKELY if way == "single" else {}
+        given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
+        chosen = {**usual, **likely, **given}
         self.options = {name: value for name, value in chosen.items() if value is not None}
-        self._prompts = load_prompts(settings.prompts, other_prompts)
-        self._writer = PromptWriter(self._prompts, self.options)
+        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[self._language])
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
-        """Return the verdicts of each sample, in their order."""
+        """Return the verdicts of each sample, in their order.
+
+        Stops with an error when too many of the verdicts about the first samples failed.
+        """
         self.stats.begin()
+        self._find_way(ask=bool(samples))
+        self._detect(sample.question for sample in samples)
+        guard = FailureGuard(self, len(samples))
 
         def report(done: int) -> None:
             if progress is not None:
                 progress(Progress(done, len(samples), self.budget.spent_so_far()))
 
-        return self.hold(
-            (partial(self.judge_sample, sample, aspects) for sample in samples), report
-        )
+        async def judge_one(sample: Sample, ask: Ask) -> Judged:
+            judged = await self.judge_sample(sample, aspects, ask)
+            guard.note(sample, judged)
+            return judged
+
+        judged = self.hold((partial(judge_one, sample) for sample in samples), report)
+        guard.end()
+        return judged
+
+    def _find_way(self, *, ask: bool) -> None:
+        """Take what suits the model, as a check says: one that is known, or else a new one."""
+        if self.settings.ask != "auto" or self._check is not None:
+            return
+        self._check = find_check(self, ask=ask)
+        if self._check is not None:
+            self._choose(self._check.recommended)
+            self.stats.note("way-to-ask", self._check.in_words())
+
+    def _load(self, language: str) -> dict[str, Prompt]:
+        return load_prompts(self.settings.prompts, self._other_prompts, language=language)
+
+    def _detect(self, questions: Iterable[str]) -> None:
+        """Find out which language questions are in, all at once, if prompts go by that."""
+        if self.settings.language == AUTO:
+            new = [each for each in questions if each not in self._languages]
+            self._languages |= prompt_languages(new) if new else {}
+
+    def _writer_for(self, question: str) -> PromptWriter:
+        """Return who puts calls about a question into words."""
+        if self.settings.language != AUTO:
+            return self._writer
+        self._detect([question])
+        language = self._languages[question]
+        if language not in self._by_language:
+            self._by_language[language] = self._load(language)
+        return replace(self._writer, prompts=self._by_language[language], words=WORDS[language])
 
     def hold(
         self,
@@ -100,7 +189,9 @@ class LLMJudge:
         parts: list[Forecast] = []
         seen = set() if seen is None else seen
         stats = JudgeStats()  # these are not verdicts
+        self._find_way(ask=False)
         self._know(aspects)
+        self._detect(sample.question for sample in samples)
         cache = self.cache
         for start in range(0, len(samples), BATCH):
             opened = [
@@ -128,9 +219,13 @@ class LLMJudge:
             "judge": self.name,
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
-            "prompts": {name: prompt.about() for name, prompt in self._prompts.items()},
+            "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
             "options": dict(self.options),
+            "headers": sorted(self.endpoint.headers),  # their values may be secret
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
+            **({} if self._check is None else {"check": self._check.as_dict()}),
+            "ask": self.way,
+            **({"quotes": self.settings.quotes} if self.way == "single" else {}),
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),
@@ -140,13 +235,25 @@ class LLMJudge:
         """Return what should be known about what it judged last, beside the verdicts."""
         return self.stats.findings()
 
+    def _used_prompts(self) -> dict[str, Prompt]:
+        """Return the prompts that this way of asking uses."""
+        single = self.way == "single"
+        return {
+            name if prompts is self._prompts else f"{language}/{name}": prompt
+            for language, prompts in self._by_language.items()
+            for name, prompt in prompts.items()
+            if name.startswith(SINGLE) is single
+        }
+
     def _know(self, aspects: frozenset[str]) -> None:
         """Load the prompts of aspects that were registered after the judge was made."""
-        for name in aspects - self._prompts.keys():
-            self._prompts.update(aspect_prompts(find_aspect(name)))
+        for language, prompts in self._by_language.items():
+            for name in aspects - prompts.keys():
+                prompts.update(aspect_prompts(find_aspect(name), language=language))
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
-        return OpenSample(sample, aspects, self.settings, self._writer, stats)
+        writer = self._writer_for(sample.question)
+        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._probe)
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
         """Return the verdicts of one sample, as a part of a conversation."""
@@ -168,6 +275,16 @@ class LLMJudge:
             await self._settle(again, ask)
 
     @property
+    def retry(self) -> RetryPolicy:
+        """How patiently the server is asked."""
+        return self._session.retry
+
+    @property
+    def all_prompts(self) -> dict[str, Prompt]:
+        """Its prompts, for all ways of asking, by name."""
+        return self._prompts
+
+    @property
     def prompts(self) -> tuple[str, ...]:
         """The names of its prompts."""
         return tuple(self._prompts)
@@ -183,14 +300,17 @@ class LLMJudge:
 
 def _prices(settings: Judge, model: str) -> Prices | None:
     given = settings.prices
-    if given is None or isinstance(given, Prices):
-        return given
-    return load_prices(os.fspath(given), model)
+    if given is not None and not isinstance(given, Prices):
+        given = load_prices(os.fspath(given), model)
+    return given.halved() if given is not None and settings.batch else given
 
 
-def _retry(settings: Judge) -> RetryPolicy:
+def _retry(settings: Judge, provider: Provider) -> RetryPolicy:
     """Return how patiently the server is asked."""
+    usual = {"concurrency": provider.concurrency, "timeout": provider.timeout}
     given = {"concurrency": settings.concurrency, "timeout": settings.timeout}
+    if settings.retry is None:
+        given = {name: usual[name] if value is None else value for name, value in given.items()}
     known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return replace(settings.retry or RetryPolicy(), **known)
 

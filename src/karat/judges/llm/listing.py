@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from karat.client.budget import estimate_tokens
 from karat.client.protocol import Answer, Outcome
 from karat.judges.aspects import Aspect, Listing, VerdictShape
-from karat.judges.llm.calls import CHUNKS, DIVISIBLE, VerdictQuestion, pack
+from karat.judges.llm.calls import DIVISIBLE, VerdictQuestion, pack
 from karat.judges.llm.contract import (
     TEXT,
     Fault,
@@ -24,8 +24,10 @@ from karat.judges.llm.contract import (
     object_of,
     quote_of,
 )
+from karat.judges.llm.line_listing import LineListing
 from karat.judges.llm.parse import extract_object
-from karat.judges.llm.prompt_items import Fence, numbered, ranges
+from karat.judges.llm.prompt_items import Fence, numbered
+from karat.judges.llm.single import SingleQuestion
 from karat.judges.quotes import distinct, folded, is_quoted
 from karat.judges.verdicts import JudgeFailure, JudgeReason
 
@@ -34,21 +36,25 @@ if TYPE_CHECKING:
     from karat.client.requests import ChatRequest
     from karat.judges.llm.open_sample import OpenSample
 
-GUESSED = 4  # items of a reference
 PART = object_of({"quote": TEXT, "text": TEXT})
 
 
 def listings(opened: OpenSample) -> Iterator[Question]:
     """Yield what must be listed before a sample can be judged: items, then parts."""
     wanted = [aspect for aspect in opened.aspects if opened.to_list(aspect)]
+    single = opened.way == "single"
     for aspect in wanted:
         if aspect.shape is VerdictShape.ITEMS and opened.sample.reference.strip():
-            yield ItemListing(opened, aspect)
+            yield LineListing(opened, aspect) if single else ItemListing(opened, aspect)
     for aspect in wanted:
         if aspect.shape is VerdictShape.PARTS:
             opened.parts[aspect.name] = [()] * len(opened.sample.chunks)
-            for chunks in pack(opened.items.chunks, opened.settings.call_tokens, CHUNKS):
-                yield PartListing(opened, aspect, chunks)
+            most = 1 if single else opened.most.chunks
+            for chunks in pack(opened.items.chunks, opened.settings.call_tokens, most):
+                if single:
+                    yield LineListing(opened, aspect, chunks[0])
+                else:
+                    yield PartListing(opened, aspect, chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +78,8 @@ class ItemListing:
         if self.how.with_question and sample.question.strip():
             data = [fence.block("question", sample.question), *data]
         task = self.opened.writer.prompts[f"list-{name}"].fill()
-        return self.opened.writer.request(
-            data, [task], object_of({name: array_of(TEXT)}), self.attempt
-        )
+        form, limit = object_of({name: array_of(TEXT)}), self.opened.limit(self.answer_tokens)
+        return self.opened.writer.request(data, [task], form, self.attempt, limit=limit)
 
     def settle(self, outcome: Outcome) -> list[ItemListing]:
         """Take the items if they are sound, otherwise ask again."""
@@ -97,12 +102,7 @@ class ItemListing:
 
     def guess(self) -> None:
         """Go on with words in place of copied items, sentences in place of others."""
-        sample, name = self.opened.sample, self.aspect.name
-        if self.how.copied:
-            words = sample.reference.split()[:GUESSED]
-            self.opened.listed[name] = distinct(words, self.how.same or folded)
-        else:
-            self.opened.listed[name] = sample.items[name] or (sample.reference,)
+        self.opened.listed[self.aspect.name] = self.opened.guess_items(self.aspect)
 
     @property
     def answer_tokens(self) -> int:
@@ -133,15 +133,17 @@ class PartListing:
     aspect: Aspect
     chunks: tuple[str, ...]
     attempt: int = 1
+    divided: int = 0  # of the attempts, those after which less was asked for
 
     def request(self) -> ChatRequest:
         """Show the chunks."""
         items, name = self.opened.items, self.aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.chunks]
-        task = self.opened.writer.prompts[f"list-{name}"].fill(ids=ranges(self.chunks))
+        task = self.opened.writer.about(f"list-{name}", self.chunks)
         entry = object_of({"chunk": TEXT, name: array_of(PART)})
         form = object_of({"chunks": array_of(entry)})
-        return self.opened.writer.request(data, [task], form, self.attempt)
+        limit = self.opened.limit(self.answer_tokens)
+        return self.opened.writer.request(data, [task], form, self.attempt, limit=limit)
 
     def settle(self, outcome: Outcome) -> list[PartListing]:
         """Take the parts of the chunks that are sound, ask again about the others."""
@@ -162,20 +164,21 @@ class PartListing:
             divisible = outcome.reason in DIVISIBLE and len(self.chunks) > 1
             again = [self.chunks[:middle], self.chunks[middle:]] if divisible else []
             failure = JudgeFailure(outcome.reason, outcome.detail)
-        if again and self.attempt < self.opened.settings.attempts:
+        less = not isinstance(outcome, Answer)  # which is not the same again
+        if again and (less or self.attempt - self.divided < self.opened.settings.attempts):
             stats.asked_again += len(again)
-            return [replace(self, chunks=part, attempt=self.attempt + 1) for part in again]
+            attempt, divided = self.attempt + 1, self.divided + less
+            return [replace(self, chunks=each, attempt=attempt, divided=divided) for each in again]
         if failure is not None:
             self.opened.fail(self.aspect.name, failure)
         return []
 
     def guess(self) -> None:
         """Go on with the sentences of the chunks, or with the chunks."""
-        sample = self.opened.sample
-        given = sample.parts[self.aspect.name]
-        for number, chunk in enumerate(sample.chunks):
-            known = given[number] if number < len(given) else ()
-            self.opened.parts[self.aspect.name][number] = known or (chunk,)
+        for chunk in self.chunks:
+            number = int(chunk[1:]) - 1
+            guessed = self.opened.guess_parts(self.aspect, number)
+            self.opened.parts[self.aspect.name][number] = guessed
 
     @property
     def answer_tokens(self) -> int:
@@ -203,4 +206,4 @@ class PartListing:
         return True
 
 
-Question: TypeAlias = ItemListing | PartListing | VerdictQuestion
+Question: TypeAlias = ItemListing | PartListing | LineListing | VerdictQuestion | SingleQuestion

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING
 
 from karat.client.protocol import Reason
 from karat.errors import OptionError
-from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
-from karat.judges.llm.calls import VerdictQuestion, plan_calls, tokens_of
+from karat.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape
+from karat.judges.llm.calls import (
+    PIECES,
+    SPARE,
+    WHOLE,
+    Most,
+    VerdictQuestion,
+    plan_calls,
+    tokens_of,
+)
 from karat.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_items
+from karat.judges.llm.single import SingleQuestion, single_questions
+from karat.judges.quotes import distinct, folded
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
@@ -20,6 +31,9 @@ if TYPE_CHECKING:
     from karat.judges.settings import Judge
     from karat.judges.verdicts import Sample
 
+GUESSED = 4  # items of a reference
+LONGEST = 2048  # tokens of an answer to a matrix of a check, with room to think before it
+MARGIN = 64  # tokens beside what is expected
 WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
 
 
@@ -32,9 +46,13 @@ class OpenSample:
     settings: Judge
     writer: PromptWriter
     stats: JudgeStats
+    way: str = "matrix"  # how the model is asked
+    probe: bool = False  # to see what the model can do: nothing is divided, every answer ends
     listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
     parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
     sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
+    # what was listed from parts of a text: by aspect and chunk, then by the part
+    halves: dict[tuple[str, str], dict[str, Sequence[str]]] = field(default_factory=dict)
     failures: dict[str, JudgeFailure] = field(default_factory=dict)
     votes: list[dict[Cell, Verdict]] = field(default_factory=list)
     aspects: list[Aspect] = field(init=False)  # the wanted ones, except those that failed
@@ -99,13 +117,46 @@ class OpenSample:
         self.failures[aspect] = failure
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
-    def questions(self) -> list[VerdictQuestion]:
+    @property
+    def most(self) -> Most:
+        """How much one call asks about, at most."""
+        return PIECES if self.way == "pieces" else WHOLE
+
+    def limit(self, tokens: int) -> int | None:
+        """Return how long an answer may be that usually has so many tokens.
+
+        Usually there is no limit where all is asked at once: that is for models which know when to
+        stop, and which may think before they answer.
+        """
+        if self.way == "matrix":
+            return LONGEST if self.probe else None
+        return ceil(SPARE * tokens) + MARGIN
+
+    def guess_items(self, aspect: Aspect) -> Sequence[str]:
+        """Return what stands for items that are not listed yet: copied words, or sentences."""
+        how, sample = aspect.listing or Listing(), self.sample
+        if how.copied:
+            return distinct(sample.reference.split()[:GUESSED], how.same or folded)
+        return sample.items[aspect.name] or (sample.reference,)
+
+    def guess_parts(self, aspect: Aspect, number: int) -> Sequence[str]:
+        """Return what stands for the parts of a chunk: its sentences, or the chunk."""
+        given = self.sample.parts[aspect.name]
+        return (given[number] if number < len(given) else ()) or (self.sample.chunks[number],)
+
+    def questions(self) -> list[VerdictQuestion] | list[SingleQuestion]:
         """Return what to ask for verdicts, when the items are known."""
         self.number()
         how = self.settings
         self.votes = [{} for _ in range(how.votes)]
+        if self.way == "single":
+            return list(single_questions(self))
         calls = plan_calls(
-            self.items, self.aspects, how.call_tokens, separate_calls=how.separate_calls
+            self.items,
+            self.aspects,
+            how.call_tokens,
+            separate_calls=how.separate_calls or self.way == "pieces",
+            most=self.most,
         )
         return [VerdictQuestion(self, call, vote) for call in calls for vote in range(how.votes)]
 

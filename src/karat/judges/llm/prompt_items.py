@@ -166,7 +166,7 @@ def cut_text(text: str, most_tokens: int) -> str:
     return text[: fitting - 1]
 
 
-def ranges(ids: Iterable[str]) -> str:
+def ranges(ids: Iterable[str], to: str = " to ") -> str:
     """Name ids, in short where they follow each other.
 
     >>> ranges(["c1", "c2", "c3", "c5", "c7.s1", "c7.s2"]), ranges(["all"])
@@ -181,4 +181,4 @@ def ranges(ids: Iterable[str]) -> str:
             runs.append([each])
         head = each.rstrip(digits)
         expected = f"{head}{int(each[len(head) :]) + 1}" if head != each else ""
-    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in runs)

@@ -23,6 +23,14 @@ MESSAGES = {
         "entity or other item that the judge listed and the reference does not have, left out",
         "use a stronger model",
     ),
+    "way-to-ask": (
+        "the judge was asked in the way that suits it best, by a check with labelled cases",
+        "choose another with --ask; karat judge-check shows the check",
+    ),
+    "many-failures": (
+        "the model failed to give many of the verdicts",
+        "see what suits it with karat judge-check",
+    ),
     "unsaved-answer": (
         "answers of the judge could not be kept on disk and will be asked for again",
         "set KARAT_CACHE_DIR to a folder on a local disk that you may write to",
@@ -39,6 +47,8 @@ class JudgeStats:
     unproven: Counter[str] = field(default_factory=Counter)  # by aspect
     malformed: Counter[str] = field(default_factory=Counter)  # by what was wrong
     asked_again: int = 0  # calls that repeat a part of another
+    longest: int = 0  # tokens of the longest answer that was complete
+    single: Counter[bool] = field(default_factory=Counter)  # with probabilities, and without
     _noted: dict[str, list[str]] = field(default_factory=dict)  # since the last beginning
     _reported: Counter[str] = field(default_factory=Counter)  # the same, of all times
     _pairs: Counter[str] = field(default_factory=Counter)
@@ -92,7 +102,11 @@ class JudgeStats:
             "cut": self._reported["cut-text"],
             "invented": self._reported["invented-item"],
             "agreement": agreement,
-        }
+        } | (
+            {"single": {"with_probability": self.single[True], "by_text": self.single[False]}}
+            if self.single
+            else {}
+        )
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what the user should see beside the result, since the last beginning."""

@@ -1,7 +1,7 @@
 """The prompts: files of the package, each with a version, or what users give in their place.
 
-A file begins with a line `version: N`. `$ids`, `$grades` and `$attempt` are filled in: never data,
-which has marks around it (see `karat.judges.llm.prompt_items`).
+A file begins with a line `version: N`. `$ids`, `$grades`, `$values` and `$attempt` are filled in:
+never data, which has marks around it (see `karat.judges.llm.prompt_items`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,20 @@ from typing import Any
 from karat.errors import InputError, nearest
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape
 from karat.judges.llm.contract import example_entry
+from karat.languages import ENGLISH
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
-OPTIONAL = frozenset({"grades"})
+SHARED_SINGLE = {
+    "single": frozenset[str](),
+    "single-again": frozenset({"attempt"}),
+    "single-quote": frozenset[str](),
+}
+SINGLE = (
+    "single",
+    "grades-",
+    "lines-",
+)  # how the names of prompts begin that ask for one verdict at a time
+OPTIONAL = frozenset({"grades", "values"})
 HEAD = re.compile(r"version: *(\S[^\n]*)\n+(.*)", re.DOTALL)
 
 
@@ -64,21 +75,29 @@ class Prompt:
 
 
 def load_prompts(
-    folder: str | os.PathLike[str] | None = None, others: Iterable[str] = ()
+    folder: str | os.PathLike[str] | None = None,
+    others: Iterable[str] = (),
+    *,
+    language: str = ENGLISH,
 ) -> dict[str, Prompt]:
     """Read all prompts; files of the same name in a folder take the place of the package's.
 
-    The folder may also hold `others`, which are not read here.
+    The folder may also hold `others`, which are not read here. Prompts that are not there in a
+    language are in English.
     """
-    found = packaged_prompts("karat.judges.llm", SHARED)
+    found = packaged_prompts("karat.judges.llm", SHARED | SHARED_SINGLE, language=language)
     for aspect in ASPECTS.values():
-        found |= aspect_prompts(aspect)
+        found |= aspect_prompts(aspect, language=language)
     return replace_prompts(found, folder, others)
 
 
-def packaged_prompts(package: str, fills: Mapping[str, frozenset[str]]) -> dict[str, Prompt]:
+def packaged_prompts(
+    package: str, fills: Mapping[str, frozenset[str]], *, language: str = ENGLISH
+) -> dict[str, Prompt]:
     """Read prompts of a package by their names; each says what is filled in."""
-    return {name: _packaged(package, Prompt(name, fills=each)) for name, each in fills.items()}
+    return {
+        name: _packaged(package, Prompt(name, fills=each), language) for name, each in fills.items()
+    }
 
 
 def replace_prompts(
@@ -94,7 +113,7 @@ def replace_prompts(
     return prompts | own
 
 
-def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
+def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prompt]:
     """Return the prompt of an aspect and, if a model lists its items or parts, that for listing."""
     grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
     fills = frozenset({"ids", "grades"} if aspect.is_graded else {"ids"})
@@ -103,12 +122,46 @@ def aspect_prompts(aspect: Aspect) -> dict[str, Prompt]:
         inside = frozenset({"ids"} if aspect.shape is VerdictShape.PARTS else ())
         name = f"list-{aspect.name}"
         blank[name] = (Prompt(name, fills=inside), _own_listing(aspect))
+    blank |= _single_prompts(aspect, grades)
     return {
-        name: _packaged("karat.judges.aspects", prompt)
+        name: _packaged("karat.judges.aspects", prompt, language)
         if text is None
         else replace(prompt, version="own", text=text, sha256=_hash(text.encode()), own=True)
         for name, (prompt, text) in blank.items()
     }
+
+
+def _single_prompts(aspect: Aspect, grades: str) -> dict[str, tuple[Prompt, str | None]]:
+    """Return the prompts that ask for one verdict, and for a list with one thing per line."""
+    single, graded = f"single-{aspect.name}", f"grades-{aspect.name}"
+    with_grades = Prompt(graded, fills=frozenset({"grades", "values"}), grades=grades)
+    found = (
+        {}
+        if aspect.is_graded and aspect.prompt
+        else {single: (Prompt(single), _own_single(aspect))}
+    )
+    if aspect.is_graded:
+        found[graded] = (with_grades, _own_single(aspect))
+    if aspect.listing is not None:
+        lines = f"lines-{aspect.name}"
+        own = aspect.list_prompt
+        text = None if own is None else f"{_plain(own)} Write one per line and nothing else."
+        found[lines] = (Prompt(lines), text)
+    return found
+
+
+def _own_single(aspect: Aspect) -> str | None:
+    """Return the prompt for one verdict about an aspect that a user added."""
+    if aspect.prompt is None:
+        return None
+    about = {
+        VerdictShape.ITEMS: f" Decide about this {aspect.unit} and this chunk alone.",
+        VerdictShape.PARTS: f" Decide about this {aspect.unit} alone.",
+    }.get(aspect.shape, "")
+    form = (
+        "\n$grades\nAnswer with one digit: $values." if aspect.is_graded else " Answer yes or no."
+    )
+    return f"{_plain(aspect.prompt)}{about}{form}"
 
 
 def _own_task(aspect: Aspect) -> str | None:
@@ -136,8 +189,11 @@ def _plain(text: str) -> str:
     return text.strip().replace("$", "$$")
 
 
-def _packaged(package: str, prompt: Prompt) -> Prompt:
-    file = files(package) / "prompts" / f"{prompt.name}.md"
+def _packaged(package: str, prompt: Prompt, language: str) -> Prompt:
+    folder, name = files(package) / "prompts", f"{prompt.name}.md"
+    file = folder / name
+    if language != ENGLISH and (own := folder / language / name).is_file():
+        file = own
     return prompt.with_text(file.read_bytes(), file.name)
 
 

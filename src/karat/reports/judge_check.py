@@ -1,0 +1,66 @@
+"""The check of a model as text: what it can do, and how it is asked best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.reports.grid import Grid
+from karat.reports.tables import number, render_grids, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.judges.llm.check import JudgeCheck
+
+CHECK_FORMATS = ("table", "json", "markdown")
+IN_WORDS = {
+    "matrix": "all verdicts about a sample at once",
+    "pieces": "a few verdicts at a time",
+    "single": "one verdict at a time",
+}
+
+
+def render_check(check: JudgeCheck, how: str, *, width: int | None = None) -> str:
+    """Return a check in one of CHECK_FORMATS."""
+    if how == "json":
+        return to_json(check.as_dict())
+    return render_grids(_grids(check), how, width=width)
+
+
+def _grids(check: JudgeCheck) -> Iterator[Grid]:
+    ways = [each.way for each in check.ways]
+    best = ways.index(check.recommended)
+    yield Grid.of(
+        f"{check.judge} · {check.ways[0].verdicts} labelled verdicts",
+        {
+            "ask": lambda each: each.way,
+            "right": lambda each: f"{each.right_share:.1%}",
+            "failed": lambda each: f"{each.failed_share:.1%}",
+            "kappa": lambda each: number(each.kappa),
+            "calls": lambda each: f"{each.calls:,}",
+            "tokens": lambda each: f"{each.prompt_tokens:,}",
+            "answered": lambda each: f"{each.completion_tokens:,}",
+            "seconds": lambda each: f"{each.seconds:.1f}",
+        },
+        check.ways,
+        best={(best, 0)},
+        note=f"ask it for {IN_WORDS[check.recommended]}: --ask {check.recommended}",
+    )
+    accepted = ", ".join(check.left_out) or "none"
+    rows = [
+        ["server", check.endpoint],
+        ["structured output", check.output],
+        ["probabilities (logprobs)", "yes" if check.logprobs else "no"],
+        ["longest complete answer", f"{check.longest:,} tokens"],
+        ["fields turned down", accepted],
+        *(
+            [
+                f"failures of {each.way}",
+                ", ".join(f"{n} {why}" for why, n in each.reasons.items())
+                + (", then given up" if each.given_up else ""),
+            ]
+            for each in check.ways
+            if each.reasons
+        ),
+    ]
+    yield Grid("what was seen", ["", "seen"], rows, left=2)

@@ -1,0 +1,255 @@
+"""The check of a model: what it sees, what it recommends, where it is kept, who goes by it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import karat
+from karat.errors import JudgeError, KaratError, OptionError
+from karat.judges.llm.cases import CHECKED, load_cases
+from karat.judges.llm.check import forecast_check
+from karat.judges.settings import Judge
+from karat.judges.verdicts import Judged
+from tests.client.asking import HASTE, KEY
+from tests.client.server import Call, Reaction, Server, chat, error, serve
+from tests.judges.judging import judge_of, sample
+from tests.judges.model import read_prompt
+from tests.judges.single_model import only, read, with_tokens
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Karat
+
+CASES, SHA256 = load_cases()
+RELEVANT = {
+    (case.sample.question, chunk): right
+    for case in CASES
+    for chunk, right in zip(case.sample.chunks, case.relevance, strict=True)
+}
+SUPPORTED = {
+    (claim, chunk): right
+    for case in CASES
+    for claim, row in zip(case.sample.items["claims"], case.claims, strict=True)
+    for chunk, right in zip(case.sample.chunks, row, strict=True)
+}
+
+
+def matrix(call: Call) -> Reaction:
+    """Give the verdicts that are right, in one answer."""
+    prompt = read_prompt(call.prompt)
+    said: dict[str, Any] = {}
+    if '"relevance":' in prompt.task:
+        said["relevance"] = [
+            {
+                "chunk": each,
+                "quote": prompt.data[each] * bool(right),
+                "grade": right,
+            }
+            for each in prompt.ids("relevance")
+            for right in [RELEVANT[prompt.data["question"], prompt.data[each]]]
+        ]
+    if '"claims":' in prompt.task:
+        said["claims"] = [
+            {
+                "claim": each,
+                "found": [
+                    {"chunk": chunk, "quote": text}
+                    for chunk, text in prompt.chunks.items()
+                    if SUPPORTED[prompt.listed[each], text]
+                ],
+            }
+            for each in prompt.ids("claims")
+        ]
+    return chat(json.dumps(said))
+
+
+def single(call: Call) -> Reaction:
+    """Give the verdict that is right, by one word."""
+    data, task = read(call.prompt)
+    if "claim" in data:
+        right = SUPPORTED[data["claim"], data["chunk"]]
+    else:
+        right = RELEVANT[data["question"], data["chunk"]]
+    if "digit" in task:
+        return chat(str(right))
+    word, other = ("yes", "no") if right else ("no", "yes")
+    return with_tokens(chat(word), [{word: 0.8, other: 0.2}])
+
+
+def both(call: Call) -> Reaction:
+    return matrix(call) if "response_format" in call.body else single(call)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def settings(server: Server, **more: Any) -> Judge:
+    return Judge("openai:some-model", base_url=server.url, key=KEY, retry=HASTE, **more)
+
+
+def test_the_cases_are_sound() -> None:
+    assert len(CASES) >= 10
+    assert len({case.sample.question for case in CASES}) == len(CASES)
+    labels = [*RELEVANT.values(), *SUPPORTED.values()]
+    assert 0.25 < sum(label > 0 for label in labels) / len(labels) < 0.5
+    for case in CASES:
+        assert len(case.relevance) == len(case.sample.chunks) == len(set(case.sample.chunks))
+        assert any(case.relevance)
+        assert all(len(row) == len(case.sample.chunks) for row in case.claims)
+        assert all(label in range(4) for label in case.relevance)
+    assert max(len(case.sample.chunks) for case in CASES) >= 10  # how long may an answer be?
+
+
+def test_a_model_that_can_do_all_is_asked_for_a_matrix() -> None:
+    with serve(both) as server:
+        found = karat.judge_check(settings(server))
+    assert found.recommended == "matrix"
+    assert [each.way for each in found.ways] == ["matrix", "single"]
+    for each in found.ways:
+        assert (each.failed, each.right, each.kappa) == (0, each.verdicts, 1.0)
+        assert each.verdicts == len(RELEVANT) + len(SUPPORTED)
+    assert found["matrix"].calls == len(CASES)
+    assert (found.output, found.logprobs, found.left_out) == ("json_schema", True, ())
+    assert found.longest == 5
+    assert KEY not in json.dumps(found.as_dict())
+
+
+def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
+    with serve(only(single, chat("{", finish="length"))) as server:
+        found = karat.judge_check(settings(server))
+        assert found.recommended == "single"
+        assert [each.way for each in found.ways] == ["matrix", "pieces", "single"]
+        assert found["matrix"].failed == found["matrix"].verdicts
+        assert set(found["matrix"].reasons) == {"cut off"}
+        assert found["matrix"].given_up
+        assert (found["matrix"].calls, found["pieces"].calls) == (3, 6)  # of three cases
+        assert found["single"].right == found["single"].verdicts
+        assert all("max_tokens" in call.body for call in server.calls)
+        count = len(server.calls)
+        again = karat.judge_check(settings(server))
+        assert (again.recommended, again.stored, len(server.calls)) == ("single", True, count)
+        assert again.as_dict() == found.as_dict()
+        anew = karat.judge_check(settings(server, cache="refresh"))
+        assert not anew.stored
+        assert len(server.calls) == 2 * count
+        other = Judge("openai:other", base_url=server.url, key=KEY, retry=HASTE)
+        assert not karat.judge_check(other).stored
+
+
+def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
+    def script(call: Call) -> Reaction:
+        if "response_format" not in call.body:
+            return chat("yes")
+        return matrix(call) if len(read_prompt(call.prompt).chunks) <= 3 else chat("{}")
+
+    with serve(script) as server:
+        found = karat.judge_check(settings(server))
+    assert found["single"].kappa == 0.0
+    assert not found.logprobs
+    # the long case fails as a matrix, and nothing else
+    long = next(case for case in CASES if len(case.sample.chunks) >= 10)
+    assert found["matrix"].failed == len(long.pairs(Judged()))
+    assert (found["pieces"].failed, found.recommended) == (0, "pieces")
+
+
+def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
+    with serve(both) as server:
+        with pytest.raises(JudgeError, match="did not come to its end"):
+            karat.judge_check(settings(server, max_calls=3))
+        assert not list((tmp_path / "cache").glob("judge-checks/*"))
+        found = karat.judge_check(settings(server))
+        assert found["matrix"].calls == len(CASES) - 3  # the others are in the cache
+    with serve(lambda _: error(500)) as broken, pytest.raises(KaratError):
+        karat.judge_check(settings(broken))
+
+
+def test_auto_goes_by_the_check() -> None:
+    def script(call: Call) -> Reaction:
+        data, _ = read(call.prompt)
+        known = data.get("question") in {question for question, _ in RELEVANT}
+        if "response_format" in call.body:
+            return chat("{", finish="length")
+        return single(call) if known else chat("yes" if "Brazil" in data["chunk"] else "no")
+
+    aspects = frozenset({"claims"})
+    with serve(script) as server:
+        options = {"cache": "use", "ask": "auto"}
+        judge = judge_of(server, **options)
+        [judged] = judge.judge([sample()], aspects)
+        assert judged["claims"].rows[0][0].value == 1
+        about = judge.about()
+        assert (about["ask"], about["check"]["recommended"]) == ("single", "single")
+        assert about["calls"] == len(server.calls)  # the check is counted
+        [finding] = judge.findings()
+        assert finding.kind == "way-to-ask"
+        assert finding.examples[0].startswith("--ask single (matrix: 0% right, 100% failed")
+        count = len(server.calls)
+        second = judge_of(server, **options)
+        assert second.dry_run([sample()], aspects).calls == 0
+        assert second.judge([sample()], aspects) == [judged]
+        assert second.about()["check"] == about["check"]
+        assert len(server.calls) == count
+        plain = judge_of(server, ask="single", cache="use")
+        assert plain.judge([sample()], aspects) == [judged]
+        assert len(server.calls) == count
+
+
+def test_an_estimate_asks_nobody() -> None:
+    with serve(both) as server:
+        estimate = forecast_check(settings(server))
+        assert not server.calls
+        karat.judge_check(settings(server))
+        grades = sum("digit" in call.prompt for call in server.calls)
+        assert estimate.calls == len(server.calls) - grades
+        assert forecast_check(settings(server), ["matrix"]).calls == 0
+
+
+@pytest.mark.parametrize("judge", ["local", "replay:x", 7])
+def test_only_models_are_checked(judge: Any) -> None:
+    with pytest.raises(OptionError):
+        karat.judge_check(judge)
+
+
+def test_names_of_ways_are_checked() -> None:
+    with pytest.raises(OptionError, match="did you mean single"):
+        Judge("openai:m", ask="singel")
+    with pytest.raises(OptionError, match="max_failures must be"):
+        Judge("openai:m", max_failures=0.0)
+    with pytest.raises(OptionError, match="way to ask"):
+        karat.judge_check("openai:m", ways=["auto"])
+    assert frozenset({"relevance", "claims"}) == CHECKED
+
+
+def test_the_command_shows_the_check(cli: Karat) -> None:
+    with serve(only(single, chat("{", finish="length"))) as server:
+        command = (
+            "judge-check",
+            "openai:some-model",
+            "--base-url",
+            server.url,
+            "--concurrency",
+            "4",
+        )
+        estimate = cli(*command, "--dry-run")
+        assert estimate.code == 0, estimate
+        assert not server.calls
+        done = cli(*command)
+        assert done.code == 0, done
+        assert "ask it for one verdict at a time: --ask single" in done.out
+        assert "judge-checks" not in done.err
+        again = cli(*command, "--format", "json")
+        assert "--refresh checks it anew" in again.err
+        shown = json.loads(again.out)
+        assert shown["recommended"] == "single"
+        assert [way["way"] for way in shown["ways"]] == ["matrix", "pieces", "single"]
+        one = cli(*command, "--ask", "matrix", "--format", "json")
+        assert [way["way"] for way in json.loads(one.out)["ways"]] == ["matrix"]
+    bad = cli("judge-check", "local:text")
+    assert bad.code == 2
+    assert "asks no model" in bad.err

@@ -1,0 +1,304 @@
+"""Single verdicts: one short question, one word, its probability; lists by lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import karat
+from karat.client.cache import Cache
+from karat.client.protocol import Answer, Usage
+from karat.judges.aspects import ASPECTS
+from karat.judges.llm.single import YES_NO, read_grade, read_yes
+from karat.judges.recorded import as_judged, as_record
+from karat.judges.verdicts import Judged, Sample, Verdict
+from tests.client.server import Call, Reaction, chat, error, serve
+from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
+from tests.judges.single_model import SURE, by_token, by_word, read, with_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WITH_LIST = ALL | {"sufficiency"}
+
+
+def values(judged: Judged, aspects: frozenset[str] = ALL) -> dict[str, Any]:
+    return {
+        name: [[verdict.value for verdict in row] for row in judged[name].rows] for name in aspects
+    }
+
+
+@pytest.mark.parametrize("script", [by_token, by_word])
+def test_the_verdicts_are_those_of_a_matrix(script: Callable[[Call], Reaction]) -> None:
+    with serve(script) as server:
+        judge = judge_of(server, ask="single")
+        [judged] = judge.judge([sample()], WITH_LIST)
+    one = sample()
+    check_shape(one, judged)
+    check_totals(judge, [judged])
+    assert values(judged) == values(expect(one))
+    assert judged["entities"].items == expect(one)["entities"].items
+    assert judged["sufficiency"].row[0].value == 0
+    assert not any(verdict.unproven for verdict in verdicts(judged))
+    chances = {round(verdict.probability, 4) for verdict in verdicts(judged) if verdict.probability}
+    sure = SURE / 0.95
+    assert chances == (set() if script is by_word else {round(sure, 4), round(1 - sure, 4)})
+    about = judge.about()
+    assert about["ask"] == "single"
+    counted = about["single"]
+    assert counted["with_probability" if script is by_token else "by_text"] == len(server.calls) - 1
+
+
+def test_quotes_are_asked_for_if_wanted() -> None:
+    def script(call: Call) -> Reaction:
+        data, task = read(call.prompt)
+        if "Copy the passage" in task and "claim" in data:
+            return chat("what nobody wrote", finish="length")
+        return by_token(call)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask="single", quotes=True)
+        [judged] = judge.judge([sample()], frozenset({"relevance", "claims"}))
+    check_totals(judge, [judged])
+    for verdict in judged["relevance"].row:
+        assert bool(verdict.quote) == bool(verdict.value)
+        assert not verdict.unproven
+    assert judged["relevance"].row[0].quote == '"The capital of Brazil"'
+    claimed = [verdict for row in judged["claims"].rows for verdict in row if verdict.value]
+    assert claimed
+    assert all(verdict.unproven and verdict.probability for verdict in claimed)
+    quoting = [call for call in server.calls if "Copy the passage" in call.prompt]
+    assert len(quoting) == sum(bool(verdict.value) for verdict in verdicts(judged))
+    assert {call.body["max_tokens"] for call in quoting} == {80}
+    assert not any("logprobs" in call.body for call in quoting)
+    assert judge.about()["quotes"] is True
+
+
+def test_calls_are_short_and_begin_alike() -> None:
+    with serve(by_token) as server:
+        judge_of(server, ask="single", concurrency=1).judge([sample()], ALL)
+    listing, *calls = server.calls
+    assert "logprobs" not in listing.body
+    for call in calls:
+        assert (call.body["max_tokens"], call.body["logprobs"]) == (4, True)
+        assert "response_format" not in call.body
+    chunks = [read(call.prompt)[0]["chunk"] for call in calls]
+    graded = [call for call in calls if "digit" in read(call.prompt)[1]]
+    first = [chunk for call, chunk in zip(calls, chunks, strict=True) if call not in graded]
+    assert list(dict.fromkeys(first)) == list(sample().chunks)
+    assert first == sorted(first, key=list(sample().chunks).index)  # chunk by chunk
+    for chunk in sample().chunks:
+        prompts = [call.prompt for call in calls if read(call.prompt)[0]["chunk"] == chunk]
+        head = prompts[0].index(chunk) + len(chunk)
+        assert len({prompt[:head] for prompt in prompts}) == 1
+        assert len(prompts) > 3
+
+
+def test_answers_are_kept_with_their_probabilities(tmp_path: Path) -> None:
+    with serve(by_token) as server:
+        with Cache.open(tmp_path) as cache:
+            first = judge_of(server, ask="single", cache=cache).judge([sample()], ALL)
+        count = len(server.calls)
+        with Cache.open(tmp_path) as cache:
+            judge = judge_of(server, ask="single", cache=cache)
+            assert judge.dry_run([sample()], ALL).calls == 0
+            assert judge.judge([sample()], ALL) == first
+            # of another list the same chunk is known, whatever stands beside it
+            fewer = sample(chunks=sample().chunks[1:3])
+            judge.judge([fewer], frozenset({"relevance"}))
+        assert len(server.calls) == count
+
+
+def test_an_estimate_is_what_is_asked_but_for_the_grades_of_a_yes() -> None:
+    with serve(by_token) as server:
+        judge = judge_of(server, ask="single")
+        aspects = frozenset({"relevance", "claims", "statements"})
+        planned = judge.dry_run([sample()], aspects)
+        assert not server.calls
+        judge.judge([sample()], aspects)
+    grades = sum("digit" in read(call.prompt)[1] for call in server.calls)
+    assert planned.calls == len(server.calls) - grades
+    assert planned.completion_tokens <= 4 * planned.calls
+
+
+def test_a_server_that_turns_down_probabilities_is_asked_without() -> None:
+    def script(call: Call) -> Reaction:
+        for name in ("top_logprobs", "logprobs"):
+            if name in call.body:
+                return error(400, f"unknown field: {name}", param=name)
+        return by_word(call)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask="single")
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+    assert values(judged, frozenset({"claims"}))["claims"] == values(expect(sample()))["claims"]
+    assert set(judge.about()["server"]["left_out"]) == {"logprobs", "top_logprobs"}
+
+
+def test_what_is_no_word_is_asked_again_then_failed() -> None:
+    with serve(lambda _: chat("I think that")) as server:
+        judge = judge_of(server, ask="single", attempts=2)
+        [judged] = judge.judge([sample(chunks=["Tea is hot."])], frozenset({"relevance"}))
+    [verdict] = judged["relevance"].row
+    assert str(verdict.failure) == "malformed: an answer without the word that was asked for"
+    assert len(server.calls) == 2
+    assert "attempt 2" in server.calls[1].prompt
+    assert judge.about()["asked_again"] == 1
+    check_totals(judge, [judged])
+
+
+@pytest.mark.parametrize(
+    ("places", "said", "value", "chance"),
+    [
+        ([{"Yes": 0.6, "yes": 0.2, "No": 0.1}], "Yes", 1, 8 / 9),
+        ([{" NO": 0.5, '"yes': 0.3}], "No", 0, 3 / 8),
+        ([{"\n": 0.9}, {"ja": 0.3, "nein": 0.6}], "\nnein", 0, 1 / 3),
+        ([{"Well": 0.9, "yes": 0.1}, {"yes": 1.0}], "Well yes", 1, None),  # by the text
+        ([{"Well": 0.9, "yes": 0.1}], "Well, I", None, None),
+        ([], "**Yes**", 1, None),
+        ([], "<think>no, or</think> Yes", 1, None),
+        ([], "yes or no", None, None),
+        ([], "はい", 1, None),
+    ],
+)
+def test_a_yes_is_read(
+    places: list[dict[str, float]], said: str, value: int | None, chance: float | None
+) -> None:
+    tokens = tuple(tuple(each.items()) for each in places)
+    verdict = read_yes(Answer(said, Usage(1, 1), 0.1, tokens=tokens))
+    assert (verdict.value if verdict else None) == value
+    assert (verdict.probability if verdict else None) == pytest.approx(chance)
+
+
+def test_a_grade_is_the_expected_value() -> None:
+    tokens = ((("0", 0.2), ("1", 0.1), ("3", 0.7)),)
+    answer = Answer("3", Usage(1, 1), 0.1, tokens=tokens)
+    grades = {str(grade): grade for grade in range(4)}
+    whole = read_grade(answer, grades, None)
+    assert whole == Verdict(2, "expected grade 2.20", probability=0.8)
+    above = {name: grade for name, grade in grades.items() if grade}
+    yes = Verdict(1, "yes with probability 0.70", probability=0.7)
+    graded = read_grade(answer, above, yes)
+    assert graded == Verdict(3, "yes with probability 0.70, expected grade 2.75", probability=0.7)
+    assert read_grade(Answer("none", Usage(1, 1), 0.1), above, yes) is None
+
+
+def test_no_word_means_yes_and_no() -> None:
+    assert Counter(YES_NO.values()).keys() == {0, 1}
+    assert len(YES_NO) == len({word.casefold() for word in YES_NO})
+
+
+def lines(judge_reply: Any, **more: Any) -> tuple[Judged, list[Call], dict[str, Any]]:
+    """List the entities of a reference by what the model writes."""
+
+    def script(call: Call) -> Reaction:
+        data, task = read(call.prompt)
+        if "per line" not in task:
+            return by_token(call)
+        said = judge_reply(data, call)
+        return said if isinstance(said, Reaction) else chat(said)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask="single", **more)
+        [judged] = judge.judge([sample(chunks=["Rio is in Brazil."])], frozenset({"entities"}))
+    asked = [call for call in server.calls if "per line" in call.prompt]
+    return judged, asked, judge.about()
+
+
+def test_lists_are_taken_line_by_line() -> None:
+    said = "1. Brazil\n* Brasília, Rio\n- Atlantis\n\n2) brasília"
+    judged, asked, about = lines(lambda *_: said)
+    assert judged["entities"].items == ("Brazil", "Brasília", "Rio")
+    assert (len(asked), about["invented"]) == (1, 1)
+    assert asked[0].body["max_tokens"] > 40
+    judged, _, _ = lines(lambda *_: "None.")
+    assert (judged["entities"].items, judged.failures) == ((), {})
+    judged, asked, _ = lines(lambda *_: "Atlantis\nMu", attempts=2)
+    assert str(judged.failures["entities"]) == "malformed: an item that is not in the reference"
+    assert len(asked) == 2
+
+
+def test_a_list_without_end_is_asked_for_by_halves() -> None:
+    def script(data: dict[str, str], call: Call) -> Reaction | str:
+        sentences = data["reference"].count(".")
+        if sentences > 1:
+            return chat("Brazil\nBrazil\nBraz", finish="length")
+        if "Rio" in data["reference"]:  # of one sentence the complete lines are taken
+            return chat("Rio\n1960\nRio\n1960\nRi", finish="length")
+        del call
+        return "Brasília\nBrazil"
+
+    judged, asked, about = lines(script, concurrency=1)
+    assert judged["entities"].items == ("Brasília", "Brazil", "Rio", "1960")
+    assert (len(asked), about["asked_again"]) == (3, 2)
+
+
+def test_statements_that_the_model_lists_are_lines_too() -> None:
+    def script(call: Call) -> Reaction:
+        data, task = read(call.prompt)
+        if "per line" in task:
+            return chat(data["chunk"].replace(". ", ".\n"))
+        return by_token(call)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask="single", decompose=True)
+        [judged] = judge.judge([sample()], frozenset({"statements"}))
+    assert judged["statements"].parts[2] == ("Ferries are boats.", "They carry cars.")
+    assert judged["statements"].rows[0][0].quote == "The capital of Brazil is Brasília."
+
+
+def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
+    grades = {0: "no year", 1: "an old year", 2: "2024"}
+    more = {"shape": "chunks", "prompt": "How new is it, for $5?", "grades": grades}
+    karat.register_aspect("fresh_single", **more)  # type: ignore[arg-type]
+    karat.register_aspect(
+        "topics_single", shape="items", prompt="Which chunks are about each topic?", item="topic"
+    )
+
+    def script(call: Call) -> Reaction:
+        data, task = read(call.prompt)
+        if "for $5?" in task:
+            assert "2: 2024" in task
+            assert "Answer with one digit: 0, 1 or 2." in task
+            year = "2" if "2024" in data["chunk"] else "0"
+            return with_tokens(chat(year), [{year: 0.9, "1": 0.1}])
+        assert "this topic and this chunk alone. Answer yes or no." in task
+        return chat("yes" if data["topic"] in data["chunk"] else "no")
+
+    one = Sample("q", "Why?", ("Tea in 2024.", "Coffee."), "Tea", {"topics_single": ("Tea",)})
+    try:
+        with serve(script) as server:
+            judge = judge_of(server, ask="single")
+            [judged] = judge.judge([one], frozenset({"fresh_single", "topics_single"}))
+    finally:
+        del ASPECTS["fresh_single"], ASPECTS["topics_single"]
+    assert [verdict.value for verdict in judged["fresh_single"].row] == [2, 0]
+    assert judged["fresh_single"].row[1].probability == pytest.approx(0.1)
+    assert [verdict.value for verdict in judged["topics_single"].row] == [1, 0]
+
+
+def test_probabilities_are_recorded_and_read_back() -> None:
+    with serve(by_token) as server:
+        [judged] = judge_of(server, ask="single").judge([sample()], ALL)
+    again = as_judged(as_record(judged), sample(), ALL)
+    assert values(again) == values(judged)
+    for name in ALL:
+        pairs = zip(judged[name].rows, again[name].rows, strict=True)
+        for mine, theirs in pairs:
+            assert [each.probability for each in mine] == [each.probability for each in theirs]
+    wrong = {"relevance": [{"value": 1, "probability": 7}]}
+    read_back = as_judged(wrong, Sample("q", "?", ("a",)), frozenset({"relevance"}))
+    assert read_back["relevance"].row[0].probability is None
+
+
+def test_a_user_may_ask_for_other_fields() -> None:
+    with serve(by_word) as server:
+        options = {"logprobs": None, "top_logprobs": None, "max_tokens": 50}
+        judge = judge_of(server, ask="single", options=options)
+        judge.judge([sample()], frozenset({"claims"}))
+    body = server.calls[0].body
+    assert body["max_tokens"] == 50
+    assert not {"logprobs", "top_logprobs"} & body.keys()
