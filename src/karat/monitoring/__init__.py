@@ -1,0 +1,1 @@
+"""Retrieval in production: what is seen in its traces, without labels."""
