@@ -108,7 +108,9 @@ def _at_line(text: str, found: re.Match[str], by: tuple[str, ...]) -> Alert:
     if not low <= number <= high:
         raise OptionError(
             f"{signal.name} lies between {low:g} and {high:g}, and {text!r} is outside",
-            fix=f"write a share, such as {signal.name}>2%" if high == 1 else "choose another number",
+            fix=f"write a share, such as {signal.name}>2%"
+            if high == 1
+            else "choose another number",
         )
     if quantile is None and signal.transform in ("ratio", "rank"):
         quantile = 0.5  # nothing bounds the mean, so that the median is what can be watched
@@ -193,7 +195,9 @@ def _in_unit(signal: Signal, number: str, unit: str, text: str) -> float:
             )
         return float(number) / 100
     if unit:
-        raise OptionError(f"unknown unit {unit!r} in {text!r}", fix="write a number, or a share in %")
+        raise OptionError(
+            f"unknown unit {unit!r} in {text!r}", fix="write a number, or a share in %"
+        )
     return float(number)
 
 

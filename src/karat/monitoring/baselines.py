@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 UNITS = {"h": timedelta(hours=1), "d": DAY, "w": 7 * DAY}
 WORDS = ("yesterday", "last-week", "last-month")
-FORM = "write last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, a folder or a number"
+FORM = (
+    "write last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, a folder or a number"
+)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?P<percent>\s*%)?", re.IGNORECASE)
 
 
@@ -69,7 +71,9 @@ class Baseline:
         )
 
 
-def find_baseline(text: str, now: datetime, marks: Mapping[str, datetime] | None = None) -> Baseline:
+def find_baseline(
+    text: str, now: datetime, marks: Mapping[str, datetime] | None = None
+) -> Baseline:
     """Return the baseline that a text means at a moment.
 
     >>> now = datetime(2026, 11, 12, 15, tzinfo=UTC)
@@ -91,9 +95,7 @@ def find_baseline(text: str, now: datetime, marks: Mapping[str, datetime] | None
         return Baseline(plain, window=window)
     if is_folder(plain):
         return Baseline(plain, result=require_result(plain))
-    raise OptionError(
-        f"unknown baseline {text!r}", fix=f"{nearest(plain, WORDS)} {FORM}".strip()
-    )
+    raise OptionError(f"unknown baseline {text!r}", fix=f"{nearest(plain, WORDS)} {FORM}".strip())
 
 
 def _window(word: str, now: datetime) -> tuple[datetime, datetime] | None:
@@ -147,7 +149,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def refuse_overlap(window: tuple[datetime, datetime], since: datetime) -> None:
-    """Raise if calls of the baseline would be watched as well: they are compared with themselves."""
+    """Raise if calls of the baseline would be watched as well."""
     if since < window[1]:
         raise InputError(
             f"what is watched begins at {since.isoformat()}, within the baseline",

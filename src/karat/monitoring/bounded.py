@@ -2,10 +2,10 @@
 
 | the alert is about | what is bet on | against |
 |---|---|---|
-| a signal between bounds | the value | the line, or the limit of the baseline's interval |
-| a percentile | 1 where the value is beyond the line, else 0 | the share that may be beyond: 5 % for p95 |
-| a signal without an upper bound | x ÷ (x + m), m the median of the baseline | its limit in the baseline |
-| scores, which mean nothing across retrievers | ranks among the baseline and earlier calls | ½ |
+| a signal between bounds | the value | the line, or a limit of the baseline's interval |
+| a percentile | 1 beyond the line, else 0 | the share that may be beyond: 5 % for p95 |
+| a signal without an upper bound | x ÷ (x + median of the baseline) | a limit of the baseline |
+| a score | ranks among the baseline and earlier calls | ½ |
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.monitoring.signals import Signal
 
 FEWEST = 2  # values of a baseline
+MOST_REFERENCE = 1000  # values of a baseline that are kept, for ranks
 FEW_IN_BASELINE = "the baseline has too few values"
 OPPOSITE = {"below": "above", "above": "below"}
 
@@ -69,6 +70,18 @@ class BoundedSignal:
         low, high = self.scale
         return np.clip((values - low) / (high - low), 0.0, 1.0)
 
+    def level_stream(self, bound: Bound, values: Floats) -> Floats:
+        """Return values between 0 and 1 whose mean says where the signal is now.
+
+        Ranks among earlier calls go back to ½ once a change has lasted: these are ranks among the
+        baseline alone.
+        """
+        if self.reference is None or bound.beyond is not None:
+            return self.stream(bound, values)
+        known = np.sort(self.reference)
+        below, upto = (np.searchsorted(known, values, side=side) for side in ("left", "right"))
+        return np.where(np.isnan(values), np.nan, (below + upto) / (2 * len(known)))
+
     def evidence(self, values: Floats, *, run_length: bool = False) -> float:
         """Return the logarithm of the evidence after the last value: the mean over the bounds."""
         if not len(values):
@@ -98,8 +111,8 @@ class BoundedSignal:
         """Return since when a mean has been kept no longer, and which."""
         best: tuple[Bound, ChangePoint] | None = None
         for bound in self.bounds:
-            found = change_point(self.stream(bound, values), bound.mean, side=bound.side)
-            if found and (best is None or found.log_capital > best[1].log_capital):
+            found = change_point(self.level_stream(bound, values), bound.mean, side=bound.side)
+            if found is not None and (best is None or found.log_capital > best[1].log_capital):
                 best = bound, found
         return best or (self.bounds[0], ChangePoint(0, 0.0))
 
@@ -166,7 +179,9 @@ def against_values(alert: Alert, reference: Floats, error: float, seed: int) -> 
         sign = -1 if side == "below" else 1
         if signal.transform == "ratio":
             median = float(np.median(known))
-            moved = known * (1 + sign * alert.margin) if alert.relative else known + sign * alert.margin
+            moved = (
+                known * (1 + sign * alert.margin) if alert.relative else known + sign * alert.margin
+            )
             found = interval(as_ratio(moved, median), level=level)
             limit = found.low if side == "below" else found.high
             bounds.append(Bound(side, float(np.clip(limit or 0.0, 0.0, 1.0))))
@@ -182,9 +197,6 @@ def against_values(alert: Alert, reference: Floats, error: float, seed: int) -> 
         words = f"{signal.name} ÷ ({signal.name} + {median:.4g}), the median of the baseline"
         return BoundedSignal(words, tuple(bounds), median=median)
     return BoundedSignal("the value itself", tuple(bounds), signal.bounds)
-
-
-MOST_REFERENCE = 1000  # values of a baseline that are kept, for ranks
 
 
 def _against_quantile(alert: Alert, known: Floats, level: float) -> BoundedSignal | str:

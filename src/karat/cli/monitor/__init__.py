@@ -11,6 +11,7 @@ from karat.errors import nearest
 SUBCOMMANDS = (
     "ingest",
     "mark",
+    "check",
 )
 
 
