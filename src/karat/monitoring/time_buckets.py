@@ -2,7 +2,8 @@
 
 An interval is one for a single look at a single bucket, and named: means have that of karat's
 results (`further-unit`), quantiles that of the ordered values, counts the score interval of
-Poisson. Whoever looks at many buckets will see some of them miss: alarms use what holds at all times.
+Poisson. Whoever looks at many buckets will see some of them miss; alarms use what holds at all
+times.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 import polars as pl
 
 from karat.errors import OptionError
-from karat.monitoring.call_values import KEY
+from karat.monitoring.call_values import KEY, slice_names
+from karat.monitoring.references import NOTHING_GIVEN, References
 from karat.monitoring.signals import SIGNALS, Signal
 from karat.statistics.intervals import Interval, intervals
 from karat.statistics.quantiles import quantile_interval
@@ -59,21 +61,24 @@ def buckets(
     *,
     by: Iterable[str] | str = (),
     level: float | None = 0.95,
+    given: References = NOTHING_GIVEN,
 ) -> pl.DataFrame:
     """Summarise a frame of `signal_frame` by time, and by its slices.
 
     One row per bucket, slice and signal: `time` is where the bucket starts (UTC), `n` counts the
     calls with a value and `undefined` those without; `low` and `high` are the limits of the
     interval that `method` names, null where there is none. `level` None leaves intervals out. A
-    bucket without calls has a row for `queries` only, if it lies between others.
+    bucket without calls has a row for `queries` only, if it lies between others. `given` has the
+    corpus that could have been retrieved.
     """
     length = bucket_length(every)
-    slices = [by] if isinstance(by, str) else list(by)
+    slices = slice_names(by)
     wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
     start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s").alias("bucket")
     if length >= timedelta(days=7):  # weeks begin on Monday
         start = pl.col("time").dt.truncate(f"{length.days // 7}w").alias("bucket")
     groups = ["bucket", *slices]
+    ids = pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
     ordered = frame.with_columns(start).sort([*groups, *KEY])
     counts = ordered.group_by(groups, maintain_order=True).len()
     ends = counts["len"].cum_sum().to_numpy()
@@ -89,7 +94,7 @@ def buckets(
         found = dict(_of_calls(wanted, part, level))
         for each in wanted:
             if not each.per_call:
-                found[each.name] = _of_many(each, ordered, (first, last), length, level)
+                found[each.name] = _of_many(each, ordered, (first, last), length, level, ids)
         for each in wanted:
             made = found[each.name]
             limits = made.value, made.low, made.high
@@ -138,19 +143,23 @@ def _quantile(defined: Floats, share: float, level: float | None, missing: int) 
     return Interval(made.value, made.low, made.high, level, method, made.n, missing)
 
 
-def _of_many(
+def _of_many(  # noqa: PLR0917
     signal: Signal,
     frame: pl.DataFrame,
     span: tuple[int, int],
     length: timedelta,
     level: float | None,
+    corpus: pl.Series,
 ) -> Interval:
     """Return the summary of a signal that a single call has no value of."""
     column = frame[signal.name].slice(span[0], span[1] - span[0]).drop_nulls()
     if signal.summary == "count":
         return _rate(len(column), length, level)
-    times = column.explode(empty_as_null=False).value_counts()["count"].to_numpy()
-    return _plain(gini(times), len(column))
+    docs = column.explode(empty_as_null=False)
+    if signal.summary == "never":
+        seen = float(docs.unique().is_in(corpus.implode()).sum())
+        return _plain(1 - seen / len(corpus) if len(corpus) else None, len(column))
+    return _plain(gini(docs.value_counts()["count"].to_numpy()), len(column))
 
 
 def _rate(count: int, length: timedelta, level: float | None) -> Interval:
