@@ -39,7 +39,7 @@ def signal_frame(
     kind: str = "retriever",
     given: References = NOTHING_GIVEN,
 ) -> pl.DataFrame:
-    """Return one row per call: time, trace, span, a column per slice and one per signal.
+    """Return one row per call: time, trace, span, kind, a column per slice and one per signal.
 
     `calls` has the columns of `karat.read.traces.schema.TRACE_SCHEMA`, `names` are those of
     `SIGNALS`, by default the cheap ones. A value is null where the signal is undefined. `by` are
@@ -56,8 +56,8 @@ def signal_frame(
     kinds = {kind, *(each.kind for each in wanted if each.kind)}
     made = [each for each in wanted if each.name in EXPRESSIONS]
     rest = [each for each in wanted if each.name not in EXPRESSIONS]
-    raw = sorted({name for each in rest for name in (*each.reads, "kind")} - set(KEY))
-    columns = [pl.col(KEY), *(slice_column(name) for name in slices)]
+    raw = sorted({name for each in rest for name in each.reads} - set(KEY))
+    columns = key_columns(slices)
     columns += [
         pl.when(pl.col("kind") == (each.kind or kind))
         .then(EXPRESSIONS[each.name]())
@@ -69,14 +69,19 @@ def signal_frame(
     table = rows.select(columns).collect().sort(KEY)
     found: dict[str, pl.Series] = {}
     for of in {each.kind or kind for each in rest}:
-        mine = table[RAW + "kind"] == of
+        mine = table["kind"] == of
         part = CallTable(table if mine.all() else table.filter(mine), slices, given)
         for each in rest:
             if of == (each.kind or kind):
                 values = np.full(table.height, np.nan)
                 values[mine.to_numpy()] = VALUES[each.name](part)
                 found[each.name] = pl.Series(each.name, values).fill_nan(None)
-    order = [*KEY, *slices, *(each.name for each in wanted)]
+    order = [
+        *KEY,
+        "kind",
+        *(name for name in slices if name != "kind"),
+        *(each.name for each in wanted),
+    ]
     return table.with_columns(found.values()).select(order)
 
 
@@ -151,6 +156,11 @@ def slice_names(by: Iterable[str] | str) -> list[str]:
 
 
 RESERVED = {"signal", "n", "undefined", "value", "low", "high", "method", "labels"}
+
+
+def key_columns(slices: Sequence[str]) -> list[pl.Expr]:
+    """Return what tells calls apart, and what they are sliced by."""
+    return [pl.col(*KEY, "kind"), *(slice_column(name) for name in slices if name != "kind")]
 
 
 def slice_column(name: str) -> pl.Expr:
