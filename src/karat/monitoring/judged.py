@@ -154,7 +154,7 @@ def _judged(
     question = pl.col(RAW + "question")
     readable = (
         pl.col(RAW + "error").is_null()
-        & question.is_not_null()
+        & question.str.contains(r"\S")
         & ((pl.col("text").list.len() > 0) | (pl.col(RAW + "docs").list.len() == 0))
     )
     asked = calls.filter(readable).with_columns(question=question)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from karat.monitoring.signals import Signal
 
+NEEDED = {"corpus": "a corpus", "questions": "questions of an evaluation", "judge": "a judge"}
 FIXES = {
     "corpus": "name the documents that can be retrieved: --corpus FILE (corpus=)",
     "questions": "name the questions of the evaluation: --questions FILE (questions=)",
@@ -63,7 +64,7 @@ class References:
         lacks = {"corpus": self.corpus is None, "questions": not self.questions, "judge": True}
         if lacks.get(signal.needs):
             raise OptionError(
-                f"{signal.name} needs a {signal.needs.removesuffix('s')}", fix=FIXES[signal.needs]
+                f"{signal.name} needs {NEEDED[signal.needs]}", fix=FIXES[signal.needs]
             )
 
 

@@ -11,6 +11,7 @@ from karat.errors import nearest
 SUBCOMMANDS = (
     "ingest",
     "mark",
+    "show",
 )
 
 
@@ -38,4 +39,5 @@ def command() -> None:
     \b
     karat monitor ingest traces.jsonl --store store
     karat monitor mark "v2.3 chunker" --store store
+    karat monitor show --store store --every day
     """
