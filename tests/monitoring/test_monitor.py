@@ -17,7 +17,7 @@ from karat.monitoring.judged import JudgedSample, judged_frame
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.signals import SIGNALS
 from karat.monitoring.time_buckets import buckets
-from tests.cli.test_widths import lines, on_terminal
+from karat.reports.signals import render
 from tests.client.server import serve
 from tests.conftest import Karat
 from tests.judges.model import well
@@ -192,7 +192,7 @@ def test_labels_are_what_people_annotated() -> None:
     assert labelled["context_relevancy"].count() > 40  # though few traces are in the sample
     (found,) = buckets(frame, None).to_dicts()
     assert found["method"] == "ppi"
-    assert found["value"] > frame["context_relevancy"].mean()  # type: ignore[operator]
+    assert found["value"] > frame["context_relevancy"].mean()
 
 
 def test_a_judge_without_any_verdict_is_an_error(monitor: Monitor) -> None:
@@ -277,9 +277,11 @@ def test_no_store(tmp_path: Path, cli: Karat) -> None:
     assert "--store DIR" in cli("monitor", "show").err
 
 
-def test_tables_fit_the_terminal(folder: Path) -> None:
-    for columns in (60, 80):
-        arguments = ["--every", "day", "--slice", "service", "--slice", "tenant.id"]
-        shown, code = on_terminal(["monitor", "show", "--store", str(folder), *arguments], columns)
-        assert code == 0
-        assert max(map(len, lines(shown))) <= columns
+@pytest.mark.parametrize("columns", [60, 80])
+def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
+    by = ["service", "tenant.id"]
+    for every in ("1d", None):
+        table = monitor.buckets(every=every, by=by)
+        shown = render(table, "table", every=every, by=by, marks=monitor.marks(), width=columns)
+        assert max(map(len, shown.split("\n"))) <= columns
+        assert shown.count("tenant.id") >= 1

@@ -116,7 +116,7 @@ def test_the_corpus_that_was_never_retrieved() -> None:
 
 def test_labels_correct_the_mean_of_a_judge() -> None:
     values = [0.2, 0.4, 0.6, 0.8, 0.5, 0.9, 0.1, 0.3]
-    labels = [0.4, 0.6, 0.8, 1.0, 0.7, None, None, None]
+    labels = [0.4, 0.6, 0.8, 1.0, 0.7]
     frame = pl.DataFrame(
         {
             "time": [START + timedelta(minutes=each) for each in range(8)],
@@ -124,11 +124,11 @@ def test_labels_correct_the_mean_of_a_judge() -> None:
             "span": "s",
             "kind": "retriever",
             "context_relevancy": values,
-            "context_relevancy label": labels,
+            "context_relevancy label": [*labels, None, None, None],
         }
     )
     found = row(buckets(frame, "1d"), signal="context_relevancy")
-    expected = ppi_mean(labels[:5], values[:5], values[5:])
+    expected = ppi_mean(labels, values[:5], values[5:])
     assert found["value"] == pytest.approx(expected.value)
     assert found["method"] == "ppi"
     few = frame.with_columns(pl.col("context_relevancy label").head(4).extend_constant(None, 4))
