@@ -45,6 +45,7 @@ PATH = [
     "tuning",
     "labels",
     "comparison",
+    "monitoring",
     "reports",
     "web",
     "pytest_plugin",
