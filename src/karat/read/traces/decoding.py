@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from karat.read.traces.exports import spans_of_record
 from karat.read.traces.hops import number_hops, outermost
-from karat.read.traces.otlp_json import is_request, spans_of_request
+from karat.read.traces.otlp_json import NO_JSON, NO_REQUEST, is_request, spans_of_request
 from karat.read.traces.otlp_protobuf import spans_of_body
 from karat.read.traces.parts import TakenParts
 from karat.read.traces.plain import is_plain_call, read_plain
 from karat.read.traces.recognition import calls_of
 from karat.read.traces.schema import Decoded, frame_of_calls
-from karat.read.traces.span import NESTED, MalformedSpanError
+from karat.read.traces.span import NESTED, MalformedSpanError, SpanTally
 
 if TYPE_CHECKING:
     from karat.read.traces.schema import RetrievalCall
-
-NO_JSON = "not valid JSON"
-NO_TRACE = "record that is no span, trace or retrieval call"
 
 
 def decode(body: bytes, *, protobuf: bool, id_from: str | None = None) -> Decoded:
@@ -38,28 +35,30 @@ def decode(body: bytes, *, protobuf: bool, id_from: str | None = None) -> Decode
 class TraceReader:
     """Collects the retrieval calls of requests and records, until they are taken.
 
-    `id_from` is the field that holds the ids of documents, such as `metadata.source`.
+    `id_from` is the field that holds the ids of documents, such as `metadata.source`. With `asks`
+    it also remembers what the applications were asked whose traces they are.
     """
 
-    def __init__(self, id_from: str | None = None) -> None:
-        self.parts = TakenParts(id_from)
-        self.spans = [0]
+    def __init__(self, id_from: str | None = None, *, asks: bool = False) -> None:
+        self.tally = SpanTally(asked={} if asks else None)
+        self.parts = TakenParts(id_from, self.tally.malformed)
         self.calls: list[RetrievalCall] = []
 
     def take(self) -> Decoded:
         """Return what was read since this was asked last."""
-        malformed = {reason: n for reason, n in self.parts.malformed.items() if n}
-        found = Decoded(
-            number_hops(outermost(frame_of_calls(self.calls))), self.spans[0], malformed
-        )
-        self.calls, self.spans[0] = [], 0
-        self.parts.malformed.clear()
+        frame = number_hops(outermost(frame_of_calls(self.calls)))
+        found = Decoded(frame, self.tally.spans, dict(self.tally.malformed))
+        self.calls, self.tally.spans = [], 0
+        self.tally.malformed.clear()
         return found
+
+    def count(self, reason: str) -> None:
+        """Count something that cannot be read."""
+        self.tally.malformed[reason] += 1
 
     def read_protobuf(self, body: bytes) -> None:
         """Read a request of OTLP."""
-        spans = spans_of_body(body, self.parts.malformed, self.spans)
-        self.calls += calls_of(spans, self.parts)
+        self.calls += calls_of(spans_of_body(body, self.tally), self.parts)
 
     def read_json(self, data: bytes) -> None:
         """Read one value of JSON, perhaps over several lines, or one per line."""
@@ -69,10 +68,11 @@ class TraceReader:
                 parse_json(first)
             except MalformedSpanError:  # it goes on in the next line, or it is broken
                 try:
-                    self.read_value(parse_json(data))
+                    value = parse_json(data)
                 except MalformedSpanError:
                     pass
                 else:
+                    self.read_value(value)
                     return
         for line in data.split(b"\n"):
             if line.strip():
@@ -81,9 +81,11 @@ class TraceReader:
     def read_line(self, line: bytes | str) -> None:
         """Read one line of JSON."""
         try:
-            self.read_value(parse_json(line))
+            value = parse_json(line)
         except MalformedSpanError as error:
-            self.parts.malformed[str(error)] += 1
+            self.count(str(error))
+        else:
+            self.read_value(value)
 
     def read_value(self, value: Any) -> None:  # noqa: ANN401
         """Read a record, or a list of them."""
@@ -91,21 +93,20 @@ class TraceReader:
             for each in value:
                 self.read_value(each if isinstance(each, dict) else None)
             return
-        malformed = self.parts.malformed
         if is_request(value):
-            self.calls += calls_of(spans_of_request(value, malformed, self.spans), self.parts)
+            self.calls += calls_of(spans_of_request(value, self.tally), self.parts)
             return
-        spans = spans_of_record(value, malformed, self.spans)
+        spans = spans_of_record(value, self.tally)
         if spans is not None:
             self.calls += calls_of(spans, self.parts)
         elif is_plain_call(value):
-            self.spans[0] += 1
+            self.tally.spans += 1
             try:
                 self.calls += read_plain(value, self.parts)
             except MalformedSpanError as error:
-                malformed[str(error)] += 1
+                self.count(str(error))
         else:
-            malformed[NO_TRACE] += 1
+            self.count(NO_REQUEST)
 
 
 def parse_json(data: bytes | str) -> Any:  # noqa: ANN401

@@ -22,43 +22,36 @@ from karat.read.traces.span import (
 )
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
+    from karat.read.traces.span import Said, SpanTally
+
     Record = Mapping[str, Any]
-    Said = tuple[object, object, object, object]
 
 # objects that hold a list of records, as the interfaces of these tools answer
 HOLDERS = ("spans", "observations", "traces", "runs", "data", "items", "child_runs")
 FAILED = ("ERROR", "STATUS_CODE_ERROR", "error")
 
 
-def spans_of_record(
-    record: object, malformed: Counter[str], seen: list[int], depth: int = 0
-) -> list[Span] | None:
-    """Return the spans of retrieval calls of a record; None where it is of none of these tools.
-
-    `seen` counts all spans.
-    """
+def spans_of_record(record: object, tally: SpanTally, depth: int = 0) -> list[Span] | None:
+    """Return the spans of retrieval calls of a record; None where it is of none of these tools."""
     if not isinstance(record, Mapping):
         return None
     for fits, read in EXPORTS:
         if fits(record):
-            return list(_read(record, read, malformed, seen, depth))
+            return list(_read(record, read, tally, depth))
     for name in HOLDERS:
         held = parsed(record.get(name))
         if isinstance(held, list) and held and isinstance(held[0], Mapping):
-            return _held(held, malformed, seen, depth)
+            return _held(held, tally, depth)
     return None
 
 
-def _held(
-    records: Iterable[object], malformed: Counter[str], seen: list[int], depth: int
-) -> list[Span] | None:
+def _held(records: Iterable[object], tally: SpanTally, depth: int) -> list[Span] | None:
     if depth >= DEPTH:
-        malformed[NESTED] += 1
+        tally.malformed[NESTED] += 1
         return []
-    each = [spans_of_record(record, malformed, seen, depth + 1) for record in records]
+    each = [spans_of_record(record, tally, depth + 1) for record in records]
     if all(spans is None for spans in each):
         return None
     return [span for spans in each for span in spans or ()]
@@ -66,32 +59,31 @@ def _held(
 
 def _read(
     record: Record,
-    read: Callable[[Record], Iterable[Span | None]],
-    malformed: Counter[str],
-    seen: list[int],
+    read: Callable[[Record], Iterable[Span]],
+    tally: SpanTally,
     depth: int,
 ) -> Iterator[Span]:
     """Return spans of retrieval calls, those of runs inside this one included."""
-    spans = iter(read(record))
-    while True:
-        try:
-            span = next(spans, record)
-        except MalformedSpanError as error:
-            seen[0] += 1
-            malformed[str(error)] += 1
-            break
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            seen[0] += 1
-            malformed[NOT_A_SPAN] += 1
-            break
-        if span is record:
-            break
-        seen[0] += 1
-        if isinstance(span, Span):
-            yield span
+    try:
+        for span in read(record):
+            tally.spans += 1
+            span.convention = convention_of(span.attributes, lambda value: value, span.name)
+            if not span.convention:
+                if span.parent is None:
+                    tally.note_root(span.trace, span.attributes, lambda value: value)
+            elif span.trace and span.span:
+                yield span
+            else:
+                tally.malformed[NO_ID] += 1
+    except MalformedSpanError as error:
+        tally.spans += 1
+        tally.malformed[str(error)] += 1
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        tally.spans += 1
+        tally.malformed[NOT_A_SPAN] += 1
     inside = parsed(record.get("child_runs"))
     if isinstance(inside, list):
-        yield from _held(inside, malformed, seen, depth) or ()
+        yield from _held(inside, tally, depth) or ()
 
 
 def _first(record: Record, *names: str) -> Any:  # noqa: ANN401
@@ -110,19 +102,12 @@ def _span(  # noqa: PLR0917
     end: object,
     attributes: dict[str, Any],
     error: object = None,
-) -> Span | None:
-    """Return a span; None where it is no retrieval call. `ids`: trace, span and parent."""
-    convention = convention_of(attributes, lambda value: value, name)
-    if not convention:
-        return None
+) -> Span:
+    """Return a span; `ids` are those of trace, span and parent."""
     trace, span, parent = map(hex_id, ids)
-    if not trace or not span:
-        raise MalformedSpanError(NO_ID)
     times = nanoseconds(start), nanoseconds(end)
     reason = None if error is None else str(error) or "error"
-    made = Span(trace, span, parent or None, str(name or ""), *times, attributes, reason)
-    made.convention = convention
-    return made
+    return Span(trace, span, parent or None, str(name or ""), *times, attributes, reason)
 
 
 def _is_phoenix(record: Record) -> bool:
@@ -132,7 +117,7 @@ def _is_phoenix(record: Record) -> bool:
     )
 
 
-def _phoenix(record: Record) -> Iterator[Span | None]:
+def _phoenix(record: Record) -> Iterator[Span]:
     """Read a span of Phoenix: of its API, its client, or a row of its data frame."""
     context = record.get("context") or {}
     attributes = flat(parsed(record.get("attributes")) or {})
@@ -155,9 +140,8 @@ def _phoenix(record: Record) -> Iterator[Span | None]:
         attributes,
         (record.get("status_message") or "error") if failed else None,
     )
-    if span is not None:
-        span.said += _phoenix_said(record)
-        span.resource = {"service.name": record.get("project_name")}
+    span.said += _phoenix_said(record)
+    span.resource = {"service.name": record.get("project_name")}
     yield span
 
 
@@ -199,7 +183,7 @@ def _is_langfuse(record: Record) -> bool:
     )
 
 
-def _langfuse(record: Record) -> Iterator[Span | None]:
+def _langfuse(record: Record) -> Iterator[Span]:
     """Read an observation: of the API (names as in traceId) or of a bucket (as in trace_id)."""
     attributes = {
         "langfuse.observation.type": record.get("type"),
@@ -225,8 +209,7 @@ def _langfuse(record: Record) -> Iterator[Span | None]:
         attributes,
         (_first(record, "statusMessage", "status_message") or "error") if failed else None,
     )
-    if span is not None:
-        span.said += _langfuse_said(record.get("scores"))
+    span.said += _langfuse_said(record.get("scores"))
     yield span
 
 
@@ -249,7 +232,7 @@ def _is_langfuse_trace(record: Record) -> bool:
     return isinstance(held, list) and bool(held) and isinstance(held[0], Mapping)
 
 
-def _langfuse_trace(record: Record) -> Iterator[Span | None]:
+def _langfuse_trace(record: Record) -> Iterator[Span]:
     """Read a trace with its observations and scores, as it is downloaded from a trace's page."""
     of_trace = record.get("trace")
     about = {**(of_trace if isinstance(of_trace, Mapping) else {}), **record}
@@ -264,7 +247,7 @@ def _langfuse_trace(record: Record) -> Iterator[Span | None]:
         yield from _langfuse(whole)
 
 
-def _langsmith(record: Record) -> Iterator[Span | None]:
+def _langsmith(record: Record) -> Iterator[Span]:
     """Read a run of LangSmith."""
     extra = parsed(record.get("extra"))
     metadata = extra.get("metadata") if isinstance(extra, Mapping) else None
@@ -289,11 +272,10 @@ def _langsmith(record: Record) -> Iterator[Span | None]:
         attributes,
         error or None,
     )
-    if span is not None:
-        stats = parsed(record.get("feedback_stats"))
-        for name, each in stats.items() if isinstance(stats, Mapping) else ():
-            if isinstance(each, Mapping):
-                span.said.append((name, each.get("avg"), None, None))
+    stats = parsed(record.get("feedback_stats"))
+    for name, each in stats.items() if isinstance(stats, Mapping) else ():
+        if isinstance(each, Mapping):
+            span.said.append((name, each.get("avg"), None, None))
     yield span
 
 
@@ -303,7 +285,7 @@ def _is_mlflow(record: Record) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("spans"), list)
 
 
-def _mlflow(record: Record) -> Iterator[Span | None]:
+def _mlflow(record: Record) -> Iterator[Span]:
     """Read a trace of MLflow: its JSON, or a row of `search_traces`, which holds it."""
     held = parsed(record["trace"]) if isinstance(record.get("trace"), str) else record
     info = held.get("info") or {}
@@ -330,8 +312,7 @@ def _mlflow(record: Record) -> Iterator[Span | None]:
             attributes,
             (message or "error") if code in FAILED else None,
         )
-        if span is not None:
-            span.said += _mlflow_said(info.get("assessments"), str(context.get("span_id")))
+        span.said += _mlflow_said(info.get("assessments"), str(context.get("span_id")))
         yield span
 
 
@@ -351,7 +332,7 @@ def _mlflow_said(assessments: object, span: str) -> list[Said]:
     return said
 
 
-EXPORTS: tuple[tuple[Callable[[Record], bool], Callable[[Record], Iterable[Span | None]]], ...] = (
+EXPORTS: tuple[tuple[Callable[[Record], bool], Callable[[Record], Iterable[Span]]], ...] = (
     (lambda record: "run_type" in record and "id" in record, _langsmith),
     (_is_phoenix, _phoenix),
     (_is_mlflow, _mlflow),

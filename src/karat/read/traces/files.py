@@ -38,8 +38,15 @@ def read_traces(path: str | os.PathLike[str], *, id_from: str | None = None) -> 
 
     What a folder holds beside traces is counted as a file that cannot be read.
     """
+    yield from read_all(path, TraceReader(id_from))
+
+
+def read_all(path: str | os.PathLike[str] | Source, reader: TraceReader) -> Iterator[Decoded]:
+    """Read a file, or all files of a folder, with this reader."""
+    if isinstance(path, Source):
+        yield from read_file(path, reader)
+        return
     folder = Path(path)
-    reader = TraceReader(id_from)
     if not folder.is_dir():
         yield from read_file(Source.of(folder), reader)
         return
@@ -53,7 +60,7 @@ def read_traces(path: str | os.PathLike[str], *, id_from: str | None = None) -> 
         try:
             yield from read_file(Source.of(file), reader)
         except InputError:
-            reader.parts.malformed[BROKEN_FILE] += 1
+            reader.count(BROKEN_FILE)
             yield reader.take()
 
 
@@ -91,7 +98,7 @@ def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
             length = int.from_bytes(size, "big")
             body = file.read(length) if length <= REQUEST else b""
             if len(size) < 4 or len(body) < length:
-                reader.parts.malformed[CUT_SHORT] += 1
+                reader.count(CUT_SHORT)
                 break
             reader.read_protobuf(body)
             read += length
@@ -130,7 +137,7 @@ def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
                 head, _, cut = data.rpartition(b"\n")
                 while cut and not cut.endswith(b"\n"):
                     cut = file.readline(PART)
-                reader.parts.malformed[LONG_LINE] += 1
+                reader.count(LONG_LINE)
                 data = head
             yield [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
 

@@ -8,24 +8,24 @@ from karat.read.traces.schema import RETRIEVER
 
 
 def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
-    """Count the retriever calls of each trace by time; a reranker has the hop of the last one.
+    """Count the retriever calls of each trace by time: 0, 1, …; the rows keep their order.
 
-    The rows keep their order.
+    A reranker has the hop of the last retriever before it that stands beside it, which is inside
+    of the same span; where there is none, that of the last one before it.
     """
     if not frame.height:
         return frame
     if frame["trace"].n_unique() == frame.height:  # one call each, as of most applications
         return frame.with_columns(hop=pl.lit(0, pl.UInt32))
-    ranked = frame.select(
-        "trace",
-        "time",
-        "span",
-        first=pl.col("kind") == RETRIEVER,
-        row=pl.int_range(pl.len()),
-    ).sort("time", pl.col("first").not_(), "span")
-    hop = pl.col("first").cum_sum().over("trace").cast(pl.Int64) - 1
-    hops = ranked.select("row", hop=hop.clip(lower_bound=0).cast(pl.UInt32)).sort("row")
-    return frame.with_columns(hops["hop"])
+    first = pl.col("kind") == RETRIEVER
+    ranked = (
+        frame.select("trace", "span", "parent", "time", first=first, row=pl.int_range(pl.len()))
+        .sort("time", pl.col("first").not_(), "span")
+        .with_columns(hop=(pl.col("first").cast(pl.Int64).cum_sum().over("trace") - 1))
+    )
+    beside = pl.when("first").then("hop").forward_fill().over("trace", "parent")
+    hop = pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
+    return frame.with_columns(ranked.select("row", hop=hop).sort("row")["hop"])
 
 
 def outermost(frame: pl.DataFrame) -> pl.DataFrame:

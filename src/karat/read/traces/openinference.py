@@ -12,7 +12,7 @@ from karat.read.traces.span import DOCUMENTS, parsed
 if TYPE_CHECKING:
     from karat.read.traces.parts import TakenParts
     from karat.read.traces.schema import RetrievalCall, Retrieved
-    from karat.read.traces.span import Span
+    from karat.read.traces.span import Said, Span
 
 RETRIEVED = "retrieval.documents"
 OUTPUTS, INPUTS = "reranker.output_documents", "reranker.input_documents"
@@ -125,11 +125,9 @@ def _add_ids(entries: list[dict[str, Any]], output: object) -> None:
             entry["id"] = other.get("id")
 
 
-def _said(
-    lists: dict[str, dict[int, dict[str, Any]]],
-) -> list[tuple[object, object, object, object]]:
+def _said(lists: dict[str, dict[int, dict[str, Any]]]) -> list[Said]:
     """Return labels on the span: `annotations.…`, and `evaluations.…` of older versions."""
-    found = []
+    found: list[Said] = []
     for prefix in ("annotations", "evaluations"):
         for _, each in sorted(lists[prefix].items())[:DOCUMENTS]:
             annotator = each.get("annotator_kind") or each.get("identifier")

@@ -13,13 +13,15 @@ from karat.read.traces.span import (
     NOT_A_SPAN,
     MalformedSpanError,
     Span,
+    SpanTally,
     hex_id,
 )
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
+NO_JSON = "not valid JSON"
+NO_REQUEST = "record that is no span, trace or retrieval call"
 # protobuf's own JSON mapping writes lowerCamelCase; some exporters write the names of the fields
 RESOURCE_SPANS = ("resourceSpans", "resource_spans")
 SCOPE_SPANS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
@@ -31,26 +33,26 @@ def is_request(record: object) -> bool:
     return isinstance(record, Mapping) and any(name in record for name in RESOURCE_SPANS)
 
 
-def spans_of_request(
-    request: Mapping[str, Any], malformed: Counter[str], seen: list[int]
-) -> Iterator[Span]:
-    """Return the spans of retrieval calls of a request; `seen` counts all spans."""
+def spans_of_request(request: Mapping[str, Any], tally: SpanTally) -> Iterator[Span]:
+    """Return the spans of retrieval calls of a request."""
     for group in _lists(request, RESOURCE_SPANS):
         resource: dict[str, Any] | None = None
         for scope in _lists(group, SCOPE_SPANS):
             for each in _lists(scope, ("spans",)):
-                seen[0] += 1
+                tally.spans += 1
                 try:
                     raw = _by_key(each)
                     convention = convention_of(raw, value_of, each.get("name"))
                     if not convention:
+                        if not _either(each, "parentSpanId", "parent_span_id"):
+                            tally.note_root(_either(each, "traceId", "trace_id"), raw, value_of)
                         continue
                     span = _span(each, raw)
                 except MalformedSpanError as error:
-                    malformed[str(error)] += 1
+                    tally.malformed[str(error)] += 1
                     continue
                 except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-                    malformed[NOT_A_SPAN] += 1
+                    tally.malformed[NOT_A_SPAN] += 1
                     continue
                 if resource is None:
                     resource = _attributes(group.get("resource"))

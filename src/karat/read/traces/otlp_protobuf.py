@@ -11,10 +11,17 @@ import struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.read.traces.recognition import convention_of
-from karat.read.traces.span import DEPTH, NESTED, NO_ID, NOT_A_SPAN, MalformedSpanError, Span
+from karat.read.traces.span import (
+    DEPTH,
+    NESTED,
+    NO_ID,
+    NOT_A_SPAN,
+    MalformedSpanError,
+    Span,
+    SpanTally,
+)
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
 NO_PROTOBUF = "not valid protobuf"
@@ -24,6 +31,7 @@ NAME, ATTRIBUTE = 5, 9
 TRACE_ID, SPAN_ID, PARENT_ID, START, END, EVENT, STATUS = 1, 2, 4, 7, 8, 11, 15
 ERROR = 2  # the code of a status
 NAME_TAG, ATTRIBUTE_TAG = NAME << 3 | BYTES, ATTRIBUTE << 3 | BYTES
+TRACE_TAG, PARENT_TAG = TRACE_ID << 3 | BYTES, PARENT_ID << 3 | BYTES
 KEY_TAG, VALUE_TAG = 1 << 3 | BYTES, 2 << 3 | BYTES
 SIZES = {FIXED64: 8, FIXED32: 4}
 SIGN = 1 << 63
@@ -32,20 +40,20 @@ Place: TypeAlias = tuple[int, int]  # where a value begins and ends
 Field: TypeAlias = tuple[int, int, Any]  # number, wire type, and a number or a place
 
 
-def spans_of_body(body: bytes, malformed: Counter[str], seen: list[int]) -> Iterator[Span]:
-    """Return the spans of retrieval calls of a request; `seen` counts all spans."""
-    for group in _messages(body, (0, len(body)), 1, malformed):
+def spans_of_body(body: bytes, tally: SpanTally) -> Iterator[Span]:
+    """Return the spans of retrieval calls of a request."""
+    for group in _messages(body, (0, len(body)), 1, tally):
         resource: dict[str, Any] | None = None
-        for scope in _messages(body, group, 2, malformed):
-            for place in _messages(body, scope, 2, malformed):
-                seen[0] += 1
+        for scope in _messages(body, group, 2, tally):
+            for place in _messages(body, scope, 2, tally):
+                tally.spans += 1
                 try:
-                    span = _span(body, *place)
+                    span = _span(body, *place, tally)
                 except MalformedSpanError as error:
-                    malformed[str(error)] += 1
+                    tally.malformed[str(error)] += 1
                     continue
                 except (UnicodeDecodeError, struct.error, TypeError):
-                    malformed[NOT_A_SPAN] += 1
+                    tally.malformed[NOT_A_SPAN] += 1
                     continue
                 if span is not None:
                     if resource is None:
@@ -54,12 +62,12 @@ def spans_of_body(body: bytes, malformed: Counter[str], seen: list[int]) -> Iter
                     yield span
 
 
-def _messages(body: bytes, place: Place, wanted: int, malformed: Counter[str]) -> list[Place]:
+def _messages(body: bytes, place: Place, wanted: int, tally: SpanTally) -> list[Place]:
     """Return the places of one repeated field; what is broken is counted."""
     try:
         parts = fields(body, *place)
     except MalformedSpanError as error:
-        malformed[str(error)] += 1
+        tally.malformed[str(error)] += 1
         return []
     return [inner for number, wire, inner in parts if number == wanted and wire == BYTES]
 
@@ -72,7 +80,7 @@ def _resource(body: bytes, group: Place) -> dict[str, Any]:
     return found
 
 
-def _span(body: bytes, start: int, end: int) -> Span | None:
+def _span(body: bytes, start: int, end: int, tally: SpanTally) -> Span | None:
     """Return a span, or None where it is no retrieval call."""
     raw: dict[str, Place] = {}
     others = _attributes_of_span(body, start, end, raw)
@@ -80,6 +88,10 @@ def _span(body: bytes, start: int, end: int) -> Span | None:
     name = _text(body, named[-1]) if named else ""
     convention = convention_of(raw, lambda place: _value(body, *place), name)
     if not convention:
+        if tally.asked is not None and not any(body[at] == PARENT_TAG for at, _ in others):
+            ids = [place for place in others if body[place[0]] == TRACE_TAG]
+            trace = body[ids[0][0] + 2 : ids[0][1]].hex() if ids else ""
+            tally.note_root(trace, raw, lambda place: _value(body, *place))
         return None
     span = _with_rest(body, [part for place in others for part in fields(body, *place)])
     span.name, span.convention = name, convention

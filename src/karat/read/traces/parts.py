@@ -29,7 +29,7 @@ from karat.read.traces.span import (
 from karat.read.values import text_id
 
 if TYPE_CHECKING:
-    from karat.read.traces.span import Span
+    from karat.read.traces.span import Said, Span
 
 CUT_TEXT = f"text of more than {TEXT} characters: cut"
 CUT_NAME = f"id or name of more than {ID} characters: replaced by a hash, or cut"
@@ -58,8 +58,8 @@ class TakenParts:
     `id_from` is the field that holds the ids of documents, such as `metadata.source`.
     """
 
-    def __init__(self, id_from: str | None = None) -> None:
-        self.malformed: Counter[str] = Counter()
+    def __init__(self, id_from: str | None = None, malformed: Counter[str] | None = None) -> None:
+        self.malformed: Counter[str] = Counter() if malformed is None else malformed
         self.id_from = id_from
 
     def begin_call(
@@ -270,9 +270,7 @@ class TakenParts:
                 kept.append((name, written))
         return kept
 
-    def annotations(
-        self, said: Iterable[tuple[object, object, object, object]]
-    ) -> list[Annotation]:
+    def annotations(self, said: Iterable[Said]) -> list[Annotation]:
         """Return what was said about a call: name, score, label, annotator; a name is needed."""
         found = []
         for name, score, label, annotator in said:

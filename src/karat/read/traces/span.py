@@ -8,10 +8,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 # What is longer is cut, what is more is left out; both are counted. Nobody retrieves as much on
 # purpose, and a store must not be filled by one span.
@@ -31,6 +32,9 @@ NESTED = "value nested too deeply"
 HEX = re.compile(r"[0-9a-f]{1,64}")
 
 
+Said: TypeAlias = tuple[object, object, object, object]  # name, score, label, annotator
+
+
 @dataclass(slots=True)
 class Span:
     """One span of a retrieval call, as it came, with attributes as Python values."""
@@ -46,8 +50,39 @@ class Span:
     resource: Mapping[str, Any] = field(default_factory=dict)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     convention: str = ""
-    said: list[tuple[object, object, object, object]] = field(default_factory=list)  # annotations:
-    # name, score, label, annotator
+    said: list[Said] = field(default_factory=list)  # annotations
+
+
+# where spans tell what their application was asked
+ASKED = (
+    *("input.value", "langfuse.trace.input", "langfuse.observation.input", "mlflow.spanInputs"),
+    *("gen_ai.prompt", "traceloop.entity.input", "gen_ai.input.messages"),
+)
+
+
+@dataclass(slots=True)
+class SpanTally:
+    """How many spans there were, what was wrong with some, and what whole traces were asked.
+
+    `asked` has the inputs of spans that no other span is around, by trace; None where nobody wants
+    to know them.
+    """
+
+    malformed: Counter[str] = field(default_factory=Counter)
+    spans: int = 0
+    asked: dict[str, Any] | None = None
+
+    def note_root(
+        self,
+        trace: Any,
+        attributes: Mapping[str, Any],
+        value_of: Callable[[Any], Any],
+    ) -> None:
+        """Remember the input of a span that no other span is around."""
+        if self.asked is not None:
+            name = next((each for each in ASKED if each in attributes), None)
+            if name is not None:
+                self.asked[hex_id(trace)] = value_of(attributes[name])
 
 
 class MalformedSpanError(ValueError):
