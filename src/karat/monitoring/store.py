@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -203,11 +203,11 @@ class TraceStore:
         small = [each for each in files if each.bytes < SMALL][-HANDLES:]
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
-        with contextlib.ExitStack() as held:  # polars keeps handles of its own
-            handles = [held.enter_context(each.path(self.path).open("rb")) for each in small]
-            groups: list[Sequence[Path] | Sequence[IO[bytes]]] = [paths, handles]
+        with contextlib.ExitStack() as opened:  # the scan has handles of its own
+            held = [opened.enter_context(each.path(self.path).open("rb")) for each in small]
+            groups: list[Any] = [paths, held]
             return [
-                pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)  # type: ignore[arg-type]
+                pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)
                 for group in groups
                 if group
             ]
