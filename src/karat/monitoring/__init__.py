@@ -1,1 +1,1 @@
-"""Retrieval in production: what is seen in its traces, without labels."""
+"""Production retrieval: calls are taken from traces, kept, summed up by time and watched."""

@@ -13,6 +13,7 @@ SUBCOMMANDS = (
     "ingest",
     "mark",
     "show",
+    "check",
 )
 
 
