@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -10,11 +12,14 @@ import polars as pl
 from karat.errors import OptionError
 from karat.forks import refuse_after_fork
 from karat.labels.estimates import ppi
-from karat.monitoring.call_values import KEY, signal_frame, slice_names
-from karat.monitoring.judged import JudgedSample, judged_frame
+from karat.monitoring.baselines import parse_moment
+from karat.monitoring.call_values import KEY, slice_names
+from karat.monitoring.check import check
+from karat.monitoring.judged import JudgedSample
 from karat.monitoring.references import References
 from karat.monitoring.signals import find_signals
 from karat.monitoring.store import TraceStore
+from karat.monitoring.stored_signals import in_utc, stored_signals
 from karat.monitoring.time_buckets import bucket_length, buckets, with_silence
 from karat.monitoring.upkeep import parse_period
 
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from karat.measures import Measure
+    from karat.monitoring.alarm_report import CheckReport
+    from karat.monitoring.alerts import Alert
     from karat.monitoring.store import Mark, StoreCounts
     from karat.progress import Report
     from karat.results.estimates import Estimates
@@ -118,13 +125,51 @@ class Monitor:
         look = self._looking(names, options)
         parts = []
         length = None if every is None else bucket_length(every)
-        for since, until in look.windows(self.store, length):
-            frame = look.within(since, until).frame(self.store)
+        for part in look.windows(self.store, length):
+            frame = part.frame(self.store)
             parts.append(buckets(frame, every, by=look.by, level=level, given=look.given))
         table = pl.concat(parts)
         if length is not None and len(parts) > 1 and "queries" in table["signal"]:
             table = with_silence(table, look.by, length, level)
         return table
+
+    def check(
+        self,
+        alerts: Iterable[str | Alert] | str,
+        *,
+        baseline: str | None = None,
+        alpha: float = 0.05,
+        run_length: int | None = None,
+        rebaseline: bool = False,
+        **options: Unpack[SignalOptions],
+    ) -> CheckReport:
+        """Tell whether signals have changed, with alarms that may be looked at at any time.
+
+        `alerts` are such as `"empty>2%"`, `"p95>800ms"` or `"context_relevancy drops by service"`.
+        `baseline` is what those without a number compare with: `last-week`, `before:MARK`, a
+        period, a number, or the folder of a saved result. `alpha` is the chance that an alarm is
+        ever raised while nothing changes; with `run_length`, one comes after that many calls or
+        more, on average. State is kept in the store: an alarm is raised once and stays open until
+        the signal is back; `rebaseline` begins anew. The options are those of `signals`; alerts
+        name their slices themselves. See docs/alarms.md.
+        """
+        refuse_after_fork()
+        look = self._looking((), options)
+        if look.by:
+            raise OptionError("an alert names its slices", fix='write "empty>2% by service"')
+        return check(
+            self.store,
+            alerts,
+            baseline=baseline,
+            alpha=alpha,
+            run_length=run_length,
+            since=look.since,
+            until=look.until,
+            rebaseline=rebaseline,
+            kind=look.kind,
+            given=look.given,
+            sample=look.sample,
+        )
 
     def ppi(
         self,
@@ -206,12 +251,8 @@ class Monitor:
         named = [mark.time for mark in self.marks() if mark.name == given]
         if named:
             return named[-1]
-        try:
-            found = datetime.fromisoformat(given.strip())
-        except ValueError:
-            pass
-        else:
-            return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        with contextlib.suppress(OptionError):
+            return parse_moment(given)
         try:
             return datetime.now(UTC) - parse_period(given)
         except OptionError:
@@ -223,34 +264,35 @@ class Monitor:
             ) from None
 
 
+@dataclass(frozen=True, slots=True)
 class _Look:
     """Which signals of which calls are asked for."""
 
-    def __init__(  # noqa: PLR0917
-        self,
-        names: list[str],
-        by: list[str],
-        since: datetime | None,
-        until: datetime | None,
-        kind: str,
-        given: References,
-        sample: JudgedSample | None,
-        progress: Report | None,
-    ) -> None:
-        self.names, self.by = names, by
-        self.since, self.until, self.kind = since, until, kind
-        self.given, self.sample, self.progress = given, sample, progress
+    names: list[str]
+    by: list[str]
+    since: datetime | None
+    until: datetime | None
+    kind: str
+    given: References
+    sample: JudgedSample | None
+    progress: Report | None
 
-    def within(self, since: datetime | None, until: datetime | None) -> _Look:
-        """Return the same for another time."""
-        return _Look(
-            self.names, self.by, since, until, self.kind, self.given, self.sample, self.progress
+    def frame(self, store: TraceStore) -> pl.DataFrame:
+        """Return the values of the calls."""
+        return stored_signals(
+            store,
+            self.names,
+            since=self.since,
+            until=self.until,
+            by=self.by,
+            kind=self.kind,
+            given=self.given,
+            sample=self.sample,
+            progress=self.progress,
         )
 
-    def windows(
-        self, store: TraceStore, length: timedelta | None
-    ) -> Iterator[tuple[datetime | None, datetime | None]]:
-        """Yield the times that can be worked on one after another: days, if buckets divide them.
+    def windows(self, store: TraceStore, length: timedelta | None) -> Iterator[_Look]:
+        """Yield what can be worked on one after another: days, if buckets divide them.
 
         What depends on earlier calls, or on all calls of a day, is worked on as a whole.
         """
@@ -259,49 +301,15 @@ class _Look:
         history = any(each.history for each in find_signals(self.names))
         divides = length is not None and DAY % length == timedelta(0)
         if judged or history or not divides or counts.first is None or counts.last is None:
-            yield self.since, self.until
+            yield self
             return
-        first = counts.first if self.since is None else max(_utc(self.since), counts.first)
-        last = counts.last if self.until is None else min(_utc(self.until), counts.last)
+        first = counts.first if self.since is None else max(in_utc(self.since), counts.first)
+        last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
         start = first.replace(hour=0, minute=0, second=0, microsecond=0)
-        yield self.since, _earlier(start + DAY, self.until)
+        yield replace(self, until=_earlier(start + DAY, self.until))
         while (start := start + DAY) <= last:
-            yield start, _earlier(start + DAY, self.until)
-
-    def frame(self, store: TraceStore) -> pl.DataFrame:
-        """Return the values of the calls of this time."""
-        wanted = find_signals(self.names)
-        judged = [each.name for each in wanted if each.needs == "judge"]
-        if judged and self.sample is None:
-            self.given.require(find_signals(judged)[0])
-        history = any(each.history for each in wanted)
-        calls = store.scan(None if history else self.since, self.until)
-        plain = [each.name for each in wanted if each.needs != "judge"]
-        frame = signal_frame(calls, plain, by=self.by, kind=self.kind, given=self.given)
-        if history and self.since is not None:
-            frame = frame.filter(pl.col("time") >= _utc(self.since))
-        if not judged or self.sample is None:
-            return frame
-        found = judged_frame(
-            store.scan(self.since, self.until),
-            judged,
-            self.sample,
-            by=self.by,
-            kind=self.kind,
-            given=self.given,
-            progress=self.progress,
-        )
-        values = found.drop("kind", *self.by, strict=False)
-        joined = frame.join(values, on=[*KEY], how="left", maintain_order="left")
-        known = [name for name in self.names if name in joined.columns]
-        head = [name for name in joined.columns if name not in known and name not in values.columns]
-        labels = [name for name in values.columns if name not in (*KEY, *known)]
-        return joined.select(*KEY, *head, *known, *labels)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            yield replace(self, since=start, until=_earlier(start + DAY, self.until))
 
 
 def _earlier(one: datetime, other: datetime | None) -> datetime:
-    return one if other is None else min(one, _utc(other))
+    return one if other is None else min(one, in_utc(other))
