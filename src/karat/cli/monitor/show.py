@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import judging, options
+from karat.cli.monitor.options import signal_options
 from karat.errors import JudgeError
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
@@ -38,41 +39,8 @@ FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
     metavar="NAME",
     help="Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
 )
-@click.option(
-    "--kind",
-    type=click.Choice(["retriever", "reranker"]),
-    default="retriever",
-    help="Whose lists are looked at.",
-)
-@click.option("--corpus", metavar="PATH", help="Documents that can be retrieved, by id.")
-@click.option(
-    "--questions", metavar="FILE", help="Questions of the evaluation set, for query_distance."
-)
-@click.option("--embedder", metavar="MODEL", help="Model for query_distance (default: minilm).")
-@click.option(
-    "--language",
-    default="en",
-    metavar="CODE",
-    help="Language that questions are expected in, for other_language.",
-)
-@click.option(
-    "--date-key", metavar="KEY", help="Key of the documents' metadata with their date, for age."
-)
-@click.option(
-    "--sample",
-    type=float,
-    default=1.0,
-    metavar="SHARE",
-    help="Judged signals: share of the traces that are judged, always the same ones.",
-)
-@click.option(
-    "--per-day",
-    type=int,
-    metavar="N",
-    help="Judged signals: judge at most this many calls of a day.",
-)
 @options.level
-@judging.judge_options
+@signal_options
 @options.output(FORMATS)
 def command(
     *,
