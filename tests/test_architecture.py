@@ -234,6 +234,7 @@ def test_the_public_names_are_pinned() -> None:
         "LabelPool",
         "Labels",
         "Measure",
+        "Monitor",
         "Policy",
         "PowerAnalysis",
         "Relation",

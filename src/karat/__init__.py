@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karat.labels.pool import pool
     from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
+    from karat.monitoring.monitor import Monitor
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
     from karat.relate.match import find_matcher
@@ -78,6 +79,7 @@ _MODULES = {
     "karat.labels.pool": "pool",
     "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
+    "karat.monitoring.monitor": "Monitor",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
     "karat.read.corpus": "load_corpus",
     "karat.relate.match": "find_matcher",
@@ -101,12 +103,12 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
     "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "KaratError", "LabelPool", "Labels",
-    "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever", "RetrieverTuning",
-    "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "compare", "curve", "drift",
-    "evaluate", "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "known_dialects",
-    "known_measures", "load", "load_corpus", "load_gold", "load_run", "parse_measure", "pool",
-    "power", "ppi", "questions", "register_aspect", "register_measure", "register_shape", "report",
-    "retrieve", "smallest_k", "tune",
+    "Measure", "Monitor", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever",
+    "RetrieverTuning", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "compare",
+    "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge", "judge_card",
+    "known_dialects", "known_measures", "load", "load_corpus", "load_gold", "load_run",
+    "parse_measure", "pool", "power", "ppi", "questions", "register_aspect", "register_measure",
+    "register_shape", "report", "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 
 

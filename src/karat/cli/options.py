@@ -167,7 +167,8 @@ slicing = option_set(
         "slices",
         multiple=True,
         metavar="COLUMN",
-        help="Also show the numbers for each value of this column; may be repeated.",
+        help="Also show the numbers for each value of this column, or by the time in one: "
+        "time:hour, time:day, time:week, time:month; may be repeated.",
     ),
     click.option(
         "--cluster",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.core.slices import slice_labels
+from karat.core.timing import MOMENTS
 from karat.errors import AlignError, choose_column
 from karat.findings import Finding, FindingKind, finding_about, first_findings, merge_findings
 
@@ -73,8 +75,10 @@ class Pairing:
     findings: tuple[Finding, ...]
 
     def column(self, name: str) -> pl.Series:
-        """Return a column that describes the queries."""
-        return self.queries[choose_column(self.queries, name)]
+        """Return a column that describes the queries, or the hour, day, … of one: time:day."""
+        if name in self.queries.columns:
+            return self.queries[choose_column(self.queries, name)]
+        return slice_labels(self.queries, name)
 
 
 def pair(systems: Sequence[System]) -> Pairing:
@@ -174,8 +178,12 @@ def _places(queries: pl.Series, asked: pl.Series) -> Ints:
 def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
     """Return the queries with all columns about them, the first result that has one deciding."""
     table = pl.DataFrame({"query": queries})
-    for result in dict.fromkeys(results):
-        about = result.queries
+    asked = [
+        about.select("query", *(name for name in MOMENTS if name in about.columns))
+        for result in dict.fromkeys(results)
+        for about in result.about.values()
+    ]
+    for about in (*(result.queries for result in dict.fromkeys(results)), *asked):
         new = [name for name in about.columns if name not in table.columns]
         if new:
             table = table.join(

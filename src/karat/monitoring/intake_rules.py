@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import OptionError
-from karat.read.traces.schema import TRACE_SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,22 +57,18 @@ class IntakeRules:
         self, frame: pl.DataFrame, *, oldest: datetime | None = None
     ) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return what is kept of calls, and how many were left out for which reason."""
-        now = datetime.now(UTC)
-        steps = (
-            (FUTURE, pl.col("time") <= now + AHEAD),
-            (OLD, pl.col("time") >= max(oldest or EARLIEST, EARLIEST)),
-        )
+        latest, earliest = datetime.now(UTC) + AHEAD, max(oldest or EARLIEST, EARLIEST)
         dropped: dict[str, int] = {}
-        for reason, kept in steps:
-            frame = _leave_out(frame, kept, reason, dropped)
-        if self.sample < 1 and frame.height:
-            traces = pl.Series([in_sample(each, self.sample) for each in frame["trace"]])
-            frame = _leave_out(frame, traces, SAMPLED, dropped)
+        frame = _leave_out(frame, frame["time"] <= latest, FUTURE, dropped)
+        frame = _leave_out(frame, frame["time"] >= earliest, OLD, dropped)
+        if self.sample < 1:
+            chosen = [in_sample(each, self.sample) for each in frame["trace"]]
+            frame = _leave_out(frame, pl.Series(chosen, dtype=pl.Boolean), SAMPLED, dropped)
         if not self.texts:
             frame = frame.with_columns(*_without_texts())
         for pattern in self.redact:
             frame = frame.with_columns(*_redacted(pattern))
-        return frame.cast(TRACE_SCHEMA), dropped
+        return frame, dropped
 
 
 def in_sample(trace: str, share: float) -> bool:
@@ -87,12 +82,13 @@ def in_sample(trace: str, share: float) -> bool:
 
 
 def _leave_out(
-    frame: pl.DataFrame, kept: pl.Expr | pl.Series, reason: str, dropped: dict[str, int]
+    frame: pl.DataFrame, kept: pl.Series, reason: str, dropped: dict[str, int]
 ) -> pl.DataFrame:
-    left = frame.filter(kept)
-    if left.height < frame.height:
-        dropped[reason] = frame.height - left.height
-    return left
+    count = int(kept.sum())
+    if count == frame.height:
+        return frame
+    dropped[reason] = frame.height - count
+    return frame.filter(kept)
 
 
 def _check_pattern(pattern: str) -> None:

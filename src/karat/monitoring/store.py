@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -201,22 +201,16 @@ class TraceStore:
     def _scans(self, files: Sequence[DayFile]) -> list[pl.LazyFrame]:
         """Open small files, which may be replaced at any time; large ones stay under their name."""
         small = [each for each in files if each.bytes < SMALL][-HANDLES:]
-        held: list[IO[bytes]] = []
-        try:
-            for each in small:
-                held.append(each.path(self.path).open("rb"))  # noqa: PERF401
-        except FileNotFoundError:
-            for handle in held:
-                handle.close()
-            raise
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
-        groups: list[Sequence[Path] | Sequence[IO[bytes]]] = [paths, held]
-        return [
-            pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)  # type: ignore[arg-type]
-            for group in groups
-            if group
-        ]
+        with contextlib.ExitStack() as opened:  # the scan has handles of its own
+            held = [opened.enter_context(each.path(self.path).open("rb")) for each in small]
+            groups: list[Any] = [paths, held]
+            return [
+                pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)
+                for group in groups
+                if group
+            ]
 
     def counts(self) -> StoreCounts:
         """Return what the store holds, and what has arrived."""

@@ -2,14 +2,15 @@
 
 An interval is one for a single look at a single bucket, and named: means have that of karat's
 results (`further-unit`), quantiles that of the ordered values, counts the score interval of
-Poisson. Whoever looks at many buckets will see some of them miss: alarms use what holds at all times.
+Poisson. Whoever looks at many buckets will see some of them miss; alarms use what holds at all
+times.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,21 @@ import numpy as np
 import polars as pl
 
 from karat.errors import OptionError
-from karat.monitoring.call_values import KEY
+from karat.monitoring.call_values import KEY, slice_names
+from karat.monitoring.references import NOTHING_GIVEN, References
 from karat.monitoring.signals import SIGNALS, Signal
+from karat.read.traces.schema import RERANKER
 from karat.statistics.intervals import Interval, intervals
+from karat.statistics.prediction_powered import FEW, ppi_mean
 from karat.statistics.quantiles import quantile_interval
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
 
+HOUR = timedelta(hours=1)
 POISSON = "poisson-score"
+PPI = "ppi"  # the mean of a judge, corrected by labels
+LABEL = " label"  # behind the name of a judged signal: the column of its labels
 NAMED = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 BUCKET: dict[str, pl.DataType] = {
@@ -55,48 +62,87 @@ def bucket_length(every: str) -> timedelta:
 
 def buckets(
     frame: pl.DataFrame,
-    every: str = "1h",
+    every: str | None = "1h",
     *,
     by: Iterable[str] | str = (),
     level: float | None = 0.95,
+    given: References = NOTHING_GIVEN,
 ) -> pl.DataFrame:
     """Summarise a frame of `signal_frame` by time, and by its slices.
 
     One row per bucket, slice and signal: `time` is where the bucket starts (UTC), `n` counts the
     calls with a value and `undefined` those without; `low` and `high` are the limits of the
     interval that `method` names, null where there is none. `level` None leaves intervals out. A
-    bucket without calls has a row for `queries` only, if it lies between others.
+    bucket without calls has a row for `queries` only, if it lies between others. `every` None takes
+    all calls together. `given` has the corpus that could have been retrieved.
     """
+    slices = slice_names(by)
+    if every is None:
+        length = _whole(frame["time"])
+        table = summarise(frame, pl.col("time").min(), length, slices, level, given)
+        return table.rename({"bucket": "time"})
     length = bucket_length(every)
-    slices = [by] if isinstance(by, str) else list(by)
+    start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s")
+    if length % timedelta(days=7) == timedelta(0):  # weeks begin on Monday
+        start = pl.col("time").dt.truncate(f"{length.days // 7}w")
+    table = summarise(frame, start, length, slices, level, given).rename({"bucket": "time"})
+    return with_silence(table, slices, length, level) if "queries" in frame.columns else table
+
+
+def _whole(times: pl.Series) -> timedelta:
+    """Return from when to when calls were made; an hour if that is less."""
+    first, last = times.min(), times.max()
+    if not isinstance(first, datetime) or not isinstance(last, datetime):
+        return HOUR
+    return max(last - first, HOUR)
+
+
+def summarise(  # noqa: PLR0917
+    frame: pl.DataFrame,
+    start: pl.Expr,
+    length: timedelta,
+    slices: list[str],
+    level: float | None,
+    given: References,
+) -> pl.DataFrame:
+    """Return the rows of `buckets`, but for those without calls."""
     wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
-    start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s").alias("bucket")
-    if length >= timedelta(days=7):  # weeks begin on Monday
-        start = pl.col("time").dt.truncate(f"{length.days // 7}w").alias("bucket")
     groups = ["bucket", *slices]
-    ordered = frame.with_columns(start).sort([*groups, *KEY])
+    ids = pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
+    ordered = frame.with_columns(start.alias("bucket")).sort([*groups, *KEY])
     counts = ordered.group_by(groups, maintain_order=True).len()
     ends = counts["len"].cum_sum().to_numpy()
     spans = list(zip(ends - counts["len"].to_numpy(), ends, strict=True))
     rows: list[tuple[object, ...]] = []
+    reranker = (ordered["kind"] == RERANKER).to_numpy()
+    reranks, only = np.concatenate(([0], np.cumsum(reranker))), bool(reranker.all())
     numbers = {
         each.name: ordered[each.name].cast(pl.Float64).to_numpy()
         for each in wanted
         if each.per_call
     }
+    labels = {
+        name: frame_labels.to_numpy()
+        for name in numbers
+        if (frame_labels := ordered.get_column(name + LABEL, default=None)) is not None
+    }
     for key, (first, last) in zip(counts.select(groups).rows(), spans, strict=True):
         part = {name: column[first:last] for name, column in numbers.items()}
         found = dict(_of_calls(wanted, part, level))
+        for name, column in labels.items():
+            found[name] = _corrected(found[name], part[name], column[first:last], level)
         for each in wanted:
             if not each.per_call:
-                found[each.name] = _of_many(each, ordered, (first, last), length, level)
+                found[each.name] = _of_many(each, ordered, (first, last), length, level, ids)
         for each in wanted:
             made = found[each.name]
             limits = made.value, made.low, made.high
-            rows.append((*key, each.name, made.n, made.undefined, *limits, made.method))
+            there = int(reranks[last] - reranks[first])  # the rest are calls of another kind
+            there = there if each.kind or only else last - first - there
+            undefined = there - made.n if each.per_call else 0
+            rows.append((*key, each.name, made.n, undefined, *limits, made.method))
     schema = {"bucket": frame.schema["time"], **dict.fromkeys(slices, pl.String()), **BUCKET}
-    table = pl.DataFrame(rows, schema=schema, orient="row").rename({"bucket": "time"})
-    return _with_silence(table, slices, length, level) if "queries" in frame.columns else table
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _of_calls(
@@ -119,6 +165,23 @@ def _of_calls(
             yield each.name, _quantile(defined, int(each.summary[1:]) / 100, level, missing)
 
 
+def _corrected(judged: Interval, values: Floats, labels: Floats, level: float | None) -> Interval:
+    """Correct the mean of a judge by what people said about some of the calls."""
+    both = ~np.isnan(values) & ~np.isnan(labels)
+    if both.sum() < FEW:
+        return judged
+    further = values[~np.isnan(values) & np.isnan(labels)]
+    made = ppi_mean(labels[both], values[both], further, level=level or 0.95)
+    low, value, high = (_inside(each) for each in (made.low, made.value, made.high))
+    if level is None:
+        return _plain(value, judged.n, judged.undefined)
+    return Interval(value, low, high, level, PPI, judged.n, judged.undefined)
+
+
+def _inside(value: float | None) -> float | None:
+    return None if value is None else min(max(value, 0.0), 1.0)
+
+
 def _mean(column: Floats) -> Interval:
     defined = column[~np.isnan(column)]
     value = float(defined.mean()) if len(defined) else None
@@ -138,19 +201,23 @@ def _quantile(defined: Floats, share: float, level: float | None, missing: int) 
     return Interval(made.value, made.low, made.high, level, method, made.n, missing)
 
 
-def _of_many(
+def _of_many(  # noqa: PLR0917
     signal: Signal,
     frame: pl.DataFrame,
     span: tuple[int, int],
     length: timedelta,
     level: float | None,
+    corpus: pl.Series,
 ) -> Interval:
     """Return the summary of a signal that a single call has no value of."""
     column = frame[signal.name].slice(span[0], span[1] - span[0]).drop_nulls()
     if signal.summary == "count":
         return _rate(len(column), length, level)
-    times = column.explode(empty_as_null=False).value_counts()["count"].to_numpy()
-    return _plain(gini(times), len(column))
+    docs = column.explode(empty_as_null=False)
+    if signal.summary == "never":
+        seen = float(docs.unique().is_in(corpus.implode()).sum())
+        return _plain(1 - seen / len(corpus) if len(corpus) else None, len(column))
+    return _plain(gini(docs.value_counts()["count"].to_numpy()), len(column))
 
 
 def _rate(count: int, length: timedelta, level: float | None) -> Interval:
@@ -180,7 +247,7 @@ def gini(counts: Floats) -> float | None:
     return float(max(2 * (np.arange(1, n + 1) * ordered).sum() / (n * total) - (n + 1) / n, 0.0))
 
 
-def _with_silence(
+def with_silence(
     table: pl.DataFrame, slices: list[str], length: timedelta, level: float | None
 ) -> pl.DataFrame:
     """Add buckets in which nothing was asked, between the first and the last of all."""

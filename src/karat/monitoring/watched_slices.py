@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.monitoring.baselines import Baseline, parse_moment
 from karat.monitoring.bounded import Bound, BoundedSignal, against_values, at_line
-from karat.monitoring.call_values import signal_frame
+from karat.monitoring.stored_signals import stored_signals
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -56,12 +56,14 @@ def watched_slices(  # noqa: PLR0917
     begin, now = span
     names = list(dict.fromkeys(each.signal for each in alerts))
     columns = list(dict.fromkeys(column for each in alerts for column in each.by))
-    watched = signal_frame(store.scan(begin, now), names, by=columns, kind=kind, **given)
+    watched = stored_signals(store, names, since=begin, until=now, by=columns, kind=kind, **given)
     window = None if baseline is None else baseline.window
     reference = watched.clear()
     if window is not None:
-        calls = store.scan(*window)
-        reference = signal_frame(calls, names, by=columns, kind=kind, **given)
+        first, last = window
+        reference = stored_signals(
+            store, names, since=first, until=last, by=columns, kind=kind, **given
+        )
     parts, notes = [], []
     for alert in alerts:
         for column in alert.by or ("",):

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from karat.comparison.compare import Comparison, compare
 from karat.comparison.contrasts import Row, Statistics, slice_rows
 from karat.comparison.pairing import Pairing, pair
 from karat.comparison.systems import System, gather
+from karat.core.slices import slice_labels, time_slices
 from karat.errors import InputError, choose
 from karat.reports.charts.svg import SYSTEMS
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from karat.findings import Finding
     from karat.measures import Measure
 
@@ -85,9 +86,14 @@ class Panel:
     def facets(self) -> dict[str, list[str]]:
         """The columns that slice the queries, and their values."""
         found = {}
-        for name in self.queries.columns:
-            column = self.queries[name]
-            if name in NOT_SLICES or column.dtype.is_nested() or column.dtype.is_float():
+        moments, buckets = time_slices(self.queries)
+        for name in (*self.queries.columns, *buckets):
+            if name in (*NOT_SLICES, *moments):
+                continue
+            if name in buckets:
+                if any(each in found for each in buckets):
+                    continue  # the finest that suits is enough
+            elif (kind := self.queries[name].dtype).is_nested() or kind.is_float():
                 continue
             values = self.labels(name).unique().sort().to_list()
             if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
@@ -117,7 +123,7 @@ class Panel:
 
     def labels(self, column: str) -> pl.Series:
         """Return the slice of each query by a column."""
-        return self.queries[column].cast(pl.String).fill_null("(none)")
+        return slice_labels(self.queries, column).fill_null("(none)")
 
     def zero(self, system: int) -> int:
         """Count the queries for which a system found nothing."""

@@ -9,8 +9,10 @@ import click
 from karat.errors import nearest
 
 SUBCOMMANDS = (
+    "serve",
     "ingest",
     "mark",
+    "show",
     "check",
 )
 
@@ -37,6 +39,8 @@ def command() -> None:
     """Watch the retrieval of an application in production, from its traces.
 
     \b
+    karat monitor serve --store store           take traces in, over HTTP
     karat monitor ingest traces.jsonl --store store
     karat monitor mark "v2.3 chunker" --store store
+    karat monitor show --store store --every day
     """

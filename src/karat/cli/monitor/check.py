@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
-from karat.cli import gating, options
-from karat.cli.monitor.options import store_option
+from karat.cli import gating, judging, options
+from karat.cli.monitor.options import signal_options, store_option
 
 FORMATS = ("table", "json", "markdown")
 
@@ -63,6 +64,7 @@ FORMATS = ("table", "json", "markdown")
 @click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
 @click.option("--prometheus", metavar="FILE", help="Write the state of all alerts for Prometheus.")
 @click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")
+@signal_options
 @options.output(FORMATS)
 def command(
     *,
@@ -81,6 +83,7 @@ def command(
     junit: str | None,
     how: str,
     output: str | None,
+    **choices: Any,  # noqa: ANN401
 ) -> int:
     """Check whether signals of production have changed; may be run as often as you like.
 
@@ -92,8 +95,7 @@ def command(
     few calls to decide. An alarm is raised once, and stays open until the signal is back.
     """
     from karat.comparison.gates import GateReport  # noqa: PLC0415
-    from karat.monitoring.check import check  # noqa: PLC0415
-    from karat.monitoring.store import TraceStore  # noqa: PLC0415
+    from karat.monitoring.monitor import Monitor  # noqa: PLC0415
     from karat.reports.alarms import render  # noqa: PLC0415
 
     if webhook_texts and webhook is None:
@@ -105,9 +107,10 @@ def command(
         hook = Webhook(webhook)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
-    with TraceStore.open(store) as opened:
-        report = check(
-            opened,
+    choices |= judging.take(choices)
+    with Monitor.open(store) as monitor:
+        opened = monitor.store
+        report = monitor.check(
             alerts,
             baseline=baseline,
             alpha=alpha,
@@ -115,6 +118,7 @@ def command(
             since=since,
             until=until,
             rebaseline=rebaseline,
+            **choices,
         )
         failure = "" if hook is None else hook.deliver(opened, report, texts=webhook_texts)
         if hook is not None and failure:

@@ -8,123 +8,202 @@ no retrieval calls, of which only the names of the attributes need to be looked 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.read.traces.recognition import is_retrieval
-from karat.read.traces.span import DEPTH, NESTED, NO_ID, NOT_A_SPAN, Malformed, Span
+from karat.read.traces.recognition import convention_of
+from karat.read.traces.span import (
+    DEPTH,
+    NESTED,
+    NO_ID,
+    NOT_A_SPAN,
+    MalformedSpanError,
+    Span,
+    SpanTally,
+)
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
 NO_PROTOBUF = "not valid protobuf"
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
+# numbers of fields of the messages of OTLP
+NAME, ATTRIBUTE = 5, 9
+TRACE_ID, SPAN_ID, PARENT_ID, START, END, EVENT, STATUS = 1, 2, 4, 7, 8, 11, 15
 ERROR = 2  # the code of a status
+NAME_TAG, ATTRIBUTE_TAG = NAME << 3 | BYTES, ATTRIBUTE << 3 | BYTES
+TRACE_TAG, PARENT_TAG = TRACE_ID << 3 | BYTES, PARENT_ID << 3 | BYTES
+KEY_TAG, VALUE_TAG = 1 << 3 | BYTES, 2 << 3 | BYTES
+SIZES = {FIXED64: 8, FIXED32: 4}
 SIGN = 1 << 63
 
-Field = tuple[int, int, Any]  # number, wire type, and a number or (start, end)
+Place: TypeAlias = tuple[int, int]  # where a value begins and ends
+Field: TypeAlias = tuple[int, int, Any]  # number, wire type, and a number or a place
 
 
-def spans_of_body(body: bytes, malformed: Counter[str], seen: list[int]) -> Iterator[Span]:
-    """Return the spans of retrieval calls of a request; `seen` counts all spans."""
+def spans_of_body(body: bytes, tally: SpanTally) -> Iterator[Span]:
+    """Return the spans of retrieval calls of a request."""
+    for group in _messages(body, (0, len(body)), 1, tally):
+        resource: dict[str, Any] | None = None
+        for scope in _messages(body, group, 2, tally):
+            for place in _messages(body, scope, 2, tally):
+                tally.spans += 1
+                try:
+                    span = _span(body, *place, tally)
+                except MalformedSpanError as error:
+                    tally.malformed[str(error)] += 1
+                    continue
+                except (UnicodeDecodeError, struct.error, TypeError):
+                    tally.malformed[NOT_A_SPAN] += 1
+                    continue
+                if span is not None:
+                    if resource is None:
+                        resource = _resource(body, group)
+                    span.resource = resource
+                    yield span
+
+
+def _messages(body: bytes, place: Place, wanted: int, tally: SpanTally) -> list[Place]:
+    """Return the places of one repeated field; what is broken is counted."""
     try:
-        for number, wire, place in fields(body, 0, len(body)):
-            if number == 1 and wire == BYTES:
-                yield from _resource_spans(body, place, malformed, seen)
-    except Malformed as error:
-        malformed[str(error)] += 1
+        parts = fields(body, *place)
+    except MalformedSpanError as error:
+        tally.malformed[str(error)] += 1
+        return []
+    return [inner for number, wire, inner in parts if number == wanted and wire == BYTES]
 
 
-def _resource_spans(
-    body: bytes, place: tuple[int, int], malformed: Counter[str], seen: list[int]
-) -> Iterator[Span]:
-    resource: dict[str, Any] | None = None
-    parts = [part for part in fields(body, *place) if part[1] == BYTES]
-    for number, _, scope in parts:
-        if number != 2:
-            continue
-        for inner, wire, span in fields(body, *scope):
-            if inner != 2 or wire != BYTES:
-                continue
-            seen[0] += 1
-            try:
-                found = _span(body, *span)
-            except Malformed as error:
-                malformed[str(error)] += 1
-                continue
-            except (UnicodeDecodeError, struct.error):
-                malformed[NOT_A_SPAN] += 1
-                continue
-            if found is not None:
-                if resource is None:
-                    resource = _resource(body, parts)
-                found.resource = resource
-                yield found
-
-
-def _resource(body: bytes, parts: list[Field]) -> dict[str, Any]:
+def _resource(body: bytes, group: Place) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for number, _, place in parts:
-        if number == 1:
-            found |= _readable(body, _listed(body, place, 1))
+    for number, wire, place in fields(body, *group):
+        if number == 1 and wire == BYTES:
+            found |= _attributes(body, place, 1)
     return found
 
 
-def _span(body: bytes, start: int, end: int) -> Span | None:
+def _span(body: bytes, start: int, end: int, tally: SpanTally) -> Span | None:
     """Return a span, or None where it is no retrieval call."""
-    raw: dict[str, tuple[int, int]] = {}
-    rest: list[Field] = []
-    name = ""
-    for part in fields(body, start, end):
-        number = part[0]
-        if number == 9:
-            key, value = _key_value(body, *part[2])
-            raw[key] = value
-        elif number == 5:
-            name = body[part[2][0] : part[2][1]].decode("utf-8", "replace")
-        else:
-            rest.append(part)
-    if not is_retrieval(raw, lambda place: _value(body, *place), name):
+    raw: dict[str, Place] = {}
+    others = _attributes_of_span(body, start, end, raw)
+    named = [place for place in others if body[place[0]] == NAME_TAG]
+    name = _text(body, named[-1]) if named else ""
+    convention = convention_of(raw, lambda place: _value(body, *place), name)
+    if not convention:
+        if tally.asked is not None and not any(body[at] == PARENT_TAG for at, _ in others):
+            ids = [place for place in others if body[place[0]] == TRACE_TAG]
+            trace = body[ids[0][0] + 2 : ids[0][1]].hex() if ids else ""
+            tally.note_root(trace, raw, lambda place: _value(body, *place))
         return None
+    span = _with_rest(body, [part for place in others for part in fields(body, *place)])
+    span.name, span.convention = name, convention
+    span.attributes = {key: _value(body, *place) for key, place in raw.items()}
+    return span
+
+
+def _text(body: bytes, place: Place) -> str:
+    """Return the text of a field, given with its tag and length."""
+    start, end = fields(body, *place)[0][2]
+    return body[start:end].decode("utf-8", "replace")
+
+
+def _attributes_of_span(  # noqa: C901 - calls would take longer than what they do
+    body: bytes, start: int, end: int, raw: dict[str, Place]
+) -> list[Place]:
+    """Put the places of the attributes of a span into `raw`, and return those of its other fields.
+
+    Most of what is sent are attributes, so what every exporter writes (a name of less than 128
+    bytes, then the value up to the end) is read without another call.
+    """
+    others: list[Place] = []
+    at = start
+    try:
+        while at < end:
+            tag = body[at]
+            if tag != ATTRIBUTE_TAG:
+                size = body[at + 1]
+                if tag & 0x87 == BYTES and size < 0x80:
+                    stop = at + 2 + size
+                elif tag & 0x87 == FIXED64:
+                    stop = at + 9
+                else:
+                    stop = _end_of_field(body, at)
+                others.append((at, stop))
+                at = stop
+                continue
+            size, at = body[at + 1], at + 2
+            if size > 0x7F:
+                size, at = _varint(body, at - 1)
+            stop, value = at + size, at + 2 + body[at + 1]
+            if stop > end:
+                raise MalformedSpanError(NO_PROTOBUF)
+            if value < stop and body[at] == KEY_TAG and body[value] == VALUE_TAG:
+                size, first = body[value + 1], value + 2
+                if size > 0x7F:
+                    size, first = _varint(body, value + 1)
+                if first + size == stop and body[at + 1] < 0x80:
+                    raw[body[at + 2 : value].decode()] = first, stop
+                    at = stop
+                    continue
+            key, place = _key_value(body, at, stop)
+            raw[key] = place
+            at = stop
+    except IndexError:
+        raise MalformedSpanError(NO_PROTOBUF) from None
+    if at != end:
+        raise MalformedSpanError(NO_PROTOBUF)
+    return others
+
+
+def _end_of_field(body: bytes, at: int) -> int:
+    """Return where the field ends that begins here."""
+    tag, at = _varint(body, at)
+    wire = tag & 7
+    if wire == BYTES:
+        size, at = _varint(body, at)
+        return at + size
+    if wire == VARINT:
+        return _varint(body, at)[1]
+    if wire in SIZES:
+        return at + SIZES[wire]
+    raise MalformedSpanError(NO_PROTOBUF)  # groups, which OTLP never had
+
+
+def _with_rest(body: bytes, rest: list[Field]) -> Span:
+    """Return a span of all its fields but for name and attributes."""
     ids: dict[int, str] = {}
-    times = {7: 0, 8: 0}
+    times = {START: 0, END: 0}
     error = None
     events: list[tuple[str, dict[str, Any]]] = []
     for number, wire, place in rest:
-        if number in (1, 2, 4) and wire == BYTES:
-            ids[number] = body[place[0] : place[1]].hex()
+        if wire == BYTES:
+            if number in (TRACE_ID, SPAN_ID, PARENT_ID):
+                ids[number] = body[place[0] : place[1]].hex()
+            elif number == EVENT:
+                events.append(_event(body, *place))
+            elif number == STATUS:
+                error = _error(body, *place)
         elif number in times and wire == FIXED64:
             times[number] = place
-        elif number == 11 and wire == BYTES:
-            events.append(_event(body, *place))
-        elif number == 15 and wire == BYTES:
-            error = _error(body, *place)
-    trace, span = ids.get(1, ""), ids.get(2, "")
+    trace, span, parent = (ids.get(number, "") for number in (TRACE_ID, SPAN_ID, PARENT_ID))
+    # 16 and 8 bytes, which are not all 0
     if len(trace) != 32 or len(span) != 16 or not trace.strip("0") or not span.strip("0"):
-        raise Malformed(NO_ID)
-    attributes = {key: _value(body, *place) for key, place in raw.items()}
-    parent = ids.get(4, "").strip("0") and ids[4]
-    return Span(
-        trace, span, parent or None, name, times[7], times[8], attributes, error, {}, events
-    )
+        raise MalformedSpanError(NO_ID)
+    inside = parent if parent.strip("0") else None
+    return Span(trace, span, inside, "", times[START], times[END], {}, error, {}, events)
 
 
-def _listed(body: bytes, place: tuple[int, int], wanted: int) -> dict[str, tuple[int, int]]:
-    """Return the attributes that are this field of a message, as places."""
-    return dict(
-        _key_value(body, *inner)
-        for number, wire, inner in fields(body, *place)
-        if number == wanted and wire == BYTES
-    )
+def _attributes(body: bytes, place: Place, wanted: int) -> dict[str, Any]:
+    """Return the attributes that are this field of a message; those that are broken are left out.
 
-
-def _readable(body: bytes, places: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    A resource that is broken in part still names its service.
+    """
     found = {}
-    for key, place in places.items():
-        try:
-            found[key] = _value(body, *place)
-        except (Malformed, UnicodeDecodeError, struct.error):
-            continue  # a resource that is broken in part still names its service
+    for number, wire, inner in fields(body, *place):
+        if number == wanted and wire == BYTES:
+            try:
+                key, value = _key_value(body, *inner)
+                found[key] = _value(body, *value)
+            except (MalformedSpanError, UnicodeDecodeError, struct.error):
+                continue
     return found
 
 
@@ -132,8 +211,8 @@ def _event(body: bytes, start: int, end: int) -> tuple[str, dict[str, Any]]:
     name = ""
     for number, wire, place in fields(body, start, end):
         if number == 2 and wire == BYTES:
-            name = body[place[0] : place[1]].decode()
-    return name, _readable(body, _listed(body, (start, end), 3))
+            name = body[place[0] : place[1]].decode("utf-8", "replace")
+    return name, _attributes(body, (start, end), 3)
 
 
 def _error(body: bytes, start: int, end: int) -> str | None:
@@ -146,16 +225,13 @@ def _error(body: bytes, start: int, end: int) -> str | None:
     return (message or "error") if code == ERROR else None
 
 
-def _key_value(body: bytes, start: int, end: int) -> tuple[str, tuple[int, int]]:
+def _key_value(body: bytes, start: int, end: int) -> tuple[str, Place]:
     """Return the name of an attribute, and the place of its value."""
-    # almost every attribute is two fields with lengths of one or few bytes
     key, value = "", (end, end)
     for number, wire, place in fields(body, start, end):
-        if wire != BYTES:
-            continue
-        if number == 1:
+        if wire == BYTES and number == 1:
             key = body[place[0] : place[1]].decode()
-        elif number == 2:
+        elif wire == BYTES and number == 2:
             value = place
     return key, value
 
@@ -164,26 +240,31 @@ def _value(body: bytes, start: int, end: int, depth: int = 0) -> Any:  # noqa: A
     """Return the value of an attribute."""
     found: Any = None
     for number, wire, place in fields(body, start, end):
-        if wire == BYTES and number == 1:
+        if number == 1 and wire == BYTES:
             found = body[place[0] : place[1]].decode()
-        elif wire == VARINT and number == 2:
-            found = bool(place)
-        elif wire == VARINT and number == 3:
-            found = place - (SIGN << 1) if place & SIGN else place
-        elif wire == FIXED64 and number == 4:
-            found = struct.unpack("<d", place.to_bytes(8, "little"))[0]
-        elif wire == BYTES and number in (5, 6):
-            if depth >= DEPTH:
-                raise Malformed(NESTED)
-            inner = [at for n, w, at in fields(body, *place) if n == 1 and w == BYTES]
-            if number == 5:
-                found = [_value(body, *at, depth + 1) for at in inner]
-            else:
-                pairs = (_key_value(body, *at) for at in inner)
-                found = {key: _value(body, *at, depth + 1) for key, at in pairs}
-        elif wire == BYTES and number == 7:
-            found = body[place[0] : place[1]].hex()
+            continue
+        match number, wire:
+            case 2, 0:
+                found = bool(place)
+            case 3, 0:
+                found = place - (SIGN << 1) if place & SIGN else place
+            case 4, 1:
+                found = struct.unpack("<d", place.to_bytes(8, "little"))[0]
+            case 5 | 6, 2:
+                found = _nested(body, place, depth, pairs=number == 6)
+            case 7, 2:
+                found = body[place[0] : place[1]].hex()
     return found
+
+
+def _nested(body: bytes, place: Place, depth: int, *, pairs: bool) -> Any:  # noqa: ANN401
+    if depth >= DEPTH:
+        raise MalformedSpanError(NESTED)
+    inner = [at for number, wire, at in fields(body, *place) if number == 1 and wire == BYTES]
+    if not pairs:
+        return [_value(body, start, end, depth + 1) for start, end in inner]
+    named = (_key_value(body, start, end) for start, end in inner)
+    return {key: _value(body, start, end, depth + 1) for key, (start, end) in named}
 
 
 def fields(body: bytes, start: int, end: int) -> list[Field]:
@@ -214,15 +295,16 @@ def fields(body: bytes, start: int, end: int) -> list[Field]:
             elif wire == FIXED32:
                 at += 4
             else:  # groups, which OTLP never had
-                raise Malformed(NO_PROTOBUF)
+                raise MalformedSpanError(NO_PROTOBUF)
     except IndexError:
-        raise Malformed(NO_PROTOBUF) from None
+        raise MalformedSpanError(NO_PROTOBUF) from None
     if at != end:  # a length that points outside
-        raise Malformed(NO_PROTOBUF)
+        raise MalformedSpanError(NO_PROTOBUF)
     return found
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length, and the place after it."""
     value = shift = 0
     while True:
         byte = body[at]
@@ -232,4 +314,4 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise Malformed(NO_PROTOBUF)
+            raise MalformedSpanError(NO_PROTOBUF)

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from karat.core.data import Ints
 
 ATTRIBUTE = pl.Struct({"key": pl.String, "value": pl.String})
 ANNOTATION = pl.Struct(
     {"name": pl.String, "score": pl.Float64, "label": pl.String, "annotator": pl.String}
 )
-TRACE_SCHEMA = pl.Schema(
-    {
-        "trace": pl.String,  # with span the key of a call: hexadecimal, lower case
-        "span": pl.String,
-        "parent": pl.String,
-        "time": pl.Datetime("us", "UTC"),  # when the call began
-        "latency_ms": pl.Float64,
-        "kind": pl.String,  # retriever or reranker
-        "hop": pl.UInt32,  # 0, 1, … among the retriever calls of its trace
-        "question": pl.String,
-        "error": pl.String,  # null where nothing failed
-        "docs": pl.List(pl.String),  # in rank order
-        "scores": pl.List(pl.Float64),  # as long as docs, null where a document has none
-        "texts": pl.List(pl.String),  # likewise
-        "doc_metadata": pl.List(pl.String),  # likewise: JSON
-        "inputs": pl.List(pl.String),  # of a reranker: the ids before
-        "service": pl.String,
-        "session": pl.String,
-        "user": pl.String,
-        "attributes": pl.List(ATTRIBUTE),  # of the span and its resource, but for the above
-        "annotations": pl.List(ANNOTATION),
-        "convention": pl.String,
-    }
-)
+COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "trace": pl.String,  # with span the key of a call: hexadecimal, lower case
+    "span": pl.String,
+    "parent": pl.String,
+    "time": pl.Datetime("us", "UTC"),  # when the call began
+    "latency_ms": pl.Float64,
+    "kind": pl.String,  # retriever or reranker
+    "hop": pl.UInt32,  # 0, 1, … among the retriever calls of its trace
+    "question": pl.String,
+    "error": pl.String,  # null where nothing failed
+    "docs": pl.List(pl.String),  # in rank order; null where the span does not tell
+    "scores": pl.List(pl.Float64),  # as long as docs, null where a document has none
+    "texts": pl.List(pl.String),  # likewise
+    "doc_metadata": pl.List(pl.String),  # likewise: JSON
+    "inputs": pl.List(pl.String),  # of a reranker: the ids before
+    "service": pl.String,
+    "session": pl.String,
+    "user": pl.String,
+    "attributes": pl.List(ATTRIBUTE),  # of the span and its resource, but for the above
+    "annotations": pl.List(ANNOTATION),
+    "convention": pl.String,
+}
+TRACE_SCHEMA = pl.Schema(COLUMNS)
 RETRIEVER, RERANKER = "retriever", "reranker"
 
 
@@ -74,7 +74,7 @@ class RetrievalCall:
     latency_ms: float | None = None
     question: str | None = None
     error: str | None = None
-    docs: Sequence[Retrieved] = ()
+    docs: Sequence[Retrieved] | None = ()  # None where the span does not tell
     inputs: Sequence[str] = ()
     service: str | None = None
     session: str | None = None
@@ -94,108 +94,90 @@ class Decoded:
     spans: int = 0
     malformed: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, calls: Sequence[RetrievalCall], spans: int, malformed: Counter[str]) -> Decoded:
-        """Put calls into a table."""
-        return cls(number_hops(frame_of_calls(calls)), spans, dict(malformed))
-
-    @classmethod
-    def join(cls, parts: Iterable[Decoded]) -> Decoded:
-        """Put several together; the hops of traces that stand in several parts are counted anew."""
-        listed = list(parts)
-        malformed: Counter[str] = Counter()
-        for part in listed:
-            malformed.update(part.malformed)
-        frames = [part.frame for part in listed] or [TRACE_SCHEMA.to_frame()]
-        spans = sum(part.spans for part in listed)
-        return cls(number_hops(pl.concat(frames)), spans, dict(malformed))
-
-
-def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
-    """Count the retriever calls of each trace by time; a reranker has the hop of the last one.
-
-    The rows keep their order.
-    """
-    if not frame.height:
-        return frame
-    if frame["trace"].n_unique() == frame.height:  # one call each, as of most applications
-        return frame.with_columns(hop=pl.lit(0, pl.UInt32))
-    ranked = frame.select(
-        "trace",
-        "time",
-        retriever=pl.col("kind") == RETRIEVER,
-        row=pl.int_range(pl.len()),
-        tie="span",
-    ).sort("time", pl.col("retriever").not_(), "tie")
-    hops = ranked.select(
-        "row",
-        hop=(pl.col("retriever").cum_sum().over("trace").cast(pl.Int64) - 1)
-        .clip(lower_bound=0)
-        .cast(pl.UInt32),
-    ).sort("row")
-    return frame.with_columns(hops["hop"])
-
 
 def frame_of_calls(calls: Sequence[RetrievalCall]) -> pl.DataFrame:
     """Return one row per call; all hops are 0."""
     if not calls:
         return TRACE_SCHEMA.to_frame()
-    sizes = np.fromiter((len(call.docs) for call in calls), np.int64, len(calls))
-    docs = [doc for call in calls for doc in call.docs]
-    lists = {
-        "docs": pl.Series([doc.id for doc in docs], dtype=pl.String),
-        "scores": pl.Series([doc.score for doc in docs], dtype=pl.Float64),
-        "texts": pl.Series([doc.text for doc in docs], dtype=pl.String),
-        "doc_metadata": pl.Series([doc.metadata for doc in docs], dtype=pl.String),
+    docs = _lists(
+        [call.docs for call in calls],
+        {
+            "docs": pl.String,
+            "texts": pl.String,
+            "scores": pl.Float64,
+            "doc_metadata": pl.String,
+        },
+    )
+    inputs = [[(doc,) for doc in call.inputs] for call in calls]
+    attributes = [call.attributes for call in calls]
+    annotations = [call.annotations for call in calls]
+    columns = {name: [getattr(call, name) for call in calls] for name in SINGLE}
+    made = {
+        **{name: pl.Series(name, each, dtype=SINGLE[name]) for name, each in columns.items()},
+        "time": pl.Series("time", [call.time for call in calls], dtype=pl.Int64),
+        "hop": pl.Series("hop", np.zeros(len(calls), np.uint32)),
+        **docs,
+        **_lists(inputs, {"inputs": pl.String}),
+        "attributes": _structs("attributes", attributes, ATTRIBUTE),
+        "annotations": _structs("annotations", annotations, ANNOTATION),
     }
-    columns: dict[str, object] = {
-        "trace": [call.trace for call in calls],
-        "span": [call.span for call in calls],
-        "parent": [call.parent for call in calls],
-        "time": pl.Series([call.time for call in calls], dtype=pl.Int64),
-        "latency_ms": [call.latency_ms for call in calls],
-        "kind": [call.kind for call in calls],
-        "hop": [0] * len(calls),
-        "question": [call.question for call in calls],
-        "error": [call.error for call in calls],
-        **_grouped(lists, sizes),
-        "inputs": [list(call.inputs) for call in calls],
-        "service": [call.service for call in calls],
-        "session": [call.session for call in calls],
-        "user": [call.user for call in calls],
-        "attributes": _structs([call.attributes for call in calls], ATTRIBUTE),
-        "annotations": _structs([call.annotations for call in calls], ANNOTATION),
-        "convention": [call.convention for call in calls],
-    }
-    series = [
-        value.alias(name).cast(TRACE_SCHEMA[name])
-        if isinstance(value, pl.Series)
-        else pl.Series(name, value, dtype=TRACE_SCHEMA[name])
-        for name, value in columns.items()
-    ]
-    return pl.DataFrame(series)
+    made["time"] = made["time"].cast(TRACE_SCHEMA["time"])
+    return pl.DataFrame([made[name] for name in TRACE_SCHEMA])
 
 
-def _grouped(
-    flat: dict[str, pl.Series], sizes: np.ndarray[tuple[int], np.dtype[np.int64]]
+SINGLE = {
+    name: kind
+    for name, kind in TRACE_SCHEMA.items()
+    if not kind.is_nested() and name not in ("time", "hop")
+}
+
+
+def _lists(
+    rows: Sequence[Sequence[tuple[Any, ...]] | None],
+    fields: Mapping[str, pl.DataType | type[pl.DataType]],
 ) -> dict[str, pl.Series]:
-    """Return lists of these sizes made of the values of each column, one after another."""
-    rows = pl.DataFrame({"row": np.arange(len(sizes))})
-    values = pl.DataFrame({"row": np.repeat(np.arange(len(sizes)), sizes), **flat})
-    lists = values.group_by("row", maintain_order=True).agg(pl.all())
-    joined = rows.join(lists, on="row", how="left", maintain_order="left").drop("row")
-    return {each.name: each.fill_null([]) for each in joined.iter_columns()}
+    """Return columns of lists, one for each field of the tuples that are listed in the rows.
 
-
-def _structs(lists: Sequence[Sequence[tuple[object, ...]]], dtype: pl.Struct) -> pl.Series:
-    """Return a column of lists of tuples; one struct at a time would take long."""
-    sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-    if not sizes.any():
-        return pl.Series([[]] * len(lists), dtype=pl.List(dtype))
-    entries = [entry for each in lists for entry in each]
-    fields = [
-        pl.Series(part.name, [entry[number] for entry in entries], dtype=part.dtype)
-        for number, part in enumerate(dtype.fields)
+    They are made of one column each that is cut into lists: polars takes long to read lists one
+    by one.
+    """
+    sizes = np.fromiter((len(each or ()) for each in rows), np.int64, len(rows))
+    flat = [entry for each in rows for entry in each or ()]
+    values = [
+        pl.Series(name, [entry[number] for entry in flat], dtype=kind)
+        for number, (name, kind) in enumerate(fields.items())
     ]
-    flat = pl.DataFrame(fields).to_struct("entries")
-    return _grouped({"entries": flat}, sizes)["entries"]
+    return _cut(pl.DataFrame(values), sizes, [each is None for each in rows])
+
+
+def _structs(name: str, rows: Sequence[Sequence[tuple[Any, ...]]], kind: pl.Struct) -> pl.Series:
+    """Return a column of lists of structs."""
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    flat = [entry for each in rows for entry in each]
+    fields = [
+        pl.Series(part.name, [entry[number] for entry in flat], dtype=part.dtype)
+        for number, part in enumerate(kind.fields)
+    ]
+    flat_column = pl.DataFrame(fields).to_struct(name).to_frame()
+    return _cut(flat_column, sizes, [False] * len(rows))[name]
+
+
+def _cut(values: pl.DataFrame, sizes: Ints, unknown: list[bool]) -> dict[str, pl.Series]:
+    """Cut columns into lists of these sizes; where they are unknown, there is no list."""
+    empty = pl.DataFrame(
+        {name: pl.Series([[]], dtype=pl.List(kind)) for name, kind in values.schema.items()}
+    )
+    if not sizes.any():
+        lists, place = empty, np.zeros(len(sizes), np.int64)
+    else:
+        row = pl.Series("\0row", np.repeat(np.arange(len(sizes)), sizes))
+        grouped = values.with_columns(row).group_by("\0row", maintain_order=True).agg(pl.all())
+        lists = pl.concat([grouped.drop("\0row"), empty])
+        place = np.where(sizes > 0, np.cumsum(sizes > 0) - 1, lists.height - 1)
+    index = pl.Series(place)
+    if any(unknown):
+        index = index.set(pl.Series(unknown), None)
+    elif lists.height == len(sizes) + 1 and len(sizes):  # none is empty
+        lists = lists.head(len(sizes))
+        return {each.name: each for each in lists.iter_columns()}
+    return {each.name: each for each in lists.select(pl.all().gather(index)).iter_columns()}

@@ -9,12 +9,10 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from karat.read.traces.schema import Retrieved
-from karat.read.values import text_id
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 # What is longer is cut, what is more is left out; both are counted. Nobody retrieves as much on
 # purpose, and a store must not be filled by one span.
@@ -23,24 +21,23 @@ ID = 512  # characters of an id
 DOCUMENTS = 1000  # of a call
 ATTRIBUTES, VALUE = 64, 1024  # how many are kept, and how many characters of each
 DEPTH = 32  # levels of nested values
-YEAR_10000 = 253_402_300_800_000_000  # microseconds
+NANOSECONDS = 253_402_300_800 * 10**9  # up to the year 10000
 
+# why something was left out or cut; what is counted has few names
 NO_ID = "span without a valid trace id and span id"
 NO_TIME = "span without a valid start time"
 NOT_A_SPAN = "span of wrong types"
-CUT_TEXT = f"text of more than {TEXT} characters, cut"
-MANY_DOCUMENTS = f"span of more than {DOCUMENTS} documents, the rest left out"
-WRONG_DOCUMENT = "document of wrong types, left out"
-UNNAMED = "document without id and text"
 NESTED = "value nested too deeply"
 
 HEX = re.compile(r"[0-9a-f]{1,64}")
-HALF = re.compile("[\ud800-\udfff]")  # one half of a surrogate pair, which no column holds
+
+
+Said: TypeAlias = tuple[object, object, object, object]  # name, score, label, annotator
 
 
 @dataclass(slots=True)
 class Span:
-    """One span, as it came, with attributes as Python values."""
+    """One span of a retrieval call, as it came, with attributes as Python values."""
 
     trace: str
     span: str
@@ -52,130 +49,72 @@ class Span:
     error: str | None = None
     resource: Mapping[str, Any] = field(default_factory=dict)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    convention: str = ""
+    said: list[Said] = field(default_factory=list)  # annotations
 
 
-class Malformed(ValueError):
+# where spans tell what their application was asked
+ASKED = (
+    *("input.value", "langfuse.trace.input", "langfuse.observation.input", "mlflow.spanInputs"),
+    *("gen_ai.prompt", "traceloop.entity.input", "gen_ai.input.messages"),
+)
+
+
+@dataclass(slots=True)
+class SpanTally:
+    """How many spans there were, what was wrong with some, and what whole traces were asked.
+
+    `asked` has the inputs of spans that no other span is around, by trace; None where nobody wants
+    to know them.
+    """
+
+    malformed: Counter[str] = field(default_factory=Counter)
+    spans: int = 0
+    asked: dict[str, Any] | None = None
+
+    def note_root(
+        self,
+        trace: Any,
+        attributes: Mapping[str, Any],
+        value_of: Callable[[Any], Any],
+    ) -> None:
+        """Remember the input of a span that no other span is around."""
+        if self.asked is not None:
+            name = next((each for each in ASKED if each in attributes), None)
+            if name is not None:
+                self.asked[hex_id(trace)] = value_of(attributes[name])
+
+
+class MalformedSpanError(ValueError):
     """A span that cannot be read; the reason is one of few, so that they can be counted."""
 
 
-class TakenParts:
-    """Takes texts, ids and documents out of spans, within bounds, and counts what was wrong.
+def parsed(value: Any) -> Any:  # noqa: ANN401
+    """Return the value that a text of JSON holds; a text that is no JSON, or no text, stays.
 
-    `id_from` is the field that holds the ids of documents, such as `metadata.source`.
+    >>> parsed('{"query": "How?"}'), parsed("How?"), parsed(7)
+    ({'query': 'How?'}, 'How?', 7)
     """
-
-    def __init__(self, id_from: str | None = None) -> None:
-        self.malformed: Counter[str] = Counter()
-        self.id_from = id_from.removeprefix("metadata.").split(".") if id_from else None
-
-    def text(self, value: object, most: int = TEXT) -> str | None:
-        """Return a value as text, or None where there is none."""
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            value = self.json(value)
-        if len(value) > most:
-            self.malformed[CUT_TEXT] += 1
-            value = value[:most]
-        return value if value.isascii() else HALF.sub("�", value)
-
-    def short(self, value: object) -> str | None:
-        """Return a name, such as that of a user: a text that is not empty."""
-        found = self.text(value, VALUE)
-        return found or None
-
-    def json(self, value: object) -> str:
-        """Return a value as JSON."""
-        try:
-            return json.dumps(value, ensure_ascii=False, default=str)
-        except (ValueError, RecursionError, TypeError):
-            self.malformed[NESTED] += 1
-            return ""
-
-    def question(self, value: object) -> str | None:
-        """Return the question in an input: a text, or the text in an object of JSON."""
-        if isinstance(value, str) and value[:1] in '{["':
-            value = parsed(value)
-        for _ in range(DEPTH):
-            if isinstance(value, Mapping):
-                value = next((value[key] for key in QUESTIONS if value.get(key)), None) or (
-                    next(iter(value.values())) if len(value) == 1 else self.json(value)
-                )
-            elif isinstance(value, list) and value:
-                value = value[-1]  # the last of several messages
-            else:
-                break
-        return self.text(value) or None
-
-    def document(
-        self,
-        number: int,
-        span: str,
-        *,
-        id: object = None,  # noqa: A002
-        text: object = None,
-        score: object = None,
-        metadata: object = None,
-    ) -> Retrieved:
-        """Return one document; where it has no id, its id is a field of its metadata or a hash."""
-        text = self.text(text) if text is not None else None
-        if self.id_from is not None:
-            id = self._from_metadata(metadata) or id  # noqa: A001
-        if id is None or id == "" or isinstance(id, bool | Mapping | list):
-            if text:
-                name = text_id(text)
-            else:
-                self.malformed[UNNAMED] += 1
-                name = f"unnamed:{span}:{number}"
-        else:
-            name = id if isinstance(id, str) else str(id)[: ID + 1]
-            if len(name) > ID:
-                self.malformed[CUT_TEXT] += 1
-                name = text_id(name)
-            elif not name.isascii():
-                name = HALF.sub("�", name)
-        if metadata is not None and not isinstance(metadata, str):
-            metadata = self.json(metadata)
-        return Retrieved(name, text, number_of(score), self.text(metadata) or None)
-
-    def _from_metadata(self, metadata: object) -> object:
-        value = parsed(metadata) if isinstance(metadata, str) else metadata
-        for key in self.id_from or ():
-            value = value.get(key) if isinstance(value, Mapping) else None
+    if not isinstance(value, str) or value[:1] not in OPENS_JSON:
         return value
-
-    def attributes(self, span: Span, taken: Any) -> list[tuple[str, str]]:  # noqa: ANN401
-        """Return the attributes for which `taken` is not true, as texts, within bounds."""
-        kept: list[tuple[str, str]] = []
-        for given in (span.attributes, span.resource):
-            for key, value in given.items():
-                if len(kept) >= ATTRIBUTES:
-                    return kept
-                if taken(key) or value is None:
-                    continue
-                if not isinstance(value, str):
-                    value = self.json(value)  # noqa: PLW2901
-                key, value = key[:VALUE], value[:VALUE]  # noqa: PLW2901
-                if not (key.isascii() and value.isascii()):
-                    key, value = HALF.sub("�", key), HALF.sub("�", value)  # noqa: PLW2901
-                kept.append((key, value))
-        return kept
-
-
-QUESTIONS = ("query", "question", "input", "query_str", "text", "inputs", "content", "messages")
-
-
-def parsed(value: str) -> Any:  # noqa: ANN401
-    """Return the value that a text of JSON holds, or the text itself."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
 
 
+OPENS_JSON = frozenset({"{", "[", '"', " ", "\n"})
+
+
 def number_of(value: object) -> float | None:
-    """Return a finite number, or None."""
-    if isinstance(value, str):
+    """Return a finite number, or None.
+
+    >>> number_of("0.5"), number_of(True), number_of(float("nan")), number_of(10**400)
+    (0.5, None, None, None)
+    """
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if isinstance(value, str) and len(value) < 40:
         try:
             value = float(value)
         except ValueError:
@@ -198,14 +137,50 @@ def hex_id(value: object) -> str:
     >>> hex_id("0000000000000000"), hex_id(None)
     ('', '')
     """
-    if not isinstance(value, str) or not value:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)[:100] if value.bit_length() < 1024 else None
+    if not isinstance(value, str) or not value.strip():
         return ""
     plain = value.lower().replace("-", "")
     if not HEX.fullmatch(plain):
-        if len(value) in (12, 24) and value.endswith("="):
+        if len(value) in BASE64 and value.endswith("="):
             try:
-                return base64.b64decode(value, validate=True).hex()
-            except binascii.Error:
+                return hex_id(base64.b64decode(value, validate=True).hex())
+            except (binascii.Error, ValueError):
                 pass
         return hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[:32]
     return plain if plain.strip("0") else ""
+
+
+BASE64 = (12, 24)  # letters of a span id and of a trace id
+SCALES = ((10**17, 1), (10**14, 10**3), (10**11, 10**6))  # smallest value, nanoseconds of the unit
+
+
+def nanoseconds(value: object) -> int:
+    """Return a time in nanoseconds since 1970; 0 where it is none.
+
+    A text is ISO 8601, and in UTC if it names no zone. A number counts seconds, milliseconds,
+    microseconds or nanoseconds: since 1973 its size tells which.
+
+    >>> nanoseconds("2026-08-01T00:00:00Z") == nanoseconds(1785542400) == nanoseconds(1785542400000)
+    True
+    """
+    if isinstance(value, str):
+        if not value[:4].isdecimal() or len(value) > 40:
+            return 0
+        number = number_of(value)
+        if number is None:
+            try:
+                point = datetime.fromisoformat(value.strip().removesuffix(" UTC"))
+            except ValueError:
+                return 0
+            point = point if point.tzinfo else point.replace(tzinfo=UTC)
+            return int(point.timestamp() * 1_000_000) * 1000
+        value = int(value) if value.isdecimal() else number
+    if isinstance(value, datetime):
+        point = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return int(point.timestamp() * 1_000_000) * 1000
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < NANOSECONDS:
+        return 0
+    scale = next((each for least, each in SCALES if value >= least), 10**9)
+    return int(value * scale)
