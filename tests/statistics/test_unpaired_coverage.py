@@ -37,7 +37,7 @@ def test_the_true_difference_is_held_with_clusters(shared: bool) -> None:
     """Questions of one source go together, of sources that are in one group or in both."""
     rng = np.random.default_rng(32)
     held, alone, tested = [], [], []
-    for _ in range(500):
+    for _ in range(300):
         level = rng.uniform(-0.3, 0.3, (2, 40))
         level[1] = level[0] if shared else level[1]
         sides, labels = [], []
