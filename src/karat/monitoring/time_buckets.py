@@ -198,7 +198,10 @@ def _quantile(defined: Floats, share: float, level: float | None, missing: int) 
         return _plain(value, len(defined), missing)
     made = quantile_interval(defined, share, level)
     method = made.method if made.n else ""
-    return Interval(made.value, made.low, made.high, level, method, made.n, missing)
+    low = made.low
+    if low is not None and made.value is not None:
+        low = min(low, made.value)  # of few calls, the value lies between two of them
+    return Interval(made.value, low, made.high, level, method, made.n, missing)
 
 
 def _of_many(  # noqa: PLR0917
