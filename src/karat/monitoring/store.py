@@ -55,7 +55,7 @@ class StoreCounts:
     """What a store holds, and what has arrived since it was made."""
 
     calls: int  # that are in it now
-    spans: int  # that arrived, of all kinds, each once
+    spans: int  # that arrived, of all kinds; those of a request that is sent again count once
     repeated: int  # calls that arrived again
     malformed: dict[str, int]  # by reason
     dropped: dict[str, int]  # calls that a rule left out, by reason
