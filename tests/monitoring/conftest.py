@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pytest
 
 from karat.monitoring.receiver import ReceiverLimits
@@ -19,6 +18,8 @@ from tests.monitoring.sending import Sender
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import polars as pl
 
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=3)
 
@@ -57,8 +58,6 @@ def store(tmp_path: Path) -> Iterator[TraceStore]:
     with TraceStore.open(tmp_path / "store", create=True) as opened:
         yield opened
 
-    def __call__(self, store: TraceStore, **options: Any) -> Any: ...
-
 
 @contextmanager
 def serving(
@@ -66,7 +65,7 @@ def serving(
 ) -> Iterator[tuple[TraceServer, Sender]]:
     """Serve on a free port of this machine, as the command does."""
     address = TraceAddress(token=token)
-    with trace_server(opened, address, ReceiverLimits(**limits), workers) as ready:
+    with trace_server(opened, address, limits=ReceiverLimits(**limits), workers=workers) as ready:
         thread = threading.Thread(target=ready.run)
         thread.start()
         sender = Sender(ready.listener.getsockname()[1])

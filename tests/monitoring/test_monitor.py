@@ -49,9 +49,13 @@ def corpus() -> list[dict[str, str]]:
     return [{"doc": f"d{doc}", "text": text_of(doc)} for doc in range(50) if doc not in (3, 7)]
 
 
-def test_a_store_says_what_its_calls_say(monitor: Monitor) -> None:
+@pytest.mark.parametrize("at_once", [1, 100_000])
+def test_a_store_says_what_its_calls_say(
+    monitor: Monitor, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.monitoring.monitor.AT_ONCE", at_once)
     assert_frame_equal(monitor.signals(by="service"), signal_frame(CALLS, by="service"))
-    for every in ("1h", "1d", "1w", None):  # by windows, and at once
+    for every in ("1h", "1d", "1w", None):
         expected = buckets(signal_frame(CALLS, by="service"), every, by="service")
         assert_frame_equal(monitor.buckets(every=every, by="service"), expected)
     churned = monitor.buckets(["churn", "empty"], "1d")

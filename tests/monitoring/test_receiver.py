@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -25,7 +25,6 @@ from polars.testing import assert_frame_equal
 
 from karat.errors import OptionError, SaveError
 from karat.monitoring import receiver
-from karat.monitoring.arrivals import Batch
 from karat.monitoring.store import TraceStore
 from karat.web.trace_server import TraceAddress
 from tests.monitoring.conftest import serving
@@ -34,6 +33,8 @@ from tests.monitoring.sending import TraceBodies, put, request_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from karat.monitoring.arrivals import Batch
 
 JSON = "application/json"
 
@@ -287,7 +288,7 @@ def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_failure_is_told_to_all_who_wait(
     store: TraceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add(batches: Sequence[Batch]) -> Any:
+    def add(_: Sequence[Batch]) -> Any:
         raise SaveError("the disk is gone")
 
     with serving(store) as (_, sender):
@@ -315,7 +316,8 @@ def hostile() -> bytes:
     for _ in range(90):
         deep = deep.array_value.values.add()
     deep.string_value = "ground"
-    return request.SerializeToString()
+    body: bytes = request.SerializeToString()
+    return body
 
 
 def test_hostile_attributes(store: TraceStore) -> None:

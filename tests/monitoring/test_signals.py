@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -233,3 +234,17 @@ def test_hostile_metadata_has_no_date() -> None:
     deep = "[" * 100_000
     for text in (deep, '{"date": [1]}', '{"date": 1e400}', '{"date": true}', json.dumps("x")):
         assert one("age", {"docs": ["x"], "doc_metadata": [text]}, References()) is None
+
+
+def test_the_documentation_lists_all_signals() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*?)(?: \(needs [a-z ]+\))? \| (.*) \|$", page, re.MULTILINE
+    )
+    told = {name: (what, rest) for name, what, rest in rows if name in SIGNALS}
+    assert told == {
+        name: (each.what, f"{each.unit} | {each.worse} | {each.transform}")
+        for name, each in SIGNALS.items()
+    }
+    for name in {each.transform for each in SIGNALS.values()}:
+        assert f"- **{name}**: {TRANSFORMS[name]}." in page

@@ -19,7 +19,8 @@ from polars.testing import assert_frame_equal
 from karat.errors import InputError, OptionError, SaveError
 from karat.monitoring import upkeep
 from karat.monitoring.store import TraceStore
-from karat.read.traces.schema import TRACE_SCHEMA, number_hops
+from karat.read.traces.hops import number_hops, outermost
+from karat.read.traces.schema import TRACE_SCHEMA
 from tests.monitoring.conftest import NOON, calls
 
 if TYPE_CHECKING:
@@ -54,24 +55,29 @@ def test_users_read_the_files_without_karat(store: TraceStore) -> None:
 
 
 def test_the_order_and_the_size_of_batches_do_not_matter(tmp_path: Path) -> None:
-    """Calls of traces with several hops, a reranker among them, arrive in any order."""
+    """Calls of a trace arrive in any order: hops, rerankers, retrievers inside of others."""
+    place = pl.int_range(pl.len()) % 6
     traces = calls(60).with_columns(
         trace=pl.format("{}", pl.int_range(pl.len()) // 6),
-        kind=pl.when(pl.int_range(pl.len()) % 3 == 2).then(pl.lit("reranker")).otherwise("kind"),
+        kind=pl.when(place.is_in([2, 5])).then(pl.lit("reranker")).otherwise("kind"),
+        parent=pl.when(place == 1).then(pl.col("span").shift(1)).otherwise(pl.lit("top")),
     )
-    expected = number_hops(traces)
-    assert expected["hop"].to_list()[:6] == [0, 1, 1, 2, 3, 3]
+    expected = number_hops(outermost(traces))
+    assert expected["hop"].to_list()[:5] == [0, 0, 1, 2, 2]
+    assert expected.height == 50
     for seed in range(3):
         order = list(range(60))
         random.Random(seed).shuffle(order)
         with TraceStore.open(tmp_path / str(seed), create=True) as store:
             for start in range(0, 60, 7 + seed):
-                store.add(
-                    traces[order[start : start + 7 + seed]].with_columns(hop=pl.lit(0, pl.UInt32))
-                )
+                store.add(traces[order[start : start + 7 + seed]])
                 if start % 3 == 0:
                     store.flush()
             assert_frame_equal(held(store), expected)
+            later = store.scan(since=NOON + timedelta(minutes=20)).sort("time").collect()
+            assert_frame_equal(
+                later, expected.filter(pl.col("time") >= NOON + timedelta(minutes=20))
+            )
 
 
 def test_a_part_of_the_time(store: TraceStore) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import log
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ import pytest
 from benchmarks.alarms import ALPHA, LOOKS, METHODS, RUN_LENGTH, RUNS, quiet_runs, tables
 from karat.statistics.change_points import change_evidence, conformal_ranks, shiryaev_roberts
 from karat.statistics.sequential import bernstein_sequence, betting_capital, e_bh, hedged_limits
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats
 
 pytestmark = pytest.mark.slow
 
@@ -58,11 +62,11 @@ def test_a_wrong_line_would_be_seen() -> None:
 def test_sequences_hold_the_mean_at_all_times() -> None:
     rng = np.random.default_rng(21)
     for draw, mean in (
-        (lambda shape: (rng.random(shape) < 0.02).astype(float), 0.02),
+        (lambda shape: np.less(rng.random(shape), 0.02) * 1.0, 0.02),
         (lambda shape: rng.beta(4, 2, shape), 2 / 3),
-        (lambda shape: (rng.random(shape) < 0.5).astype(float), 0.5),
+        (lambda shape: np.less(rng.random(shape), 0.5) * 1.0, 0.5),
     ):
-        table = draw((LOOKS, 300))
+        table: Floats = draw((LOOKS, 300))
         low, high = bernstein_sequence(table)
         missed = ((low > mean) | (high < mean)).any(axis=0)
         assert missed.mean() <= most(ALPHA, 300)

@@ -46,8 +46,8 @@ def test_the_true_difference_is_held_with_clusters(shared: bool) -> None:
             sides.append((rng.random(160) < mean + level[side][source]).astype(float))
             labels.append([f"{at}" if shared else f"{side} {at}" for at in source])
         options = {"clusters": tuple(labels)}
-        held.append(holds(*sides, 0.1, **options))
-        alone.append(holds(*sides, 0.1))
+        held.append(holds(sides[0], sides[1], 0.1, **options))
+        alone.append(holds(sides[0], sides[1], 0.1))
         same = unpaired(sides[0], 1 - sides[1], permutations=399, seed=7, **options)  # type: ignore[arg-type]
         assert same.test.p is not None
         tested.append(same.test.p < 0.05)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from karat.results.estimates import Estimates
 
 DAY = timedelta(days=1)
+AT_ONCE = 100_000  # calls whose values are held at the same time, about
 Moment = datetime | timedelta | str
 
 
@@ -123,13 +124,17 @@ class Monitor:
         """
         refuse_after_fork()
         look = self._looking(names, options)
-        parts = []
-        length = None if every is None else bucket_length(every)
-        for part in look.windows(self.store, length):
-            frame = part.frame(self.store)
-            parts.append(buckets(frame, every, by=look.by, level=level, given=look.given))
+        how: Any = {"by": look.by, "level": level, "given": look.given}
+        length = DAY if every is None else bucket_length(every)
+        frames = (
+            part.frame(self.store).drop("trace", "span")
+            for part in look.windows(self.store, length)
+        )
+        if every is None:
+            return buckets(pl.concat(frames, how="diagonal"), None, **how)
+        parts = [buckets(frame, every, **how) for frame in frames]
         table = pl.concat(parts)
-        if length is not None and len(parts) > 1 and "queries" in table["signal"]:
+        if len(parts) > 1 and "queries" in table["signal"]:
             table = with_silence(table, look.by, length, level)
         return table
 
@@ -291,24 +296,26 @@ class _Look:
             progress=self.progress,
         )
 
-    def windows(self, store: TraceStore, length: timedelta | None) -> Iterator[_Look]:
-        """Yield what can be worked on one after another: days, if buckets divide them.
+    def windows(self, store: TraceStore, length: timedelta) -> Iterator[_Look]:
+        """Yield what can be worked on one after another: some days, if buckets divide them.
 
         What depends on earlier calls, or on all calls of a day, is worked on as a whole.
         """
         counts = store.counts()
         judged = self.sample is not None and self.sample.per_day is not None
         history = any(each.history for each in find_signals(self.names))
-        divides = length is not None and DAY % length == timedelta(0)
+        divides = DAY % length == timedelta(0)
         if judged or history or not divides or counts.first is None or counts.last is None:
             yield self
             return
         first = counts.first if self.since is None else max(in_utc(self.since), counts.first)
         last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
         start = first.replace(hour=0, minute=0, second=0, microsecond=0)
-        yield replace(self, until=_earlier(start + DAY, self.until))
-        while (start := start + DAY) <= last:
-            yield replace(self, since=start, until=_earlier(start + DAY, self.until))
+        days = max(1, (counts.last - counts.first) // DAY + 1)
+        step = max(1, AT_ONCE * days // counts.calls) * DAY
+        yield replace(self, until=_earlier(start + step, self.until))
+        while (start := start + step) <= last:
+            yield replace(self, since=start, until=_earlier(start + step, self.until))
 
 
 def _earlier(one: datetime, other: datetime | None) -> datetime:

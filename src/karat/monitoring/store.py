@@ -33,7 +33,8 @@ from karat.monitoring.catalogue import FILE, TRACES, create_catalogue
 from karat.monitoring.day_files import FOLDER, DayFile
 from karat.monitoring.intake_rules import IntakeRules
 from karat.monitoring.upkeep import LISTED, SMALL, Upkeep, parse_period
-from karat.read.traces.schema import RETRIEVER, TRACE_SCHEMA
+from karat.read.traces.hops import hop_of_call, without_inner
+from karat.read.traces.schema import TRACE_SCHEMA
 from karat.storage.durable import BUSY_TIMEOUT, DurableFile
 
 LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
@@ -54,7 +55,7 @@ class StoreCounts:
     """What a store holds, and what has arrived since it was made."""
 
     calls: int  # that are in it now
-    spans: int  # that arrived, of all kinds, each once
+    spans: int  # that arrived, of all kinds; those of a request that is sent again count once
     repeated: int  # calls that arrived again
     malformed: dict[str, int]  # by reason
     dropped: dict[str, int]  # calls that a rule left out, by reason
@@ -170,8 +171,9 @@ class TraceStore:
     def scan(self, since: datetime | None = None, until: datetime | None = None) -> pl.LazyFrame:
         """Return the calls that began at `since` or later and before `until`, as a lazy table.
 
-        Nothing that others add, put together or delete later changes what it gives. Hops are
-        counted over all calls of a trace that began up to a day before `since`.
+        Nothing that others add or put together later changes what it gives. The calls of a trace
+        may have arrived in any order: hops are counted, and retrievers inside of others left out,
+        over all that began up to a day before `since`.
         """
         after = None if since is None else _utc(since) - LONGEST_TRACE
         before = None if until is None else _utc(until)
@@ -180,7 +182,7 @@ class TraceStore:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
-        calls = calls.with_columns(hop=HOP)
+        calls = without_inner(calls).with_columns(hop=hop_of_call())
         return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
@@ -288,18 +290,6 @@ SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * byt
     UNION ALL SELECT 0, NULL, NULL, 0, 0
 )
 """
-# as `read.traces.schema.number_hops`, over calls that arrived in any order
-_RETRIEVED = pl.col("kind") == RETRIEVER
-HOP = (
-    (
-        _RETRIEVED.cast(pl.Int64)
-        .cum_sum()
-        .over("trace", order_by=["time", _RETRIEVED.not_(), "span"])
-        - 1
-    )
-    .clip(lower_bound=0)
-    .cast(pl.UInt32)
-)
 
 
 def _refuse(path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import OptionError
-from karat.monitoring.call_values import KEY, slice_names
+from karat.monitoring.call_values import slice_names
 from karat.monitoring.references import NOTHING_GIVEN, References
 from karat.monitoring.signals import SIGNALS, Signal
 from karat.read.traces.schema import RERANKER
@@ -109,7 +109,8 @@ def summarise(  # noqa: PLR0917
     wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
     groups = ["bucket", *slices]
     ids = pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
-    ordered = frame.with_columns(start.alias("bucket")).sort([*groups, *KEY])
+    read = frame.drop("trace", "span", strict=False).with_columns(start.alias("bucket"))
+    ordered = read.sort([*groups, "time"], maintain_order=True)
     counts = ordered.group_by(groups, maintain_order=True).len()
     ends = counts["len"].cum_sum().to_numpy()
     spans = list(zip(ends - counts["len"].to_numpy(), ends, strict=True))
@@ -198,7 +199,10 @@ def _quantile(defined: Floats, share: float, level: float | None, missing: int) 
         return _plain(value, len(defined), missing)
     made = quantile_interval(defined, share, level)
     method = made.method if made.n else ""
-    return Interval(made.value, made.low, made.high, level, method, made.n, missing)
+    low = made.low
+    if low is not None and made.value is not None:
+        low = min(low, made.value)  # of few calls, the value lies between two of them
+    return Interval(made.value, low, made.high, level, method, made.n, missing)
 
 
 def _of_many(  # noqa: PLR0917

@@ -71,8 +71,10 @@ def serve_traces(
     id_from: str | None = None,
 ) -> None:
     """Take traces in until interrupted; what was acknowledged is in files in the end."""
-    settings = (limits or ReceiverLimits(), workers, keep, id_from)
-    with trace_server(store, address, *settings) as ready:
+    limits = limits or ReceiverLimits()
+    with trace_server(
+        store, address, limits=limits, workers=workers, keep=keep, id_from=id_from
+    ) as ready:
         click.echo(ready.url)
         click.echo("press Ctrl-C to stop", err=True)
         try:
@@ -86,6 +88,7 @@ def serve_traces(
 def trace_server(
     store: TraceStore,
     address: TraceAddress,
+    *,
     limits: ReceiverLimits,
     workers: int = 0,
     keep: timedelta | None = None,
