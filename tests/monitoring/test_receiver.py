@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from polars.testing import assert_frame_equal
 
 from karat.errors import OptionError, SaveError
-from karat.monitoring import receiver
+from karat.monitoring import receiver, upkeep, writer
+from karat.monitoring.day_files import drafts_of_days
 from karat.monitoring.store import TraceStore
 from karat.web.trace_server import TraceAddress
 from tests.monitoring.conftest import serving
@@ -258,14 +260,41 @@ def test_a_disk_that_is_full_all_of_a_sudden(store: TraceStore) -> None:
     assert store.counts().calls == 400
 
 
+def test_nobody_waits_while_files_are_written(
+    store: TraceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is acknowledged while others are put into files, and none is lost by that."""
+    bodies = TraceBodies(10)
+    monkeypatch.setattr(upkeep, "WAITING_BYTES", 1)  # always due
+    monkeypatch.setattr(writer, "TICK", 0.01)
+    begun, done = threading.Event(), threading.Event()
+    write = drafts_of_days
+
+    def slowly(*given: Any) -> Any:
+        begun.set()
+        assert done.wait(30)
+        return write(*given)
+
+    monkeypatch.setattr(upkeep, "drafts_of_days", slowly)
+    with serving(store) as (_, sender):
+        assert sender.post(bodies.body(0))[0] == 200
+        assert begun.wait(30)
+        assert sender.post(bodies.body(1))[0] == 200
+        assert store.scan().collect().height == 20
+        done.set()
+    assert store.counts().files > 0
+    keys = set(store.scan().select("trace", "span").collect().iter_rows())
+    assert keys == {*bodies.keys(0), *bodies.keys(1)}
+
+
 def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the disk is slow, memory stays bounded: who comes then is told to come again."""
     bodies = TraceBodies(10)
     slow = store.add_batches
 
-    def add(batches: Sequence[Batch]) -> Any:
+    def add(batches: Sequence[Batch], **options: Any) -> Any:
         time.sleep(1.0)
-        return slow(batches)
+        return slow(batches, **options)
 
     monkeypatch.setattr(store, "add_batches", add)
     with serving(store, held=1) as (ready, sender):
@@ -288,7 +317,7 @@ def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_failure_is_told_to_all_who_wait(
     store: TraceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add(_: Sequence[Batch]) -> Any:
+    def add(_: Sequence[Batch], **__: Any) -> Any:
         raise SaveError("the disk is gone")
 
     with serving(store) as (_, sender):
