@@ -37,7 +37,7 @@ def outermost(frame: pl.DataFrame) -> pl.DataFrame:
     retrievers = frame.filter(pl.col("kind") == RETRIEVER).select("trace", parent="span")
     if retrievers.height < 2:
         return frame
-    inner = frame.filter(pl.col("kind") == RETRIEVER, pl.col("parent").is_not_null())
+    inner = frame.filter(pl.col("kind") == RETRIEVER, pl.col("parent") != pl.col("span"))
     inner = inner.select("trace", "span", "parent").join(retrievers, on=["trace", "parent"])
     if not inner.height:
         return frame
