@@ -86,7 +86,7 @@ def openinference(call: MadeCall) -> Attributes:
     lists = {"retrieval.documents": call.docs}
     if call.kind == "RERANKER":
         lists = {"reranker.output_documents": call.docs, "reranker.input_documents": call.inputs}
-    found = {
+    found: Attributes = {
         "openinference.span.kind": call.kind,
         ("reranker.query" if call.inputs else "input.value"): call.question,
         **({"metadata": json.dumps({"query_id": call.query})} if call.query else {}),
