@@ -9,6 +9,8 @@ import logging
 import socket
 import threading
 import time
+from time import monotonic as clock
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -220,17 +222,21 @@ def test_other_machines_need_a_token(host: str) -> None:
     assert TraceAddress(host, token="x").host == host
 
 
-def test_too_many_spans_a_second(store: TraceStore) -> None:
-    """Beyond the rate batches are sent again later, and all arrive in the end."""
-    bodies = TraceBodies(10)
-    with serving(store, rate=100.0) as (_, sender):
-        assert sender.post(bodies.body(0))[0] == 200
-        assert sender.post(bodies.body(1))[0] == 200  # 120 spans: what may come at once is used up
-        status, answered, _ = sender.post(bodies.body(2))
-        assert (status, answered["retry-after"]) == (429, "1")
-        sender.send(bodies.body(2))
-        assert sender.again > 0
-    assert store.counts().spans == 180
+def test_too_many_spans_a_second(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the rate a batch is refused, and taken after as many seconds as were told."""
+    bodies, later = TraceBodies(10), 0.0
+    monkeypatch.setattr(receiver, "time", SimpleNamespace(monotonic=lambda: clock() + later))
+    with serving(store, rate=0.5) as (_, sender):
+        assert sender.post(bodies.body(0))[0] == 200  # 60 spans: two minutes' worth
+        status, answered, _ = sender.post(bodies.body(1))
+        assert status == 429
+        wait = int(answered["retry-after"])
+        assert 60 < wait <= 119
+        later = wait / 2
+        assert sender.post(bodies.body(1))[0] == 429
+        later = wait + 1.0
+        assert sender.post(bodies.body(1))[0] == 200
+    assert store.counts().spans == 120
 
 
 def test_a_disk_without_room(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:

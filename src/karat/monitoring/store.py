@@ -33,7 +33,7 @@ from karat.monitoring.catalogue import FILE, TRACES, create_catalogue
 from karat.monitoring.day_files import FOLDER, DayFile
 from karat.monitoring.intake_rules import IntakeRules
 from karat.monitoring.upkeep import BEHIND, LISTED, SMALL, Upkeep, parse_period
-from karat.read.traces.hops import hop_of_call, without_inner
+from karat.read.traces.hops import with_hops, without_inner
 from karat.read.traces.schema import TRACE_SCHEMA
 from karat.storage.durable import BUSY_TIMEOUT, DurableFile
 
@@ -185,7 +185,7 @@ class TraceStore:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
-        calls = without_inner(calls).with_columns(hop=hop_of_call())
+        calls = with_hops(without_inner(calls))
         return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
