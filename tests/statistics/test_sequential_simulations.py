@@ -66,7 +66,7 @@ def test_sequences_hold_the_mean_at_all_times() -> None:
         (lambda shape: rng.beta(4, 2, shape), 2 / 3),
         (lambda shape: np.less(rng.random(shape), 0.5) * 1.0, 0.5),
     ):
-        table: Floats = draw((LOOKS, 300))
+        table: Floats = np.asarray(draw((LOOKS, 300)))
         low, high = bernstein_sequence(table)
         missed = ((low > mean) | (high < mean)).any(axis=0)
         assert missed.mean() <= most(ALPHA, 300)
