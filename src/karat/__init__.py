@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from karat.labels.pool import pool
     from karat.labels.synthetic.questions import questions
     from karat.measures import Measure, known_measures, parse_measure, register_measure
+    from karat.monitoring.monitor import Monitor
     from karat.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from karat.read.corpus import load_corpus
     from karat.relate.match import find_matcher
@@ -82,6 +83,7 @@ _MODULES = {
     "karat.labels.pool": "pool",
     "karat.labels.synthetic.questions": "questions",
     "karat.measures": "Measure known_measures parse_measure register_measure",
+    "karat.monitoring.monitor": "Monitor",
     "karat.read": "GoldLike RunLike Shape load_gold load_run register_shape",
     "karat.read.corpus": "load_corpus",
     "karat.relate.match": "find_matcher",
@@ -105,7 +107,7 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = [
     "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
     "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "JudgeCheck", "KaratError", "LabelPool",
-    "Labels", "Measure", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever",
+    "Labels", "Measure", "Monitor", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever",
     "RetrieverTuning", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "choose",
     "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge",
     "judge_card", "judge_check", "known_dialects", "known_measures", "load", "load_corpus",

@@ -6,6 +6,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from karat.statistics.agreement import (
     rbo,
     tau_ap,
 )
+from karat.statistics.rank_overlap import rbo_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,3 +182,19 @@ def test_rankings_are_compared_by_what_they_share() -> None:
     both = plain_tau_ap([0, 1, 3], [1, 0, 3]) + plain_tau_ap([1, 0, 3], [0, 1, 3])
     assert tau_ap(*shared).value == pytest.approx(both / 2)
     assert in_common(["a"], ["b"]) == ([], [])
+
+
+def test_the_overlap_of_many_lists_is_that_of_each_pair() -> None:
+    random = np.random.default_rng(1)
+
+    def lists() -> list[list[str]]:
+        sizes = random.integers(0, 7, 400)
+        return [[f"d{each}" for each in random.integers(0, 8, size)] for size in sizes]
+
+    one, other = lists(), lists()
+    first, second = (pl.Series(each, dtype=pl.List(pl.String)) for each in (one, other))
+    found = rbo_of_lists(first, second, 0.8)
+    alone = [rbo(*pair, 0.8).value for pair in zip(one, other, strict=True)]
+    expected = np.array([np.nan if each is None else each for each in alone])
+    assert np.isnan(expected).any()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

@@ -41,6 +41,7 @@ COMMANDS = (
     "anchor",
     "drift",
     "questions",
+    "monitor",
     "choose",
     "init",
     "explain-config",
@@ -148,6 +149,7 @@ def cli(config: str | None) -> None:
     karat pool a.trec b.trec -o pool            gather what to label, without gold
     karat label pool                            label it, in the browser
     karat anchor gold.jsonl --corpus docs       labels that survive a new chunker
+    karat monitor serve --store store           watch production, from its traces
     karat measures nDCG                         what a measure means
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or

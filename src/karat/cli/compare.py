@@ -20,6 +20,11 @@ from karat.reports.tables import FORMATS
 @click.option(
     "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
 )
+@click.option(
+    "--unpaired",
+    is_flag=True,
+    help="Compare systems that were asked different queries, such as those of two periods.",
+)
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
 @click.option(
     "--test",
@@ -81,6 +86,7 @@ def command(
     karat compare a.trec b.trec c.trec --gold qrels.txt --all-pairs
     karat compare a.jsonl b.jsonl -m context_recall --judge openai:MODEL
     karat compare a.trec b.trec -m P@10 --labels pool/
+    karat compare results/october results/november --unpaired
 
     The first RUN is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `karat score --save` wrote.

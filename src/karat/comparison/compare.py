@@ -13,6 +13,7 @@ import polars as pl
 from karat import display
 from karat.comparison.contrasts import (
     ROWS,
+    UNPAIRED_ROWS,
     Row,
     Statistics,
     contrasts,
@@ -21,7 +22,7 @@ from karat.comparison.contrasts import (
     explain_reach,
     slice_rows,
 )
-from karat.comparison.pairing import Pairing, pair
+from karat.comparison.pairing import Pairing, pair, stack
 from karat.comparison.systems import System, gather, take_gold
 from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from karat.results.result import Provenance
     from karat.results.timing import Timing
 
-SLICES: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String, **ROWS}
+SLICED: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String}
+SLICES: dict[str, PolarsDataType] = SLICED | ROWS
 MOVED: dict[str, PolarsDataType] = {
     **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
     **dict.fromkeys(("before", "after", "difference"), pl.Float64),
@@ -73,6 +75,7 @@ class Comparison:
     matched_by: Mapping[str, str] = field(default_factory=dict)  # the relation of each measure
     timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
     provenances: tuple[Provenance, ...] = ()  # where the results of the systems came from
+    unpaired: bool = False  # whether the systems were asked different queries
 
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
@@ -119,6 +122,7 @@ class Comparison:
             "findings": [finding.as_dict() for finding in self.findings],
             **({"timing": timings} if timings else {}),
             "baseline": self.baseline,
+            **({"unpaired": True} if self.unpaired else {}),
             "dialect": self.dialect,
             "matched_by": dict(self.matched_by),
             "level": self.level,
@@ -163,6 +167,7 @@ def compare(
     rel: float | None = None,
     slices: Iterable[str] | str = (),
     all_pairs: bool = False,
+    unpaired: bool = False,
     moved: int = 5,
     test: str = "auto",
     level: float = 0.95,
@@ -188,6 +193,11 @@ def compare(
     queries; their p-values are corrected after Benjamini and Hochberg. `moved` queries are kept
     that gained most, and that lost most.
 
+    With `unpaired` the systems were asked different queries, such as those of two periods: the
+    difference is of two groups, by random divisions of all queries into two, or Welch's t; rows
+    have `baseline_n` and no wins. A query of the gold that a run lacks is then left out, since it
+    is taken for one of the other group (`missing="skip"`).
+
     >>> gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     >>> old, new = {q: ["x", *docs] for q, docs in gold.items()}, {"q1": ["a"], "q2": ["b", "c"]}
     >>> found = compare({"old": old, "new": new}, gold=gold, measures="RR")
@@ -202,6 +212,8 @@ def compare(
         raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
     about = {"queries": queries, "cluster": cluster}
     chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    if unpaired and gold is not None:
+        chosen = {"missing": "skip", **chosen}
     systems, gold = take_gold(systems, gold)  # type: ignore[assignment]
     gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     if len(gathered) < 2:
@@ -210,27 +222,28 @@ def compare(
         )
     order = _baseline_first(gathered, baseline)
     result = order[0].result
-    table = pair(order)
+    table = stack(order) if unpaired else pair(order)
     column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
-    how = Statistics(level, permutations, seed, test, clusters)
+    how = Statistics(level, permutations, seed, test, clusters, unpaired)
     every = combinations(range(len(order)), 2)
     pairs = [pair for pair in every if all_pairs or pair[0] == 0]
     rows = contrasts(table, pairs, how)
-    if all_pairs:
+    if all_pairs and not unpaired:
         correct_all_pairs(rows, table, how)
     else:
         correct(rows, "holm", level)
     explain_reach(rows, how)
     columns = [slices] if isinstance(slices, str) else list(slices)
+    schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
         baseline=table.systems[0],
         systems=table.systems,
         measures=table.measures,
-        comparisons=pl.DataFrame([each.row for each in rows], schema=ROWS),
-        slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICES),
+        comparisons=pl.DataFrame([each.row for each in rows], schema=schema),
+        slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICED | schema),
         values=pl.DataFrame(list(_values(table)), schema=VALUES),
-        moved=pl.DataFrame(_moved(table, moved), schema=MOVED),
+        moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
         findings=table.findings,
         dialect=result.dialect,
         level=level,
@@ -245,6 +258,7 @@ def compare(
             if each.run in each.result.timing
         },
         provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
+        unpaired=unpaired,
     )
 
 

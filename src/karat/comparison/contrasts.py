@@ -22,6 +22,7 @@ from karat.statistics.significance import (
     paired_t,
 )
 from karat.statistics.tukey import tukey
+from karat.statistics.unpaired import Unpaired, unpaired, unpaired_interval
 from karat.statistics.values import is_binary
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ ROWS: dict[str, PolarsDataType] = {
 }
 
 
+UNPAIRED_ROWS = ROWS | {"baseline_n": pl.Int64()}  # queries of the baseline, which are others
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """How differences are judged."""
@@ -61,6 +65,7 @@ class Statistics:
     seed: int
     test: str
     clusters: tuple[object, ...] | None
+    unpaired: bool = False  # whether the systems were asked different queries
 
     def only(self, inside: Bools) -> Statistics:
         """Return the same for some of the queries."""
@@ -78,18 +83,22 @@ class Contrast:
     values: tuple[Floats, Floats]  # of baseline and system
     measure: Measure
     clusters: tuple[object, ...] | None
+    unpaired: bool = False
 
     def widen(self, level: float) -> None:
         """Give the row a corrected interval: the same at another level."""
         if self.row["low"] is None:
             return
-        found = difference_interval(
-            *self.values,
-            statistic=self.measure.aggregation,
-            level=level,
-            bounds=self.measure.bounds,
-            clusters=self.clusters,
-        )
+        options: dict[str, Any] = {
+            "statistic": self.measure.aggregation,
+            "level": level,
+            "bounds": self.measure.bounds,
+        }
+        if self.unpaired:
+            labels = None if self.clusters is None else (self.clusters, self.clusters)
+            found = unpaired_interval(*self.values, clusters=labels, **options)
+        else:
+            found = difference_interval(*self.values, clusters=self.clusters, **options)
         self.row.update({"low_adjusted": found.low, "high_adjusted": found.high})
 
     def spread(self, reach: float) -> None:
@@ -104,6 +113,8 @@ class Contrast:
 
 def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[Contrast]:
     """Return a row for each pair of systems and each measure, p-values not corrected yet."""
+    if how.unpaired:
+        return list(_unpaired_contrasts(pairing, pairs, how))
     measures = pairing.measures
     first, second = ([pair[side] for pair in pairs] for side in (0, 1))
     shape = (len(pairing.values), len(pairs) * len(measures))
@@ -166,6 +177,73 @@ def _row(  # noqa: PLR0917
         "method": found.difference.method or None,
         "smallest_p": test.smallest,
         "reason": _joined(*reasons),
+    }
+
+
+def _unpaired_contrasts(
+    pairing: Pairing, pairs: Sequence[Pair], how: Statistics
+) -> Iterator[Contrast]:
+    """Yield the rows of systems that were asked different queries."""
+    choose("test", how.test, TESTS)
+    if how.test == "mcnemar":
+        raise OptionError(
+            "McNemar's test needs the same queries for both systems",
+            fix="leave out the test, or the choice of unpaired queries",
+        )
+    # an undefined value is no query of the group: it is left out of both alike
+    labels = None if how.clusters is None else (how.clusters, how.clusters)
+    for pair in pairs:
+        for number, measure in enumerate(pairing.measures):
+            values = pairing.values[:, pair[0], number], pairing.values[:, pair[1], number]
+            found = unpaired(
+                *values,
+                statistic=measure.aggregation,
+                level=how.level,
+                bounds=measure.bounds,
+                clusters=labels,
+                test="welch" if how.test == "t" else "division",
+                permutations=how.permutations,
+                seed=how.seed,
+            )
+            row = _unpaired_row(pairing, pair, measure, found, values)
+            yield Contrast(row, values, measure, how.clusters, unpaired=True)
+
+
+def _unpaired_row(
+    pairing: Pairing,
+    pair: Pair,
+    measure: Measure,
+    found: Unpaired,
+    values: tuple[Floats, Floats],
+) -> Row:
+    asked = pairing.present[:, pair[0]], pairing.present[:, pair[1]]
+    sides = [aggregate(measure, each[here]) for each, here in zip(values, asked, strict=True)]
+    test, difference = found.test, found.difference
+    return {
+        "baseline": pairing.systems[pair[0]],
+        "system": pairing.systems[pair[1]],
+        "measure": str(measure),
+        "difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "p": test.p,
+        "p_adjusted": test.p,
+        "low_adjusted": difference.low,
+        "high_adjusted": difference.high,
+        "effect": found.effect.value,
+        "wins": None,
+        "ties": None,
+        "losses": None,
+        "n": found.n,
+        "left_out": sum(each.undefined for each in sides),
+        "baseline_value": sides[0].value,
+        "system_value": sides[1].value,
+        "test": test.method,
+        "correction": "none",
+        "method": difference.method or None,
+        "smallest_p": None,
+        "reason": _joined(test.reason, difference.reason, found.effect.reason),
+        "baseline_n": found.baseline_n,
     }
 
 
@@ -274,7 +352,10 @@ def slice_contrasts(
         for value in labels.unique(maintain_order=True).sort(nulls_last=True):
             inside = labels.eq_missing(value).to_numpy()
             part = replace(
-                pairing, values=pairing.values[inside], queries=pairing.queries.filter(inside)
+                pairing,
+                values=pairing.values[inside],
+                present=pairing.present[inside],
+                queries=pairing.queries.filter(inside),
             )
             for each in contrasts(part, pairs, how.only(inside)):
                 yield replace(each, row={"column": column, "slice": value, **each.row})

@@ -346,7 +346,7 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            same = not (row["wins"] or row["losses"])
+            same = row["wins"] == row["losses"] == 0
             verdict = each.verdict(
                 system,
                 str(measure),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.core.slices import slice_labels
+from karat.core.timing import MOMENTS
 from karat.errors import AlignError, choose_column
 from karat.findings import Finding, FindingKind, finding_about, first_findings, merge_findings
 
@@ -29,11 +31,15 @@ LISTED = 10  # queries or choices that a finding names
 MESSAGES = {
     FindingKind.UNPAIRED_QUERY: (
         "query that only the baseline or only this system has: left out of the comparison",
-        "evaluate both on the same queries",
+        "evaluate both on the same queries, or compare all with --unpaired (unpaired=True)",
     ),
     "no-value": (
         "query with a value for only one of the baseline and this system: left out",
         "`karat score --per-query` says why",
+    ),
+    "shared-query": (
+        "query that the baseline and this system both have, compared as if they were different",
+        "leave out --unpaired (unpaired=True): pairs of values of the same query show far more",
     ),
     FindingKind.OTHER_GOLD: (
         "query with another gold than for the baseline: that makes a difference of its own",
@@ -70,8 +76,10 @@ class Pairing:
     findings: tuple[Finding, ...]
 
     def column(self, name: str) -> pl.Series:
-        """Return a column that describes the queries."""
-        return self.queries[choose_column(self.queries, name)]
+        """Return a column that describes the queries, or the hour, day, … of one: time:day."""
+        if name in self.queries.columns:
+            return self.queries[choose_column(self.queries, name)]
+        return slice_labels(self.queries, name)
 
 
 def pair(systems: Sequence[System]) -> Pairing:
@@ -85,13 +93,17 @@ def pair(systems: Sequence[System]) -> Pairing:
     queries = pl.concat(asked).unique(maintain_order=True)
     values = np.full((len(queries), len(systems), len(measures)), np.nan)
     present = np.zeros((len(queries), len(systems)), dtype=bool)
+    answered = np.zeros((len(queries), len(systems)), dtype=bool)
     for at, system in enumerate(systems):
         rows = {id(each): _places(queries, each.queries) for each in _relations(system)}
+        for each in _relations(system):
+            answered[rows[id(each)], at] |= np.asarray(each.depth) > 0
         for number, measure in enumerate(system.result.measures):
             mine = rows[id(system.result.relation(system.run, measure))]
             present[mine, at] = True
             values[mine, at, number] = system.result.arrays[system.run, measure]
         _refuse_strangers(systems[0], system, queries, present[:, (0, at)])
+        _refuse_other_queries(systems[0], system, queries, answered[:, (0, at)])
         _refuse_other_questions(systems[0], system)
     return Pairing(
         queries=_describe(queries, [system.result for system in systems]),
@@ -101,6 +113,53 @@ def pair(systems: Sequence[System]) -> Pairing:
         present=present,
         findings=_findings(systems, queries, values, present),
     )
+
+
+def stack(systems: Sequence[System]) -> Pairing:
+    """Put the values of the systems one below another: every query is asked of one system only.
+
+    A value is in the rows and the column of its system, and nothing else is.
+    """
+    measures = systems[0].result.measures
+    parts, blocks = [], []
+    for system in systems:
+        asked = [each.queries for each in _relations(system)]
+        queries = pl.concat(asked).unique(maintain_order=True)
+        values = np.full((len(queries), len(measures)), np.nan)
+        for number, measure in enumerate(system.result.measures):
+            mine = _places(queries, system.result.relation(system.run, measure).queries)
+            values[mine, number] = system.result.arrays[system.run, measure]
+        parts.append(_describe(queries, [system.result]))
+        blocks.append(values)
+    ends = np.cumsum([len(block) for block in blocks])
+    table = np.full((int(ends[-1]), len(systems), len(measures)), np.nan)
+    present = np.zeros(table.shape[:2], dtype=bool)
+    for at, (block, end) in enumerate(zip(blocks, ends, strict=True)):
+        table[end - len(block) : end, at] = block
+        present[end - len(block) : end, at] = True
+    return Pairing(
+        queries=pl.concat(parts, how="diagonal_relaxed"),
+        systems=tuple(system.name for system in systems),
+        measures=measures,
+        values=table,
+        present=present,
+        findings=_unpaired_findings(systems, parts),
+    )
+
+
+def _unpaired_findings(
+    systems: Sequence[System], parts: Sequence[pl.DataFrame]
+) -> tuple[Finding, ...]:
+    found = first_findings(finding for system in systems for finding in system.findings)
+    base, *others = systems
+    for system, part in zip(others, parts[1:], strict=True):
+        shared = part["query"].filter(part["query"].is_in(parts[0]["query"].implode()))
+        kind = FindingKind.OTHER_CHOICE
+        choices = _other_choices(base.result, system.result)
+        found += finding_about(kind, choices, *MESSAGES[kind], system.name, LISTED)
+        if 2 * len(shared) >= min(part.height, parts[0].height):
+            found += finding_about("shared-query", shared, *MESSAGES["shared-query"], system.name)
+    return merge_findings(found)
 
 
 def _relations(system: System) -> list[Relation]:
@@ -120,8 +179,12 @@ def _places(queries: pl.Series, asked: pl.Series) -> Ints:
 def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
     """Return the queries with all columns about them, the first result that has one deciding."""
     table = pl.DataFrame({"query": queries})
-    for result in dict.fromkeys(results):
-        about = result.queries
+    asked = [
+        about.select("query", *(name for name in MOMENTS if name in about.columns))
+        for result in dict.fromkeys(results)
+        for about in result.about.values()
+    ]
+    for about in (*(result.queries for result in dict.fromkeys(results)), *asked):
         new = [name for name in about.columns if name not in table.columns]
         if new:
             table = table.join(
@@ -136,7 +199,26 @@ def _refuse_strangers(base: System, system: System, queries: pl.Series, present:
         theirs, mine = (queries.filter(side)[0] for side in present.T)
         raise AlignError(
             f"{system.name} and {base.name} share no query: one has {mine!r}, the other {theirs!r}",
-            fix="compare systems on the same queries",
+            fix="compare systems on the same queries, or different ones with --unpaired "
+            "(unpaired=True)",
+        )
+
+
+def _refuse_other_queries(
+    base: System, system: System, queries: pl.Series, answered: Bools
+) -> None:
+    """Refuse a system that retrieved something only where the baseline did not.
+
+    Two runs of different questions, held against one gold with all of them, would be paired with
+    the zeros that stand for what the other was asked.
+    """
+    if answered.any(axis=0).all() and not answered.all(axis=1).any():
+        theirs, mine = (queries.filter(side)[0] for side in answered.T)
+        raise AlignError(
+            f"{system.name} and {base.name} were asked different queries: no query has documents "
+            f"in both, one has some for {mine!r}, the other for {theirs!r}",
+            fix="compare systems on the same queries, or different ones with --unpaired "
+            "(unpaired=True)",
         )
 
 
@@ -159,7 +241,8 @@ def _refuse_other_questions(base: System, system: System) -> None:
         raise AlignError(
             f"query {row['query']!r} is not the same question in {base.name} and {system.name}: "
             f"{row['question']!r} and {row['question_right']!r}",
-            fix="give the same question the same id in both; without ids, questions are paired",
+            fix="give the same question the same id in both; without ids, questions are paired; "
+            "different questions are compared with --unpaired (unpaired=True)",
         )
 
 

@@ -44,6 +44,8 @@ SPANS = dict.fromkeys(_POINTS, 0.0) | {  # 0: no unit, so that these are dates o
     for suffix, unit in _SUFFIXES.items()
 }
 ERRORS = ("error", "errors", "exception")
+# when a query was asked: slices by time
+MOMENTS = ("time", "timestamp", "start_time", "started")
 # other figures about each query, as `karat run` writes them
 CPU, MEMORY, CONCURRENCY = "cpu_ms", "peak_memory_mb", "concurrency"
 CONTEXT = ("context_bytes", "context_tokens")
@@ -54,6 +56,7 @@ TIMED = (  # all of these
     *(name for pair in SPANS for name in pair),
     *ERRORS,
     *FIGURES,
+    *MOMENTS[:2],  # the others are among the above
 )
 LONGEST = 1e30  # of any unit of time
 
@@ -88,7 +91,7 @@ def read_times(queries: pl.DataFrame) -> Times | None:
     wall = None
     values = np.full(queries.height, np.nan)
     if span is not None:
-        start, end = (_points(queries[name], SPANS[span]) for name in span)
+        start, end = (moments(queries[name], SPANS[span]) for name in span)
         values = end - start
         known = ~np.isnan(values)
         wall = float(end[known].max() - start[known].min()) / 1000 if known.any() else None
@@ -166,7 +169,7 @@ def _numeric(queries: pl.DataFrame) -> list[tuple[str, str]]:
         pair
         for pair in _POINTS
         if set(pair) <= set(queries.columns)
-        and not any(np.isfinite(_points(queries[name], 0.0)).any() for name in pair)
+        and not any(np.isfinite(moments(queries[name], 0.0)).any() for name in pair)
     ]
 
 
@@ -182,7 +185,7 @@ def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.where(np.abs(numbers) < LONGEST, numbers, np.nan)
 
 
-def _points(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def moments(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return moments in milliseconds: dates, numbers of a unit, or a computer's clock.
 
     A clock counts from 1970, in seconds, milliseconds or less, which its size tells.

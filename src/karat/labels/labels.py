@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 from karat.errors import InputError, OptionError, SaveError, nearest
 from karat.forks import refuse_after_fork
 from karat.labels.contents import LabelContents
-from karat.labels.database import BUSY_TIMEOUT, SAY, LabelsFile, now
+from karat.labels.database import SAY, LabelsFile, now
 from karat.labels.exports import export_labels
 from karat.labels.imports import IMPORTED, add_labels, read_labels
 from karat.labels.label_pool import extend_pool
 from karat.labels.pairs import Disagreement, LabellingProgress, Pair, Said
 from karat.labels.plan import LabellingPlan, count_kinds
 from karat.read.labels_database import FILE
+from karat.storage.durable import BUSY_TIMEOUT
 
 if TYPE_CHECKING:
     import sqlite3

@@ -8,7 +8,6 @@ that a higher score is always the better one. Which fields hold what is declared
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,6 +40,7 @@ from karat.read.object_sources import (
     START_NAMES,
     TEXT_NAMES,
 )
+from karat.read.values import text_id
 
 if TYPE_CHECKING:
     from karat.read.object_sources import Direction, ObjectSource
@@ -245,9 +245,8 @@ def _primary_key(result: object, source: ObjectSource) -> object:
 
 
 def _hashed(text: str, notes: EntryNotes) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     notes.hashed.append(shorten(text))
-    return f"text-{digest}"
+    return text_id(text)
 
 
 def id_text(value: object) -> str:

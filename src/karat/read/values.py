@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import math
@@ -73,6 +74,15 @@ def whole_letters(text: str, where: str = "") -> str:
                 fix="write the text again: something cut a letter into halves",
             ) from None
     return text
+
+
+def text_id(text: str) -> str:
+    """Return the id of something that is known by its text only.
+
+    >>> text_id("It lasts.")
+    'text-e513e9e63c9a9f3f'
+    """
+    return "text-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def digits(value: int) -> str:

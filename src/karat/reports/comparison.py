@@ -41,11 +41,18 @@ TESTS = {
     "permutation": "random sign flips",
     "t": "Student's t test",
     "mcnemar": "McNemar's test",
+    "division": "random divisions of the queries into two groups",
+    "welch": "Welch's t test",
 }
 READ = (
     "Read it: difference is system − baseline, p how often chance alone makes as\n"
     "much, effect the difference in standard deviations; won, tied and lost count\n"
     "queries."
+)
+READ_UNPAIRED = (
+    "Read it: the systems were asked different queries; difference is after −\n"
+    "before, p how often chance alone makes as much, effect the difference in\n"
+    "standard deviations of the queries."
 )
 DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 
@@ -74,7 +81,8 @@ def render(
 
 def unmeasured(comparison: Comparison) -> list[str]:
     """Say which measures no query has for both systems of a pair, and why."""
-    rows = comparison.comparisons.filter(comparison.comparisons["n"] == 0)
+    counts = ["n", "baseline_n"] if comparison.unpaired else ["n"]
+    rows = comparison.comparisons.filter(pl.min_horizontal(counts) == 0)
     return [
         f"{row['measure']} ({row['system']} against {row['baseline']}): {row['reason']}"
         for row in rows.iter_rows(named=True)
@@ -84,11 +92,12 @@ def unmeasured(comparison: Comparison) -> list[str]:
 def _tables(comparison: Comparison, how: str, *, moved: int, color: bool, width: int | None) -> str:
     first, *more = grids(comparison, moved=moved)
     head, rest = (render_grids(each, how, color=color, width=width) for each in ([first], more))
+    read = READ_UNPAIRED if comparison.unpaired else READ
     if how == "markdown":
-        parts = [head, f"{READ}\n", bullets(notes(comparison), how), rest]
+        parts = [head, f"{read}\n", bullets(notes(comparison), how), rest]
         return "\n".join(filter(None, parts))
     lines = "".join(f"{printable(note)}\n" for note in notes(comparison))
-    return f"{head}{READ}\n{lines}" + (f"\n{rest}" if rest else "")
+    return f"{head}{read}\n{lines}" + (f"\n{rest}" if rest else "")
 
 
 def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
@@ -96,7 +105,8 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
     title = f"against {comparison.baseline}"
     if _several_baselines(comparison.comparisons):
         title = f"all pairs of {len(comparison.systems)} systems"
-    title += f" · {count(comparison.queries)} · dialect {comparison.dialect}"
+    asked = f"{count(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
+    title += f" · {asked} · dialect {comparison.dialect}"
     title += name_relations(comparison.matched_by.values())
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
     yield lay_out(comparison, comparison.comparisons, title)
@@ -123,13 +133,14 @@ def lay_out(
         + [number(row["baseline_value"]), number(row["system_value"])]
         + [signed(row["difference"]), corrected(row), chance(row["p"])]
         + ([chance(row["p_adjusted"])] if corrections else [])
-        + [signed(row["effect"], 2), f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])]
+        + [signed(row["effect"], 2), *_counts(comparison, row)]
         for row in by_measure(comparison, rows)
     ]
     header = [*texts, "verdict", "before", "after", "difference"]
     header += [f"{100 * comparison.level:g}% interval", "p"]
     header += [CORRECTIONS[corrections[0]]] if corrections else []
-    header += ["effect", "won/tied/lost", "n"]
+    header += ["effect"]
+    header += ["n before", "n after"] if comparison.unpaired else ["won/tied/lost", "n"]
     verdicts = [row[len(texts)] for row in cells]
     return Grid(
         title,
@@ -140,6 +151,12 @@ def lay_out(
         good={(at, len(texts)) for at, each in enumerate(verdicts) if each == "better"},
         bad={(at, len(texts)) for at, each in enumerate(verdicts) if each == "worse"},
     )
+
+
+def _counts(comparison: Comparison, row: dict[str, Any]) -> list[str]:
+    if comparison.unpaired:
+        return [str(row["baseline_n"]), str(row["n"])]
+    return [f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])]
 
 
 def corrected(row: dict[str, Any]) -> str:
@@ -157,7 +174,7 @@ def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
     """Say in a word what the corrected test shows: better, worse, same, or not shown."""
     if row["difference"] is None or row["p_adjusted"] is None:
         return "unknown"
-    if not row["wins"] and not row["losses"]:
+    if row["wins"] == row["losses"] == 0:
         return "same"
     if row["p_adjusted"] >= 1 - comparison.level:
         return "not shown"

@@ -13,8 +13,9 @@ import polars as pl
 
 from karat import display
 from karat.align.preflight import synthetic_questions
+from karat.core.slices import has_slices, slice_labels
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import MeasureError, choose, choose_column, naming_files, nearest
+from karat.errors import MeasureError, choose, naming_files, nearest
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -252,9 +253,7 @@ class Result:
 
     def timing_by(self, column: str) -> dict[str, dict[str, Timing]]:
         """What retrieval took by the values of a column: for each run, by slice."""
-        choose_column(self.queries, column)
-        label = pl.col(column).cast(pl.String).fill_null("(none)")
-        values = self.queries.select(label.unique(maintain_order=True)).to_series().sort()
+        values = self._slices(column)["slice"].fill_null("(none)").unique().sort()
         slices = {value: self.where(column, value).timing for value in values}
         return {
             run: {value: found[run] for value, found in slices.items() if run in found}
@@ -291,10 +290,9 @@ class Result:
     def by(self, column: str) -> pl.DataFrame:
         """Aggregate by the values of a column: one row per run, slice and measure."""
         refuse_after_fork()
-        choose_column(self.queries, column)
-        about = self.queries.select("query", pl.col(column).cast(pl.String).alias("slice"))
         rows: list[dict[str, Any]] = []
         for run in self.runs:
+            about = self._slices(column, run)
             slices = pl.DataFrame({"query": self.relation(run).queries}).join(
                 about, on="query", how="left", maintain_order="left"
             )["slice"]
@@ -303,6 +301,16 @@ class Result:
                 rows += ({"slice": value, **row} for row in summaries.rows(self, run, inside))
         schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD}
         return pl.DataFrame(rows, schema=schema | self._bound_columns).drop(METHOD)
+
+    def _slices(self, column: str, run: str | None = None) -> pl.DataFrame:
+        """Return the slice of each query by a column of the queries, or else of a run.
+
+        Runs know when they were asked what; without a name, the first that knows it decides.
+        """
+        own = [self.about[name] for name in ([run] if run else self.runs) if name in self.about]
+        tables = [self.queries, *own, *self.about.values()]
+        table = next((each for each in tables if has_slices(each, column)), self.queries)
+        return table.select("query", slice_labels(table, column).alias("slice"))
 
     def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
         """Score again with other measures; the inputs are not needed for that."""
@@ -344,12 +352,12 @@ class Result:
         1.0
         """
         refuse_after_fork()
-        choose_column(self.queries, column)
-        label = pl.col(column).cast(pl.String).fill_null("(none)")
+        about = self._slices(column)
+        label = self.queries.join(about, on="query", how="left", maintain_order="left")["slice"]
+        label = label.fill_null("(none)")
         inside = self.queries.filter(label == value)
         if not inside.height:
-            values = self.queries.select(label.unique(maintain_order=True)).to_series().to_list()
-            choose(f"value of {column}", value, values)
+            choose(f"value of {column}", value, label.unique(maintain_order=True).to_list())
         queries = inside["query"].implode()
         verdicts = self.kept.verdicts
         return replace(

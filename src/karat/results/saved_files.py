@@ -232,7 +232,8 @@ def check_relations(tables: Mapping[str, pl.DataFrame], runs: list[str], path: P
         raise damaged(path, f"it is not about the runs {', '.join(runs)}")
     keys = ["run", "relation", "lenient"]
     for part in rows.partition_by(keys, maintain_order=True):
-        if not part["query"].equals(queries):
+        # a run has some of the queries, in their order, where those that it lacks are skipped
+        if not part["query"].equals(queries.filter(queries.is_in(part["query"].implode()))):
             raise damaged(path, f"the queries of the run {part['run'][0]!r} are others")
     sizes = {
         name: rows[name].list.len().fill_null(0).to_numpy().astype(np.int64)

@@ -16,7 +16,7 @@ from karat.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.core.data import Floats, Ints
+    from karat.core.data import Bools, Floats, Ints
 
 BLOCK = 256  # random draws that share a generator
 # numbers of columns, and multiplications of one matrix product: it is so small that libraries of
@@ -24,7 +24,7 @@ BLOCK = 256  # random draws that share a generator
 SIDE_BY_SIDE, PRODUCT = 32, 1 << 19
 CELLS = 1 << 21  # numbers that a block of shuffles may hold
 LEAST_EXPONENT = -900  # of a sum whose step is a number that can be divided by
-SIGNS, SHUFFLES, NORMALS, BOOTSTRAPS, FOLDS = range(5)  # one stream for each
+SIGNS, SHUFFLES, NORMALS, BOOTSTRAPS, FOLDS, DIVISIONS = range(6)  # one stream for each
 
 
 def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
@@ -84,6 +84,22 @@ def balanced_folds(units: int, folds: int, repeats: int, seed: int) -> Ints:
         for rng, rows in _blocks(seed, FOLDS, repeats, BLOCK)
     ]
     return np.concatenate(dealt)
+
+
+def divisions(side: Bools, swapping: int, draws: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
+    """Yield blocks of random divisions: who is in the second group, and who changes sides.
+
+    As many units are in the second group as now; each of `swapping` others changes sides or not,
+    with the same chance. One row per draw, 1 for yes.
+
+    >>> [(one.sum(axis=1).tolist(), two.shape) for one, two in
+    ...  divisions(np.array([True, False, True, False]), 3, 2, seed=0)]
+    [([2.0, 2.0], (2, 3))]
+    """
+    at_once = max(1, min(BLOCK, CELLS // max(len(side) + swapping, 1)))
+    for rng, rows in _blocks(seed, DIVISIONS, draws, at_once):
+        assigned = rng.permuted(np.tile(side.astype(np.float64), (rows, 1)), axis=1)
+        yield assigned, rng.integers(0, 2, size=(rows, swapping)).astype(np.float64)
 
 
 def on_one_grid(columns: Floats, reach: Floats | None = None) -> Floats:

@@ -85,12 +85,17 @@ def scipy(part: str) -> Any:  # noqa: ANN401
         return importlib.import_module(f"scipy.{part}")
 
 
+def choose_statistic(name: str) -> str:
+    """Return the name if it is that of a statistic; otherwise raise the error."""
+    return choose("statistic", name, STATISTICS)
+
+
 def each_statistic(statistic: Statistic, columns: int) -> list[str]:
     """Return the statistic of every column."""
     names = [statistic] * columns if isinstance(statistic, str) else list(statistic)
     if len(names) != columns:
         raise InputError(f"{len(names)} statistics were given for {columns} columns")
-    return [choose("statistic", name, STATISTICS) for name in names]
+    return [choose_statistic(name) for name in names]
 
 
 def to_scale(table: Floats, names: Sequence[str]) -> Floats:

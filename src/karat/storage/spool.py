@@ -43,7 +43,7 @@ def limited(limit: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def parse_size(text: str) -> int | None:
+def parse_size(text: str, options: str = f"--spool-limit, {VARIABLE}") -> int | None:
     """Return a number of bytes; None if there is no limit.
 
     >>> parse_size("8GiB"), parse_size("500 MB"), parse_size("2g"), parse_size("none")
@@ -56,7 +56,7 @@ def parse_size(text: str) -> int | None:
         raise OptionError(
             f"{text!r} is not a size",
             fix="write a number of bytes, such as 500MB or 20GiB, or none for no limit "
-            f"(--spool-limit, {VARIABLE})",
+            f"({options})",
         )
     decimal = found[2] and found[4] and not found[3]
     return int(float(found[1]) * (1000 if decimal else 1024) ** UNITS[found[2]])
@@ -140,10 +140,15 @@ def refuse_device(path: Path) -> None:
                 )
 
 
+def nearly_full(folder: Path) -> bool:
+    """Tell whether so little is free that it should be left to others."""
+    disk = shutil.disk_usage(folder)
+    return disk.free < min(ROOM, SHARE * disk.total)
+
+
 def _refuse_to_fill(folder: Path, done: int, where: str) -> None:
     """Raise if the disk would be full soon."""
-    disk = shutil.disk_usage(folder)
-    if disk.free < min(ROOM, SHARE * disk.total):
+    if nearly_full(folder):
         raise SaveError(
             f"the disk for temporary files is nearly full after {done >> 20} MiB of {where}",
             where=str(folder.parent),

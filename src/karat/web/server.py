@@ -20,7 +20,7 @@ from karat.reports.html import PageKind, content_policy
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HOST = "127.0.0.1"  # never another: what is shown is for this machine
+HOST = "127.0.0.1"  # never another for pages: what is shown is for this machine
 READS, WRITES = ("GET", "HEAD"), ("POST",)
 
 
@@ -41,7 +41,7 @@ class Site:
 
 def serve(site: Site, port: int, *, browse: bool = False) -> None:
     """Serve until interrupted."""
-    listener = _listen(port)
+    listener = listen(port)
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(24)
     url = f"http://{HOST}:{port}/?token={token}"
@@ -61,11 +61,13 @@ def serve(site: Site, port: int, *, browse: bool = False) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def listen(port: int, host: str = HOST) -> socket.socket:
+    """Take a port, 0 for any free one, or say why it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
         listener.listen()  # from here on who follows the link waits instead of being refused
     except OSError as error:
         listener.close()

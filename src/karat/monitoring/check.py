@@ -1,0 +1,394 @@
+"""`karat monitor check`: are the signals of production as they were?
+
+Every alert is a bet against "nothing has changed", for every slice that it names; the evidence may
+be looked at at any time, so that a check may run every minute. All alerts and slices of a check are
+one family (e-BH). What is promised of the whole family, while nothing changes:
+
+- by default, the chance of ever raising an alarm is α at most, from the time when watching began
+  or the last alarm was resolved. Half of α is for the limits of the baseline, where there is one;
+- with `run_length` A, it takes A calls or more on average until an alarm is raised.
+
+State is kept in the catalogue of the store. An alarm is raised once and stays open, whatever comes,
+until bets on the calls after it show that the signal is back: closer to where it should be than to
+where it was during the alarm. Then it is resolved, and watching begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.errors import OptionError
+from karat.monitoring.alarm_report import (
+    ALARM,
+    QUIET,
+    RESOLVED,
+    STILL_OPEN,
+    UNDECIDED,
+    AlarmVerdict,
+    CheckReport,
+    WatchedCall,
+)
+from karat.monitoring.alerts import Alert, parse_alert
+from karat.monitoring.baselines import (
+    Baseline,
+    find_baseline,
+    listed_marks,
+    parse_moment,
+    refuse_overlap,
+)
+from karat.monitoring.bounded import Bound
+from karat.monitoring.watched_slices import WatchedSlice, summary_of, watched_slices
+from karat.statistics.change_points import change_evidence
+from karat.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
+from karat.statistics.values import check_share
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats
+    from karat.monitoring.store import TraceStore
+
+STATE = "alarms"  # name in the catalogue
+SHOWN_CALLS = 5
+MANY = 100_000  # calls from which on limits are those that cost little
+FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
+MICROSECOND = timedelta(microseconds=1)
+RECOVERY = 0.05  # chance of taking what still goes on for over
+NO_CALLS = "there are no calls to look at"
+NO_VALUES = "no call has a value"
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """What holds of the family while nothing changes."""
+
+    alpha: float  # of the evidence
+    run_length: int | None
+    tests: int
+
+    @property
+    def rate(self) -> float:
+        return self.alpha if self.run_length is None else 1 / self.run_length
+
+    @property
+    def log_needed(self) -> float:
+        """What one alarm alone takes."""
+        return log(max(self.tests, 1) / self.rate)
+
+
+def check(
+    store: TraceStore,
+    alerts: Iterable[str | Alert] | str,
+    *,
+    baseline: str | None = None,
+    alpha: float = 0.05,
+    run_length: int | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    rebaseline: bool = False,
+    kind: str = "retriever",
+    **given: Any,  # noqa: ANN401
+) -> CheckReport:
+    """Hold the calls of a store against alerts; see `karat.monitoring.alerts` for what these say.
+
+    `baseline` is what alerts without a number of their own compare with; see
+    `karat.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to `until`
+    (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and what is
+    open. `given` goes to `signal_frame`.
+    """
+    check_share("error rate", alpha)
+    if run_length is not None and run_length < 2:
+        raise OptionError(
+            f"the run length is {run_length}", fix="give a number of calls, from 2 up"
+        )
+    listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
+    asked = {each.text: each for each in map(_alert, listed)}
+    if not asked:
+        raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
+    now = _moment(until) or datetime.now(UTC)
+    saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
+    found = _baseline(store, asked.values(), baseline, now, saved)
+    begin = _moment(since) or (found.window[1] if found and found.window else None)
+    if found is not None and found.window is not None and begin is not None:
+        refuse_overlap(found.window, begin)
+    tests, notes = watched_slices(
+        store, list(asked.values()), found, (begin, now), saved, alpha, kind, given
+    )
+    estimated = any(each.alert.needs_baseline and each.before is not None for each in tests)
+    estimated = estimated and (found is None or found.number is None)
+    promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
+    decided = _decide(tests, promise, now)
+    verdicts = _remember(store, tests, decided, found, now, fresh=rebaseline)
+    return CheckReport(
+        verdicts=tuple(_with_questions(store, verdicts)),
+        checked=now,
+        since=begin,
+        baseline="" if found is None else found.text,
+        window=None if found is None else found.window,
+        alpha=alpha,
+        run_length=run_length,
+        notes=tuple(notes),
+    )
+
+
+def _alert(given: str | Alert) -> Alert:
+    return given if isinstance(given, Alert) else parse_alert(given)
+
+
+def _moment(given: datetime | str | None) -> datetime | None:
+    if given is None or isinstance(given, str):
+        return None if given is None else parse_moment(given)
+    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+
+
+def _baseline(
+    store: TraceStore,
+    alerts: Iterable[Alert],
+    text: str | None,
+    now: datetime,
+    saved: dict[str, Any],
+) -> Baseline | None:
+    """Return the baseline as it was found the first time."""
+    if text is None:
+        needing = [each.text for each in alerts if each.needs_baseline]
+        if needing:
+            raise OptionError(
+                f"{needing[0]!r} needs a baseline", fix="add --baseline last-week (baseline=)"
+            )
+        return None
+    kept = saved.get("baselines", {}).get(text.strip())
+    if kept is not None:
+        since, until = map(parse_moment, kept)
+        return Baseline(text.strip(), window=(since, until))
+    return find_baseline(text, now, listed_marks(store.marks()))
+
+
+def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list[AlarmVerdict]:
+    """Return the verdicts; open alarms keep the evidence that raised them."""
+    evidence = []
+    for test in tests:
+        opened = test.state.get("open")
+        if opened is not None:
+            evidence.append(float(opened["log_evidence"]))
+        elif test.bets is None:
+            evidence.append(-np.inf)
+        else:
+            values = test.watched["value"].to_numpy().astype(np.float64)
+            evidence.append(test.bets.evidence(values, run_length=promise.run_length is not None))
+    rejected = e_bh(evidence, promise.rate)
+    return [
+        _verdict(test, each, promise, now, rejected=raised)
+        for test, each, raised in zip(tests, evidence, rejected, strict=True)
+    ]
+
+
+def _verdict(
+    test: WatchedSlice, evidence: float, promise: _Promise, now: datetime, *, rejected: bool
+) -> AlarmVerdict:
+    if test.bets is None:
+        return _row(test, UNDECIDED, test.watched, evidence, promise, reason=test.reason)
+    if test.state.get("open") is not None:
+        return _of_open(test, evidence, promise, now)
+    rows = test.watched
+    if rejected:
+        return _raised(test, rows, evidence, promise, now)
+    long_run = promise.run_length is not None
+    if test.bets.most_evidence(rows.height, run_length=long_run) < promise.log_needed:
+        reason = "too few calls: even the worst values could not raise it yet"
+        reason = reason if rows.height else NO_VALUES if test.rows.height else NO_CALLS
+        return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
+    return _row(test, QUIET, rows, evidence, promise)
+
+
+def _row(  # noqa: PLR0917
+    test: WatchedSlice,
+    outcome: str,
+    rows: pl.DataFrame,
+    evidence: float,
+    promise: _Promise,
+    bound: Bound | None = None,
+    **more: Any,  # noqa: ANN401
+) -> AlarmVerdict:
+    """Return the verdict about some rows."""
+    values = rows["value"].to_numpy().astype(np.float64)
+    mean = low = high = line = None
+    if test.bets is not None:
+        bound = bound or test.bets.bounds[0]
+        line = bound.mean
+        if len(values):
+            stream = test.bets.level_stream(bound, values)
+            mean = float(stream.mean())
+            low, high = _limits(stream, promise.alpha)
+            if not low <= mean <= high:  # they are of one mean, and there was more than one
+                low = high = None
+    return AlarmVerdict(
+        alert=test.alert.text,
+        signal=test.alert.signal,
+        slice=test.slice,
+        outcome=outcome,
+        unit=test.alert.about.unit,
+        before=test.before,
+        now=summary_of(test.alert, values),
+        n=len(values),
+        watched="" if test.bets is None else test.bets.transform,
+        mean=mean,
+        low=low,
+        high=high,
+        line=line,
+        log_evidence=evidence,
+        log_needed=promise.log_needed,
+        **more,
+    )
+
+
+def _limits(stream: Floats, alpha: float) -> tuple[float, float]:
+    """Return limits of the mean at all times: the tighter ones, or of very many calls the cheap."""
+    if len(stream) <= MANY:
+        return hedged_limits(stream, alpha=alpha)
+    low, high = bernstein_sequence(stream, alpha=alpha)
+    return float(low[-1]), float(high[-1])
+
+
+def _raised(
+    test: WatchedSlice, rows: pl.DataFrame, evidence: float, promise: _Promise, now: datetime
+) -> AlarmVerdict:
+    """Return a new alarm: since when, how large, which calls; and note it in the state."""
+    assert test.bets is not None  # noqa: S101 - there is no evidence without bets
+    values = rows["value"].to_numpy().astype(np.float64)
+    bound, found = test.bets.change(values)
+    after = rows.slice(found.start)
+    stream = test.bets.level_stream(bound, after["value"].to_numpy().astype(np.float64))
+    since = after["time"][0]
+    calls = _worst(after, stream, bound)
+    test.state["open"] = {
+        "opened": now.isoformat(),
+        "since": since.isoformat(),
+        "until": (rows["time"][-1] + MICROSECOND).isoformat(),
+        "log_evidence": evidence,
+        "bound": [bound.side, bound.mean, bound.beyond, bound.upward],
+        "back": (bound.mean + float(stream.mean())) / 2,
+        "calls": [[each.trace, each.span, each.time.isoformat(), each.value] for each in calls],
+    }
+    return _row(test, ALARM, after, evidence, promise, bound, since=since, opened=now, calls=calls)
+
+
+def _worst(rows: pl.DataFrame, stream: Floats, bound: Bound) -> tuple[WatchedCall, ...]:
+    """Return the calls to look at: the worst values, of equal ones the latest."""
+    bad = stream if bound.side == "below" else -stream
+    raw = rows["value"].to_numpy() * (1 if bound.side == "below" else -1)
+    raw = raw if bound.beyond is None else rows["value"].to_numpy() * (-1 if bound.upward else 1)
+    order = np.lexsort((-np.arange(len(bad)), raw, bad))[:SHOWN_CALLS]
+    return tuple(
+        WatchedCall(row["trace"], row["span"], row["time"], float(row["value"]))
+        for row in (rows.row(int(at), named=True) for at in order)
+    )
+
+
+def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: datetime) -> AlarmVerdict:
+    """Return an alarm that is open, or resolved by the calls after it was raised."""
+    assert test.bets is not None  # noqa: S101
+    opened = test.state["open"]
+    bound = Bound(*opened["bound"])
+    since, raised = parse_moment(opened["since"]), parse_moment(opened["opened"])
+    rows = test.watched
+    after = rows.filter(pl.col("time") >= parse_moment(opened["until"]))
+    calls = tuple(
+        WatchedCall(trace, span, parse_moment(time), value)
+        for trace, span, time, value in opened["calls"]
+    )
+    known: dict[str, Any] = {"since": since, "opened": raised, "calls": calls}
+    if after.height:
+        stream = test.bets.level_stream(bound, after["value"].to_numpy().astype(np.float64))
+        side = "above" if bound.side == "below" else "below"
+        back = change_evidence(stream, float(opened["back"]), side=side)[-1]
+        if back >= log(1 / RECOVERY):
+            last = after["time"][-1]
+            past = {
+                "since": opened["since"],
+                "opened": opened["opened"],
+                "resolved": now.isoformat(),
+            }
+            test.state["past"] = [*test.state.get("past", []), past][-20:]
+            test.state["since"] = (last + MICROSECOND).isoformat()
+            del test.state["open"]
+            return _row(test, RESOLVED, after, evidence, promise, bound, resolved=now, **known)
+    current = rows.filter(pl.col("time") >= since)
+    return _row(test, STILL_OPEN, current, evidence, promise, bound, **known)
+
+
+def _remember(
+    store: TraceStore,
+    tests: list[WatchedSlice],
+    verdicts: list[AlarmVerdict],
+    baseline: Baseline | None,
+    now: datetime,
+    *,
+    fresh: bool,
+) -> list[AlarmVerdict]:
+    """Save the states; what another check has raised or resolved meanwhile is no news here."""
+    found = []
+    with store.changing_state(STATE) as saved:
+        text = "" if baseline is None else baseline.text
+        every = saved.setdefault("tests", {})
+        if fresh:
+            for key in [key for key in every if key.endswith(f" | {text}")]:
+                del every[key]
+        if baseline is not None and baseline.window is not None:
+            window = [each.isoformat() for each in baseline.window]
+            saved.setdefault("baselines", {})[baseline.text] = window
+        for test, verdict in zip(tests, verdicts, strict=True):
+            there = every.get(test.key, {})
+            mine = verdict
+            if verdict.outcome == ALARM and there.get("open") is not None:
+                test.state["open"] = there["open"]
+                mine = replace(verdict, outcome=STILL_OPEN)
+            last = {
+                "checked": now.isoformat(),
+                "alert": mine.alert,
+                "signal": mine.signal,
+                "slice": mine.slice,
+                "outcome": mine.outcome,
+                "now": mine.now,
+                "before": mine.before,
+                "n": mine.n,
+                "log_evidence": max(mine.log_evidence, -1e9),
+                "log_needed": mine.log_needed,
+            }
+            every[test.key] = {**test.state, "last": last}
+            found.append(mine)
+        old = (now - FORGOTTEN).isoformat()
+        for key in [key for key, each in every.items() if each["last"]["checked"] < old]:
+            del every[key]
+    return found
+
+
+def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> Iterable[AlarmVerdict]:
+    """Add the questions of the calls to look at, where the store has them."""
+    wanted = [call for verdict in verdicts for call in verdict.calls]
+    if not wanted:
+        return verdicts
+    first, last = min(call.time for call in wanted), max(call.time for call in wanted)
+    keys = pl.DataFrame(
+        {"trace": [each.trace for each in wanted], "span": [each.span for each in wanted]}
+    )
+    calls = store.scan(first, last + MICROSECOND).select("trace", "span", "question")
+    texts = {
+        (trace, span): question
+        for trace, span, question in calls.join(keys.lazy(), on=["trace", "span"], how="semi")
+        .collect()
+        .rows()
+    }
+    return [
+        replace(
+            verdict,
+            calls=tuple(
+                replace(call, question=texts.get((call.trace, call.span))) for call in verdict.calls
+            ),
+        )
+        for verdict in verdicts
+    ]

@@ -1,0 +1,181 @@
+"""The calls that alerts watch: by slice, with the baseline, and how they are bet on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.monitoring.baselines import Baseline, parse_moment
+from karat.monitoring.bounded import Bound, BoundedSignal, against_values, at_line
+from karat.monitoring.stored_signals import stored_signals
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats
+    from karat.monitoring.alerts import Alert
+    from karat.monitoring.store import TraceStore
+
+MOST_SLICES = 50  # values of one column that are watched; those with most calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchedSlice:
+    """One alert for one slice: the calls, and how they are bet on."""
+
+    key: str
+    alert: Alert
+    slice: str
+    rows: pl.DataFrame  # time, trace, span, value; in the order of time
+    bets: BoundedSignal | None
+    before: float | None
+    reason: str
+    state: dict[str, Any]
+
+    @property
+    def watched(self) -> pl.DataFrame:
+        """The rows since watching began, or was begun anew, that have a value."""
+        rows = self.rows.drop_nulls("value")
+        since = self.state.get("since")
+        return rows if since is None else rows.filter(pl.col("time") >= parse_moment(since))
+
+
+def watched_slices(  # noqa: PLR0917
+    store: TraceStore,
+    alerts: list[Alert],
+    baseline: Baseline | None,
+    span: tuple[datetime | None, datetime],
+    saved: dict[str, Any],
+    alpha: float,
+    kind: str,
+    given: dict[str, Any],
+) -> tuple[list[WatchedSlice], list[str]]:
+    """Return a test for each alert and slice, and what a user should know about them."""
+    begin, now = span
+    names = list(dict.fromkeys(each.signal for each in alerts))
+    columns = list(dict.fromkeys(column for each in alerts for column in each.by))
+    watched = stored_signals(store, names, since=begin, until=now, by=columns, kind=kind, **given)
+    window = None if baseline is None else baseline.window
+    reference = watched.clear()
+    if window is not None:
+        first, last = window
+        reference = stored_signals(
+            store, names, since=first, until=last, by=columns, kind=kind, **given
+        )
+    parts, notes = [], []
+    for alert in alerts:
+        for column in alert.by or ("",):
+            chosen, left_out = _slices(watched, reference, column)
+            parts += [(alert, column, value) for value in chosen]
+            if left_out:
+                notes.append(
+                    f"{alert.text}: {left_out} further values of {column} with fewer calls are not "
+                    f"watched, only {MOST_SLICES}"
+                )
+    if window is not None and not reference.height and any(each.needs_baseline for each in alerts):
+        counts = store.counts()
+        held = "it is empty" if counts.first is None else f"it has {counts.first:%Y-%m-%d %H:%M}"
+        held += "" if counts.last is None else f" to {counts.last:%Y-%m-%d %H:%M}"
+        notes.append(
+            f"the store has no call in the baseline, {window[0]:%Y-%m-%d %H:%M} to "
+            f"{window[1]:%Y-%m-%d %H:%M} UTC; {held}"
+        )
+    error = alpha / 2 / max(len(parts), 1)
+    found = []
+    for alert, column, value in parts:
+        name = f"{column}={value}" if column else ""
+        text = "" if baseline is None else baseline.text
+        key = f"{alert.text} | {name} | {text}"
+        state = saved.get("tests", {}).get(key, {})
+        rows = _of_slice(watched, alert.signal, column, value)
+        known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
+        bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
+        found.append(WatchedSlice(key, alert, name, rows, bets, before, reason, state))
+    return found, notes
+
+
+def _slices(watched: pl.DataFrame, reference: pl.DataFrame, column: str) -> tuple[list[str], int]:
+    """Return the values of a column that are watched, and how many are not."""
+    if not column:
+        return [""], 0
+    every = pl.concat([watched.select(column), reference.select(column)])
+    counts = every.group_by(column).len().sort(["len", column], descending=[True, False])
+    names = counts[column].to_list()
+    return sorted(names[:MOST_SLICES]) or [""], max(len(names) - MOST_SLICES, 0)
+
+
+def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str) -> pl.DataFrame:
+    rows = frame.filter(pl.col(column) == value) if column and value else frame
+    return rows.select("time", "trace", "span", value=pl.col(signal).cast(pl.Float64))
+
+
+def _bets(
+    alert: Alert,
+    baseline: Baseline | None,
+    known: Floats,
+    error: float,
+    state: dict[str, Any],
+) -> tuple[BoundedSignal | None, float | None, str]:
+    """Return how an alert is bet on, the value that it is compared with, or why neither is."""
+    if alert.line is not None:
+        return at_line(alert, alert.line), alert.line, ""
+    if baseline is not None and baseline.number is not None:
+        quantile = alert.quantile
+        if quantile is None and alert.about.transform in ("ratio", "rank"):
+            quantile = 0.5
+        sign = {"below": -1, "above": 1}.get(alert.side, 0)
+        moved = (
+            baseline.number * (1 + sign * alert.margin)
+            if alert.relative
+            else (baseline.number + sign * alert.margin)
+        )
+        return at_line(replace(alert, quantile=quantile), moved), baseline.number, ""
+    if baseline is not None and baseline.result is not None:
+        known = baseline.values(alert.about)
+    known = known[~np.isnan(known)]
+    kept = state.get("baseline")
+    if kept is not None and kept["n"] > len(known):  # its calls were deleted since
+        return _unpacked(kept["bets"]), kept["value"], ""
+    bets = against_values(alert, known, error, seed=0)
+    if isinstance(bets, str):
+        return None, summary_of(alert, known), bets
+    before = summary_of(alert, known)
+    state["baseline"] = {"n": len(known), "value": before, "bets": _packed(bets)}
+    return bets, before, ""
+
+
+def summary_of(alert: Alert, values: Floats) -> float | None:
+    """Return the signal in its own unit: the mean, or a quantile."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    quantile = alert.quantile
+    if quantile is None and alert.about.transform in ("ratio", "rank"):
+        quantile = 0.5
+    return float(known.mean() if quantile is None else np.quantile(known, quantile))
+
+
+def _packed(bets: BoundedSignal) -> dict[str, Any]:
+    return {
+        "transform": bets.transform,
+        "bounds": [[each.side, each.mean, each.beyond, each.upward] for each in bets.bounds],
+        "scale": list(bets.scale),
+        "median": bets.median,
+        "reference": None if bets.reference is None else list(bets.reference),
+        "seed": bets.seed,
+    }
+
+
+def _unpacked(saved: dict[str, Any]) -> BoundedSignal:
+    low, high = saved["scale"]
+    reference = saved["reference"]
+    return BoundedSignal(
+        saved["transform"],
+        tuple(Bound(*each) for each in saved["bounds"]),
+        (low, high),
+        saved["median"],
+        None if reference is None else tuple(reference),
+        saved["seed"],
+    )

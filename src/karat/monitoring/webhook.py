@@ -1,0 +1,163 @@
+"""News of alarms for another system: one signed HTTP request for each check that has any.
+
+What is sent is the JSON of the check with the alarms that are new or resolved. It has no texts of
+questions, unless asked for. With a secret, `X-Karat-Signature: sha256=…` is the HMAC of the header
+`X-Karat-Timestamp`, a full stop and the body. What could not be sent is kept with the store, and
+sent by the next check.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import numpy as np
+
+import karat
+from karat.client.endpoint import Secret, proxy_for
+from karat.client.pacing import Pacer
+from karat.client.protocol import retry_after
+from karat.client.retry import BUSY, RetryPolicy
+from karat.errors import OptionError
+from karat.monitoring.alarm_text import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from karat.monitoring.alarm_report import CheckReport
+    from karat.monitoring.store import TraceStore
+
+SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+STATE = "webhooks"
+KEPT = 20  # messages to one address that could not be sent
+PATIENT = RetryPolicy(timeout=10.0, attempts=4, max_wait=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where news go, and how they are signed."""
+
+    url: str
+    secret: Secret = field(default_factory=lambda: Secret(os.environ.get(SECRET, "")))
+    retry: RetryPolicy = PATIENT
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            parts, host = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not host:
+            raise OptionError(
+                "the webhook is no address", fix="write one that begins with https:// or http://"
+            )
+
+    @property
+    def shown(self) -> str:
+        """The address without what may be a secret in it."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
+
+    def deliver(self, store: TraceStore, report: CheckReport, *, texts: bool = False) -> str:
+        """Send what is new, and what could not be sent before; return why it failed, if it did."""
+        digest = hashlib.sha256(self.url.encode()).hexdigest()
+        waiting: list[dict[str, Any]] = (store.state(STATE) or {}).get(digest, [])
+        if report.news:
+            waiting = [*waiting, message(report, texts=texts)][-KEPT:]
+        failure = ""
+        while waiting and not failure:
+            failure = self.send(waiting[0])
+            waiting = waiting if failure else waiting[1:]
+        if waiting or (store.state(STATE) or {}).get(digest):
+            with store.changing_state(STATE) as saved:
+                saved[digest] = waiting
+        return failure
+
+    def send(self, content: dict[str, Any]) -> str:
+        """Send one message, several times if need be; return why it failed, empty if it did not."""
+        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+        pacer = Pacer(1, first_wait=self.retry.first_wait, rng=np.random.default_rng())
+        failure = ""
+        for attempt in range(1, self.retry.attempts + 1):
+            status, wait, failure = self._post(body)
+            if not failure:
+                return ""
+            passing = status is None or status in BUSY or status >= 500 or status in (408, 425)
+            if not passing or attempt == self.retry.attempts:
+                break
+            if wait is not None and wait > self.retry.max_wait:
+                return f"{failure}, and asks to wait for {wait:.0f} s"
+            self.sleep(pacer.back_off(attempt) if wait is None else wait)
+        return failure
+
+    def _post(self, body: bytes) -> tuple[int | None, float | None, str]:
+        """Return the status, how long the server asks to wait, and what went wrong."""
+        parts = urlsplit(self.url)
+        proxy = proxy_for(parts.scheme, parts.hostname or "", parts.netloc.rpartition("@")[2])
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({} if proxy is None else {parts.scheme: str(proxy)}),
+            _NoRedirect(),
+        )
+        login, _, netloc = parts.netloc.rpartition("@")
+        headers = self._headers(body)
+        if login:
+            encoded = base64.b64encode(unquote(login).encode()).decode()
+            headers["Authorization"] = f"Basic {encoded}"
+        address = urlunsplit(parts._replace(netloc=netloc, fragment=""))
+        request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310
+        try:
+            with opener.open(request, timeout=self.retry.timeout) as answer:
+                return answer.status, None, ""
+        except urllib.error.HTTPError as error:
+            headers = {name.lower(): value for name, value in error.headers.items()}
+            error.close()
+            return error.code, retry_after(headers), f"the server answered {error.code}"
+        except (OSError, HTTPException, ValueError) as error:
+            cause = getattr(error, "reason", None) or error
+            return None, None, f"no answer ({cause})"
+
+    def _headers(self, body: bytes) -> dict[str, str]:
+        stamp = str(int(time.time()))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"karat/{karat.__version__}",
+            "X-Karat-Timestamp": stamp,
+        }
+        if self.secret:
+            headers["X-Karat-Signature"] = signature(self.secret.reveal(), stamp, body)
+        return headers
+
+
+def signature(secret: str, stamp: str, body: bytes) -> str:
+    """Return the signature of a body: what a receiver has to compute as well, and compare.
+
+    >>> signature("s3cret", "1763288000", b"{}")[:23]
+    'sha256=b17b72e8e8cf00ed'
+    """
+    mac = hmac.new(secret.encode(), f"{stamp}.".encode() + body, hashlib.sha256)
+    return f"sha256={mac.hexdigest()}"
+
+
+def message(report: CheckReport, *, texts: bool = False) -> dict[str, Any]:
+    """Return what is sent: the check with what is new, and a line of text for chats."""
+    found = report.as_dict(texts=texts)
+    found["alerts"] = [each.as_dict(texts=texts) for each in report.news]
+    return {"text": "\n".join(map(sentence, report.news)), **found}
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: news go nowhere but to the address that was named."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
+        """Follow nothing."""

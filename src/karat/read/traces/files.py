@@ -1,0 +1,180 @@
+"""Files of traces, and folders of them: JSON, JSON lines, CSV, Parquet and protobuf, also gzipped.
+
+A file is recognised by its content. It is read part by part, so that it may be larger than memory;
+only JSON that is one value is read whole.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.read.source import Source, not_readable
+from karat.read.traces.decoding import TraceReader, parse_json
+from karat.read.traces.span import MalformedSpanError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from karat.read.traces.schema import Decoded
+
+PART = 4 << 20  # bytes of lines, or of messages, that become one part
+ROWS = 2000  # of a table
+LINE = 64 << 20  # bytes of the longest line that is read
+REQUEST = 256 << 20  # bytes of the largest message of protobuf
+LONG_LINE = f"line of more than {LINE >> 20} MiB: left out"
+CUT_SHORT = "the file ends in the middle of a message"
+BROKEN_FILE = "file that cannot be read"
+PARQUET, FIELD = b"PAR1", b"\n"  # how files of Parquet and requests of protobuf begin
+
+
+def read_traces(path: str | os.PathLike[str], *, id_from: str | None = None) -> Iterator[Decoded]:
+    """Return the retrieval calls of a file, or of all files of a folder, part by part.
+
+    What a folder holds beside traces is counted as a file that cannot be read.
+    """
+    yield from read_all(path, TraceReader(id_from))
+
+
+def read_all(path: str | os.PathLike[str] | Source, reader: TraceReader) -> Iterator[Decoded]:
+    """Read a file, or all files of a folder, with this reader."""
+    if isinstance(path, Source):
+        yield from read_file(path, reader)
+        return
+    folder = Path(path)
+    if not folder.is_dir():
+        yield from read_file(Source.of(folder), reader)
+        return
+    try:
+        files = sorted(each for each in folder.rglob("*") if each.is_file())
+    except OSError as error:
+        raise not_readable(error, str(folder)) from None
+    if not files:
+        raise InputError("the folder holds no files", where=str(folder), fix="name another one")
+    for file in files:
+        try:
+            yield from read_file(Source.of(file), reader)
+        except InputError:
+            reader.count(BROKEN_FILE)
+            yield reader.take()
+
+
+def read_file(source: Source, reader: TraceReader) -> Iterator[Decoded]:
+    """Read one file by its content."""
+    head = source.head().removeprefix(b"\xef\xbb\xbf")
+    if head.startswith(PARQUET):
+        yield from _rows(_parquet(source), reader)
+    elif is_protobuf(head):
+        yield from _protobuf(source, reader)
+    elif head.lstrip()[:1] in (b"{", b"["):
+        yield from _json(source, reader, head.lstrip())
+    else:
+        yield from _rows(_csv(source), reader)
+
+
+def is_protobuf(head: bytes) -> bool:
+    """Tell whether a file is a request of OTLP, or several, each with its length before it."""
+    if head[:1] == b"\0":  # the collector writes lengths of four bytes
+        return head[4:5] == FIELD
+    return (head[:1] == FIELD and b"\0" in head[:256]) or (
+        head[:1] == FIELD and b"\x12" in head[:64]
+    )
+
+
+def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
+    """Read requests: one that is the whole file, or several with their lengths."""
+    with source.open() as file:
+        if file.peek(1)[:1] == FIELD:
+            reader.read_protobuf(file.read(REQUEST))
+            yield reader.take()
+            return
+        read = 0
+        while size := file.read(4):
+            length = int.from_bytes(size, "big")
+            body = file.read(length) if length <= REQUEST else b""
+            if len(size) < 4 or len(body) < length:
+                reader.count(CUT_SHORT)
+                break
+            reader.read_protobuf(body)
+            read += length
+            if read >= PART:
+                yield reader.take()
+                read = 0
+    yield reader.take()
+
+
+def _json(source: Source, reader: TraceReader, head: bytes) -> Iterator[Decoded]:
+    """Read one value per line, or one in all."""
+    first, ended, _ = head.partition(b"\n")
+    try:
+        whole = head[:1] == b"[" or parse_json(first) is None
+    except (
+        MalformedSpanError
+    ):  # it goes on in the next line, or beyond what was looked at, or is broken
+        whole = bool(ended) and first.strip() in (b"{", b"{}")
+    if whole:
+        reader.read_json(source.read())
+        yield reader.take()
+        return
+    for lines in _lines(source, reader):
+        for line in lines:
+            reader.read_line(line)
+        yield reader.take()
+
+
+def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
+    """Return lines, some at a time; those that are too long are counted."""
+    with source.open() as file:
+        while data := file.read(PART):
+            if not data.endswith(b"\n"):
+                data += file.readline(LINE)
+            if len(data) >= LINE and not data.endswith(b"\n"):
+                head, _, cut = data.rpartition(b"\n")
+                while cut and not cut.endswith(b"\n"):
+                    cut = file.readline(PART)
+                reader.count(LONG_LINE)
+                data = head
+            yield [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
+
+
+def _rows(rows: Iterator[dict[str, Any]], reader: TraceReader) -> Iterator[Decoded]:
+    for number, row in enumerate(rows, start=1):
+        reader.read_value({key: value for key, value in row.items() if value not in (None, "")})
+        if number % ROWS == 0:
+            yield reader.take()
+    yield reader.take()
+
+
+def _csv(source: Source) -> Iterator[dict[str, Any]]:
+    """Return the rows of a file with a header, separated by commas or tabs."""
+    csv.field_size_limit(LINE)
+    with source.open() as file:
+        lines = (line.decode("utf-8", "replace") for line in iter(lambda: file.readline(LINE), b""))
+        header = next(lines).removeprefix("\ufeff")
+        comma = "\t" if header.count("\t") > header.count(",") else ","
+        names = next(csv.reader([header], delimiter=comma), [])
+        try:
+            for row in csv.reader(lines, delimiter=comma):
+                yield dict(zip(names, row, strict=False))
+        except csv.Error as error:
+            raise InputError(
+                f"not valid CSV: {error}", where=source.where, fix="export it again"
+            ) from None
+
+
+def _parquet(source: Source) -> Iterator[dict[str, Any]]:
+    try:
+        with source.plain_file() as path:
+            for part in pl.scan_parquet(path).collect().iter_slices(ROWS):
+                yield from part.iter_rows(named=True)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"the Parquet file cannot be read: {str(error)[:200]}",
+            where=source.where,
+            fix="export it again",
+        ) from None

@@ -1,0 +1,151 @@
+"""The server that takes traces in: who may send them, and how it begins and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+import uvicorn
+from starlette.requests import Request
+
+from karat.errors import OptionError
+from karat.monitoring.bodies import BodyDecoders
+from karat.monitoring.receiver import PATH, ReceiverLimits, Refusal, RequestBody, TraceReceiver
+from karat.monitoring.writer import StoreWriter
+from karat.web.server import HOST, listen
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from karat.monitoring.store import TraceStore
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+CONNECTIONS = 512
+DRAINED = 16 << 20  # bytes of a body that are read before it is refused
+
+
+@dataclass(frozen=True, slots=True)
+class TraceAddress:
+    """Where traces are sent to, and the token that who sends them must know."""
+
+    host: str = HOST
+    port: int = 0
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        if self.host not in LOOPBACK and not self.token:
+            raise OptionError(
+                f"{self.host} can be reached from other machines, and no token is set",
+                fix="set a token that exporters send: --token or KARAT_MONITOR_TOKEN",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceServer:
+    """A server that is ready to run, on a port that it has."""
+
+    url: str
+    receiver: TraceReceiver
+    listener: socket.socket
+    server: uvicorn.Server
+
+    def run(self) -> None:
+        """Take traces in until interrupted."""
+        self.server.run(sockets=[self.listener])
+
+
+def serve_traces(
+    store: TraceStore,
+    address: TraceAddress,
+    *,
+    limits: ReceiverLimits | None = None,
+    workers: int = 0,
+    keep: timedelta | None = None,
+    id_from: str | None = None,
+) -> None:
+    """Take traces in until interrupted; what was acknowledged is in files in the end."""
+    limits = limits or ReceiverLimits()
+    with trace_server(
+        store, address, limits=limits, workers=workers, keep=keep, id_from=id_from
+    ) as ready:
+        click.echo(ready.url)
+        click.echo("press Ctrl-C to stop", err=True)
+        try:
+            ready.run()
+        finally:
+            for reason, number in ready.receiver.refused.items():
+                click.echo(f"refused {number:,} × {reason}", err=True)
+
+
+@contextlib.contextmanager
+def trace_server(
+    store: TraceStore,
+    address: TraceAddress,
+    *,
+    limits: ReceiverLimits,
+    workers: int = 0,
+    keep: timedelta | None = None,
+    id_from: str | None = None,
+) -> Iterator[TraceServer]:
+    """Give a server; in the end what it took in is written, and put into files."""
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(listen(address.port, address.host))
+        port = listener.getsockname()[1]
+        decoders = BodyDecoders(workers, most=limits.request, id_from=id_from)
+        held.callback(decoders.close)
+        writer = StoreWriter(store, keep)
+        held.callback(writer.close)
+        receiver = TraceReceiver(store, writer, decoders, limits)
+        config = uvicorn.Config(
+            ExporterGuard(receiver, address, port),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=10,
+        )
+        shown = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"http://{shown}:{port}{PATH}"
+        yield TraceServer(url, receiver, listener, uvicorn.Server(config))
+
+
+class ExporterGuard:
+    """Lets only programs through, not pages in a browser, and only those that know the token."""
+
+    def __init__(self, app: ASGIApp, address: TraceAddress, port: int) -> None:
+        self._app = app
+        self._token = address.token
+        names = LOOPBACK if address.host in LOOPBACK else ()
+        self._hosts = {f"{f'[{name}]' if ':' in name else name}:{port}" for name in names}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let the application answer."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        refusal = self._refusal(request)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await RequestBody(receive).drain(DRAINED)
+            await refusal.tell(send, request.headers.get("content-type", ""))
+
+    def _refusal(self, request: Request) -> Refusal | None:
+        if self._hosts and request.headers.get("host", "") not in self._hosts:
+            return Refusal(421, "this server answers only under the address it printed")
+        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+            return Refusal(403, "pages in a browser may not send traces")
+        if self._token:
+            given = request.headers.get("authorization", "").removeprefix("Bearer ")
+            if not secrets.compare_digest(given.encode(), self._token.encode()):
+                return Refusal(401, "the header Authorization must be: Bearer, and the token")
+        return None

@@ -1,0 +1,247 @@
+"""Checks of a store: alarms that come, stay, are resolved; state, families, slices, exit codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import karat
+from karat.errors import KaratError
+from karat.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
+from karat.monitoring.alarm_text import prometheus_text
+from karat.monitoring.check import STATE, check
+from karat.monitoring.store import TraceStore
+from karat.reports.alarms import render
+from karat.reports.gate import as_junit
+from tests.monitoring.watched_calls import STEP, WEEK, at, made_calls, store_of
+
+BREAK = WEEK + 600
+ALERTS = ("empty>3%", "empty rises", "p95>800ms", "top_score drops", "duplicates changes")
+
+
+@pytest.fixture(scope="module")
+def calls() -> pl.DataFrame:
+    """A week as usual and two days, then a day of broken retrieval, then two days as usual."""
+    return made_calls(WEEK + 1500, range(BREAK, BREAK + 300))
+
+
+def outcomes(store: TraceStore, until: int, *alerts: str, **options: object) -> dict[str, str]:
+    options = {"baseline": "last-week", "until": at(until), **options}
+    found = check(store, alerts or ALERTS, **options)  # type: ignore[arg-type]
+    return {f"{each.alert} {each.slice}".strip(): each.outcome for each in found.verdicts}
+
+
+def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFrame) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        assert set(outcomes(store, BREAK).values()) == {QUIET}
+        report = check(store, ALERTS, baseline="last-week", until=at(BREAK + 150))
+        found = {each.alert: each for each in report.verdicts}
+        assert {name: each.outcome for name, each in found.items()} == {
+            "empty>3%": ALARM,
+            "empty rises": ALARM,
+            "p95>800ms": ALARM,
+            "top_score drops": ALARM,
+            "duplicates changes": QUIET,
+        }
+        assert report.exit_code == 1
+        for each in report.news:
+            assert each.since is not None
+            off = abs(each.since - at(BREAK))
+            assert off < (72 if each.signal == "top_score" else 12) * STEP
+            assert len(each.calls) == 5
+            assert all(call.time >= each.since for call in each.calls)
+            assert all((call.question or "").startswith("secret question") for call in each.calls)
+        empty = found["empty rises"]
+        assert empty.before == pytest.approx(0.01, abs=0.005)
+        assert empty.now == pytest.approx(0.2, abs=0.08)
+        assert empty.low is not None
+        assert empty.low > empty.line > empty.before  # type: ignore[operator]
+        assert found["p95>800ms"].watched == "share of calls with latency_p95 > 800 ms"
+        assert found["p95>800ms"].line == 0.05
+        again = outcomes(store, BREAK + 200)
+        assert again["empty>3%"] == again["top_score drops"] == STILL_OPEN
+        later = outcomes(store, BREAK + 650)
+        assert later["empty>3%"] == later["top_score drops"] == later["p95>800ms"] == RESOLVED
+        last = outcomes(store, BREAK + 900)
+        assert set(last.values()) <= {QUIET, UNDECIDED}
+        (past,) = store.state(STATE)["tests"]["empty>3% |  | last-week"]["past"]
+        assert past["resolved"] == at(BREAK + 650).isoformat()
+
+
+def test_a_check_is_the_same_however_calls_arrived(tmp_path: Path, calls: pl.DataFrame) -> None:
+    shuffled = calls.sample(fraction=1.0, shuffle=True, seed=3)
+    renamed = shuffled.with_columns(docs=pl.col("docs").list.eval("z" + pl.element()))
+    reports = []
+    for name, order in (("a", calls), ("b", renamed)):
+        half = order.height // 2
+        with store_of(tmp_path / name, order.head(half), order.tail(-half)) as store:
+            for until in (BREAK + 90, BREAK + 150):
+                report = check(store, ALERTS, baseline="last-week", until=at(until))
+            reports.append(report.as_dict())
+    assert reports[0] == reports[1]
+
+
+def test_a_family_needs_more_than_one_alert(tmp_path: Path) -> None:
+    """Slices are found by themselves; the threshold grows with their number."""
+    broken = made_calls(WEEK + 900, range(BREAK, BREAK + 300), tenant="acme")
+    with store_of(tmp_path / "store", broken) as store:
+        report = check(
+            store,
+            ["empty rises by tenant", "empty>3%"],
+            baseline="last-week",
+            until=at(BREAK + 300),
+        )
+        found = {each.slice: each for each in report.verdicts}
+        assert found["tenant=acme"].outcome == ALARM
+        assert found["tenant=globex"].outcome == found["tenant=initech"].outcome == QUIET
+        alone = check(store, "empty>3%", until=at(BREAK), since=at(WEEK))
+    assert report.verdicts[0].log_needed == pytest.approx(
+        alone.verdicts[0].log_needed + 1.386 + 0.693, abs=0.01
+    )
+
+
+def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        soon = check(store, ["empty rises", "p95>800ms"], baseline="last-week", until=at(WEEK + 1))
+        assert [each.outcome for each in soon.verdicts] == [UNDECIDED] * 2
+        assert soon.exit_code == 3
+        report = check(
+            store, ["empty rises"], baseline="2020-01-01/2020-01-02", until=at(WEEK + 500)
+        )
+        assert report.exit_code == 3
+        assert "too few values" in report.verdicts[0].reason
+        assert "2026-11-02" in report.notes[0]
+    with store_of(tmp_path / "none") as store:
+        report = check(store, "empty>2%")
+        assert report.exit_code == 3
+        assert report.verdicts[0].reason == "there are no calls to look at"
+        json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_the_baseline_is_kept_until_it_is_asked_for_anew(
+    tmp_path: Path, calls: pl.DataFrame
+) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        first = check(store, "empty rises", baseline="last-week", until=at(BREAK + 100))
+        assert first.exit_code == 1
+        week = timedelta(days=7)
+        later = check(store, "empty rises", baseline="last-week", until=at(BREAK + 100) + week)
+        assert later.window == first.window
+        anew = check(
+            store,
+            "empty rises",
+            baseline="last-week",
+            until=at(BREAK + 100) + week,
+            rebaseline=True,
+        )
+        assert anew.window == tuple(each + week for each in first.window or ())
+        assert not anew.raised
+
+
+def test_a_baseline_whose_calls_were_deleted_is_remembered(
+    tmp_path: Path, calls: pl.DataFrame
+) -> None:
+    alerts = ["empty rises", "top_score drops", "p95 rises", "documents drops"]
+    with store_of(tmp_path / "store", calls) as store:
+        before = check(store, alerts, baseline="last-week", until=at(BREAK))
+        state = store.state(STATE)
+    kept = calls.filter(pl.col("time") >= at(WEEK))
+    with store_of(tmp_path / "rest", kept) as store:
+        with store.changing_state(STATE) as saved:
+            saved.update(state)
+        after = check(store, alerts, baseline="last-week", until=at(BREAK))
+    assert after.as_dict() == before.as_dict() | {"notes": list(after.notes)}
+
+
+def test_numbers_and_results_as_baselines(tmp_path: Path, calls: pl.DataFrame) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        found = outcomes(store, BREAK + 150, "empty rises", baseline="3%")
+        assert found == {"empty rises": ALARM}
+        quiet = outcomes(store, BREAK + 150, "empty rises by 0.3", baseline="3%")
+        assert quiet == {"empty rises by 0.3": QUIET}
+        below = check(store, "p95 rises by 50%", baseline="last-week", until=at(BREAK + 150))
+        assert below.exit_code == 1
+        result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="RR")
+        result.save(tmp_path / "saved")
+        with pytest.raises(KaratError, match="no measure empty"):
+            check(store, "empty rises", baseline=str(tmp_path / "saved"), until=at(BREAK))
+        for options in (
+            {},
+            {"baseline": "last-week", "alpha": 1.5},
+            {"baseline": "last-week", "run_length": 1},
+            {"baseline": "last-week", "since": at(10)},
+        ):
+            with pytest.raises(KaratError):
+                check(store, "empty rises", until=at(BREAK), **options)  # type: ignore[arg-type]
+
+
+def test_limits_of_very_many_calls(
+    tmp_path: Path, calls: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for most in (100_000, 100):
+        monkeypatch.setattr("karat.monitoring.check.MANY", most)
+        with store_of(tmp_path / str(most), calls) as store:
+            (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert verdict.low < 0.01 < verdict.high
+        found.append(verdict.high - verdict.low)
+    assert found[0] < found[1]  # hedged ones are tighter
+
+
+def test_run_lengths(tmp_path: Path, calls: pl.DataFrame) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        found = outcomes(store, BREAK + 60, "empty rises", "top_score drops", run_length=10_000)
+        assert found == {"empty rises": ALARM, "top_score drops": ALARM}
+
+
+def test_two_checks_at_once_raise_an_alarm_once(tmp_path: Path, calls: pl.DataFrame) -> None:
+    """Another process has raised it after this one has read the state."""
+    with store_of(tmp_path / "store", calls) as store:
+        first = check(store, "empty>3%", until=at(BREAK + 150))
+
+        class Early(TraceStore):
+            def state(self, name: str) -> object:
+                return {} if name == STATE else super().state(name)
+
+        with Early.open(tmp_path / "store") as other:
+            second = check(other, "empty>3%", until=at(BREAK + 150))
+    assert [each.outcome for each in first.verdicts] == [ALARM]
+    assert [each.outcome for each in second.verdicts] == [STILL_OPEN]
+    assert not second.news
+
+
+def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) -> None:
+    hostile = calls.with_columns(
+        attributes=pl.lit([{"key": "tenant", "value": 'a"b\n<script>|\x1b[31m'}]),
+    )
+    with store_of(tmp_path / "store", hostile) as store:
+        report = check(
+            store,
+            ["empty rises by tenant", "p95>800ms"],
+            baseline="last-week",
+            until=at(BREAK + 150),
+        )
+        text = prometheus_text(store)
+    assert 'karat_alarm_open{alert="p95>800ms",signal="latency_p95",slice=""} 1.0' in text
+    assert 'slice="tenant=a\\"b\\n<script>' in text
+    assert text.count("\n") == sum(bool(line) for line in text.splitlines())
+    table = render(report, "table", width=80)
+    assert "\x1b" not in table
+    assert max(map(len, table.splitlines())) <= 80
+    assert "since 2026-11-1" in table
+    assert "look at" in table
+    assert "<script>" not in render(report, "markdown")
+    assert "<script>" not in as_junit(report.as_gate())
+    assert 'failures="2"' in as_junit(report.as_gate())
+    bare = report.as_dict(texts=False)
+    assert "secret question" not in json.dumps(bare)
+    assert "secret question" in json.dumps(report.as_dict())
+    assert "secret question" not in render(report.without_texts(), "table")
+    assert replace(report, verdicts=()).exit_code == 0
