@@ -38,6 +38,7 @@ LINEAR = 1.1  # the exponent up to which time counts as linear in the queries
 HELD = 0.1  # bytes of memory a byte of run, up to which memory counts as bounded
 GRACE = 0.1  # seconds
 BUSY = 0.9  # of the allowed concurrency
+TAKEN_IN, KEPT_IN_MEMORY = 20_000, 2.0  # spans a second; growth of memory for ten times as many
 
 REMARK = """\
 Ratios are those of the largest files. A kernel ratio takes karat's kernel, which has matched
@@ -52,7 +53,7 @@ Line = tuple[str, str, str]
 def targets(facts: Facts, quick: bool) -> Table:
     """Judge every target; a quick run is too small to judge any."""
     lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts), _busy(facts)]
-    lines += [*_commands(facts), _straight(facts), _otherwise(facts)]
+    lines += [*_commands(facts), _straight(facts), _otherwise(facts), *_taken_in(facts)]
     if quick:
         lines = [(target, measured, "not judged") for target, measured, _ in lines]
     remark = REMARK.format(linear=LINEAR, held=HELD)
@@ -138,6 +139,18 @@ def _busy(facts: Facts) -> Line:
     if facts.busy is None:
         return target, "not measured", "not judged"
     return target, f"{facts.busy:.1%}", _verdict(facts.busy >= BUSY)
+
+
+def _taken_in(facts: Facts) -> Iterator[Line]:
+    rate, growth = facts.taken_in, facts.taken_in_memory
+    target = f"taking traces in: at least {TAKEN_IN:,} spans a second"
+    bounded = f"taking traces in: memory at most {KEPT_IN_MEMORY:g} × for ten times as many spans"
+    if rate is None or growth is None:
+        yield target, "not measured", "not judged"
+        yield bounded, "not measured", "not judged"
+        return
+    yield target, f"{rate:,.0f} a second", _verdict(rate >= TAKEN_IN)
+    yield bounded, f"{growth:.2f} ×", _verdict(growth <= KEPT_IN_MEMORY)
 
 
 def _verdict(met: bool) -> str:

@@ -36,6 +36,7 @@ TITLES = (
     "15. The same run, written otherwise",
     "16. Growth of whole commands",
     "17. Tuning a hybrid",
+    "18. Taking traces in",
 )
 # speaks as trec_eval does on its command line; what it computes is trec_eval's own code
 STAND_IN = """#!{python}

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from karat.web.app import view_site
 from karat.web.folders import ResultFolders
-from karat.web.server import TokenGuard, _listen
+from karat.web.server import TokenGuard, listen
 from tests.browsing import browser, watched
 from tests.reports.conftest import demo_folder, hostile_folder
 
@@ -53,7 +53,7 @@ class Served:
 @pytest.fixture
 def served(results: Path) -> Iterator[Served]:
     """Serve the results on a free port of this machine."""
-    listener = _listen(0)
+    listener = listen(0)
     port = listener.getsockname()[1]
     app = TokenGuard(view_site(ResultFolders([results])), TOKEN, port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))

@@ -23,7 +23,7 @@ from playwright.sync_api import expect
 import karat
 from karat.labels.labels import Labels
 from karat.web.labelling import label_site
-from karat.web.server import TokenGuard, _listen
+from karat.web.server import TokenGuard, listen
 from tests import hostile
 from tests.browsing import Watched, browser, watched
 from tests.web.conftest import TOKEN
@@ -84,7 +84,7 @@ class Server:
     parts: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> None:
-        listener = _listen(self.port)
+        listener = listen(self.port)
         self.port = listener.getsockname()[1]
         labels = Labels.open(self.pool)
         app = TokenGuard(label_site(labels, "pool"), TOKEN, self.port)

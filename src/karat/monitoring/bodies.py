@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 from karat.monitoring.arrivals import Batch
 from karat.read.traces import decode
-from karat.read.traces.otlp_json import NO_JSON, NO_REQUEST
-from karat.read.traces.otlp_protobuf import NO_PROTOBUF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 PART = 1 << 20  # bytes that are unpacked at once
 GZIP = zlib.MAX_WBITS | 16
-WHOLE = frozenset({NO_PROTOBUF, NO_JSON, NO_REQUEST})  # reasons that are about a whole body
 WATCH = 1.0  # seconds between two looks whether the process that started this one is alive
 
 
@@ -42,9 +39,8 @@ def decode_body(
     """Return what a body holds; a body that holds nothing of its kind is an error."""
     plain = b"".join(_unzipped(body, most)) if zipped else body
     found = decode(plain, protobuf=protobuf, id_from=id_from)
-    broken = WHOLE.intersection(found.malformed)
-    if broken and not found.spans:
-        raise BodyError(400, f"the body cannot be read: {', '.join(sorted(broken))}")
+    if found.malformed and not found.spans:
+        raise BodyError(400, f"the body cannot be read: {', '.join(found.malformed)}")
     digest = hashlib.blake2b(plain, digest_size=16).digest()
     return Batch(found.frame, found.spans, found.malformed, digest)
 

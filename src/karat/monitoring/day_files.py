@@ -72,11 +72,10 @@ def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[Draft]]:
 @contextlib.contextmanager
 def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     """Write the draft of a file of one day, which is on disk then."""
-    folder = day_folder(store, day)
-    path = folder / f".karat-{secrets.token_hex(8)}.draft"
+    # not in the folder of the day: who reads that as a whole must not find what is no Parquet
+    path = store / f".karat-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
-        with _told_as_unsaved(day, folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        with _told_as_unsaved(day, store):
             calls.sink_parquet(path, compression="zstd", row_group_size=GROUP, statistics=True)
             _on_disk(path)
             about = pl.scan_parquet(path).select(
@@ -93,6 +92,7 @@ def publish(store: Path, drafts: Sequence[Draft]) -> None:
     for each in drafts:
         folder = day_folder(store, each.file.day)
         with _told_as_unsaved(each.file.day, folder):
+            folder.mkdir(parents=True, exist_ok=True)
             each.path.rename(folder / each.file.name)
             for named in (folder, folder.parent, store):  # names must last, too
                 _on_disk(named)
@@ -124,11 +124,12 @@ def clear_unknown(store: Path, known: Iterable[DayFile]) -> None:
     """Delete what killed processes left: files of ours that the catalogue does not know."""
     paths = {each.path(store) for each in known}
     long_ago = time.time() - ABANDONED
-    for path in (store / FOLDER).glob("day=*/*"):
-        with contextlib.suppress(OSError):
-            ours = NAMES.fullmatch(path.name) and path not in paths
-            left = DRAFTS.fullmatch(path.name) and path.stat().st_mtime < long_ago
-            if ours or left:
+    with contextlib.suppress(OSError):
+        for path in (store / FOLDER).glob("day=*/*"):
+            if NAMES.fullmatch(path.name) and path not in paths:
+                path.unlink()
+        for path in store.iterdir():
+            if DRAFTS.fullmatch(path.name) and path.stat().st_mtime < long_ago:
                 path.unlink()
 
 

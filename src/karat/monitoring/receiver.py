@@ -100,11 +100,12 @@ class TraceReceiver:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = RequestBody(receive)
         try:
-            batch = await self._take(scope, headers, kind, receive)
+            batch = await self._take(scope, headers, kind, body)
         except Refusal as refusal:
             self.refused[f"{refusal.status}: {refusal.why}"] += 1
-            await _drain(receive, self._limits.request)
+            await body.drain(self._limits.request, headers.get("content-length", ""))
             await refusal.tell(send, kind)
         except _GoneError:
             return
@@ -112,7 +113,7 @@ class TraceReceiver:
             await _answer(send, 200, kind, _accepted(batch, kind))
 
     async def _take(
-        self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, receive: Receive
+        self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, body: RequestBody
     ) -> Batch:
         """Return a batch that is on disk."""
         zipped = self._check(scope, headers, kind)
@@ -121,7 +122,7 @@ class TraceReceiver:
         held = 0
         try:
             parts = []
-            async for part in _parts(receive):
+            async for part in body.parts():
                 held += len(part)
                 self._held += len(part)
                 self._check_held(held)
@@ -212,28 +213,36 @@ class _GoneError(Exception):
     """Whoever sent the request does not wait for an answer."""
 
 
-async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the parts of a body; who sends too slowly, or goes away, has not sent it."""
-    more = True
-    while more:
-        try:
-            message = await asyncio.wait_for(receive(), SLOW)
-        except TimeoutError:
-            raise Refusal(408, "the body did not arrive in time") from None
-        if message["type"] != "http.request":
-            raise _GoneError
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
+class RequestBody:
+    """The body of a request, part by part."""
 
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._more = True
 
-async def _drain(receive: Receive, most: int) -> None:
-    """Read the rest of a body: many clients look at the answer only when all is sent."""
-    with contextlib.suppress(Refusal, _GoneError):
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts; who sends too slowly, or goes away, has not sent it."""
+        while self._more:
+            try:
+                message = await asyncio.wait_for(self._receive(), SLOW)
+            except TimeoutError:
+                self._more = False
+                raise Refusal(408, "the body did not arrive in time") from None
+            self._more = message.get("more_body", False)
+            if message["type"] != "http.request":
+                raise _GoneError
+            yield message.get("body", b"")
+
+    async def drain(self, most: int, length: str = "") -> None:
+        """Read the rest: many clients look at the answer only when all is sent."""
+        if length.isdecimal() and int(length[:18]) > 4 * most:
+            return  # nobody sends that much before looking
         total = 0
-        async for part in _parts(receive):
-            total += len(part)
-            if total > most:
-                return
+        with contextlib.suppress(Refusal, _GoneError):
+            async for part in self.parts():
+                total += len(part)
+                if total > most:
+                    return
 
 
 def _accepted(batch: Batch, kind: str) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -32,8 +32,9 @@ from karat.monitoring.arrivals import (
 from karat.monitoring.catalogue import FILE, TRACES, create_catalogue
 from karat.monitoring.day_files import FOLDER, DayFile
 from karat.monitoring.intake_rules import IntakeRules
-from karat.monitoring.upkeep import LISTED, SMALL, Upkeep, parse_period
-from karat.read.traces.schema import RETRIEVER, TRACE_SCHEMA
+from karat.monitoring.upkeep import BEHIND, LISTED, SMALL, Upkeep, parse_period
+from karat.read.traces.hops import with_hops, without_inner
+from karat.read.traces.schema import TRACE_SCHEMA
 from karat.storage.durable import BUSY_TIMEOUT, DurableFile
 
 LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
@@ -54,7 +55,7 @@ class StoreCounts:
     """What a store holds, and what has arrived since it was made."""
 
     calls: int  # that are in it now
-    spans: int  # that arrived, of all kinds, each once
+    spans: int  # that arrived, of all kinds; those of a request that is sent again count once
     repeated: int  # calls that arrived again
     malformed: dict[str, int]  # by reason
     dropped: dict[str, int]  # calls that a rule left out, by reason
@@ -129,8 +130,11 @@ class TraceStore:
         """Keep calls; they are on disk when this returns."""
         return self.add_batches([Batch(frame, spans, malformed or {}, digest)])[0]
 
-    def add_batches(self, batches: Sequence[Batch]) -> list[Added]:
-        """Keep several batches, in one step: all are on disk when this returns, or none is."""
+    def add_batches(self, batches: Sequence[Batch], *, tidied: bool = False) -> list[Added]:
+        """Keep several batches, in one step: all are on disk when this returns, or none is.
+
+        With `tidied`, another thread puts them into files, unless it falls behind.
+        """
         oldest = datetime.now(UTC) - self.keep if self.keep else None
         arrivals = []
         for batch in batches:
@@ -140,7 +144,7 @@ class TraceStore:
         with self._file.writing() as connection:
             added = acknowledge(connection, arrivals)
         with contextlib.suppress(SaveError):  # what is acknowledged waits in the catalogue
-            self.flush(due=True)
+            self._upkeep.flush(due=not tidied, most=BEHIND if tidied else 0)
         return added
 
     # files
@@ -170,8 +174,9 @@ class TraceStore:
     def scan(self, since: datetime | None = None, until: datetime | None = None) -> pl.LazyFrame:
         """Return the calls that began at `since` or later and before `until`, as a lazy table.
 
-        Nothing that others add, put together or delete later changes what it gives. Hops are
-        counted over all calls of a trace that began up to a day before `since`.
+        Nothing that others add or put together later changes what it gives. The calls of a trace
+        may have arrived in any order: hops are counted, and retrievers inside of others left out,
+        over all that began up to a day before `since`.
         """
         after = None if since is None else _utc(since) - LONGEST_TRACE
         before = None if until is None else _utc(until)
@@ -180,7 +185,7 @@ class TraceStore:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
-        calls = calls.with_columns(hop=HOP)
+        calls = with_hops(without_inner(calls))
         return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
@@ -201,22 +206,16 @@ class TraceStore:
     def _scans(self, files: Sequence[DayFile]) -> list[pl.LazyFrame]:
         """Open small files, which may be replaced at any time; large ones stay under their name."""
         small = [each for each in files if each.bytes < SMALL][-HANDLES:]
-        held: list[IO[bytes]] = []
-        try:
-            for each in small:
-                held.append(each.path(self.path).open("rb"))  # noqa: PERF401
-        except FileNotFoundError:
-            for handle in held:
-                handle.close()
-            raise
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
-        groups: list[Sequence[Path] | Sequence[IO[bytes]]] = [paths, held]
-        return [
-            pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)  # type: ignore[arg-type]
-            for group in groups
-            if group
-        ]
+        with contextlib.ExitStack() as opened:  # the scan has handles of its own
+            held = [opened.enter_context(each.path(self.path).open("rb")) for each in small]
+            groups: list[Any] = [paths, held]
+            return [
+                pl.scan_parquet(group, hive_partitioning=False, schema=TRACE_SCHEMA)
+                for group in groups
+                if group
+            ]
 
     def counts(self) -> StoreCounts:
         """Return what the store holds, and what has arrived."""
@@ -294,18 +293,6 @@ SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * byt
     UNION ALL SELECT 0, NULL, NULL, 0, 0
 )
 """
-# as `read.traces.schema.number_hops`, over calls that arrived in any order
-_RETRIEVED = pl.col("kind") == RETRIEVER
-HOP = (
-    (
-        _RETRIEVED.cast(pl.Int64)
-        .cum_sum()
-        .over("trace", order_by=["time", _RETRIEVED.not_(), "span"])
-        - 1
-    )
-    .clip(lower_bound=0)
-    .cast(pl.UInt32)
-)
 
 
 def _refuse(path: Path) -> None:

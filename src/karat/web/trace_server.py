@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,11 +13,13 @@ from starlette.requests import Request
 
 from karat.errors import OptionError
 from karat.monitoring.bodies import BodyDecoders
-from karat.monitoring.receiver import PATH, ReceiverLimits, Refusal, TraceReceiver
+from karat.monitoring.receiver import PATH, ReceiverLimits, Refusal, RequestBody, TraceReceiver
 from karat.monitoring.writer import StoreWriter
 from karat.web.server import HOST, listen
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
     from datetime import timedelta
 
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECTIONS = 512
+DRAINED = 16 << 20  # bytes of a body that are read before it is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,20 @@ class TraceAddress:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class TraceServer:
+    """A server that is ready to run, on a port that it has."""
+
+    url: str
+    receiver: TraceReceiver
+    listener: socket.socket
+    server: uvicorn.Server
+
+    def run(self) -> None:
+        """Take traces in until interrupted."""
+        self.server.run(sockets=[self.listener])
+
+
 def serve_traces(
     store: TraceStore,
     address: TraceAddress,
@@ -54,14 +72,37 @@ def serve_traces(
 ) -> None:
     """Take traces in until interrupted; what was acknowledged is in files in the end."""
     limits = limits or ReceiverLimits()
-    with listen(address.port, address.host) as listener:
+    with trace_server(
+        store, address, limits=limits, workers=workers, keep=keep, id_from=id_from
+    ) as ready:
+        click.echo(ready.url)
+        click.echo("press Ctrl-C to stop", err=True)
+        try:
+            ready.run()
+        finally:
+            for reason, number in ready.receiver.refused.items():
+                click.echo(f"refused {number:,} × {reason}", err=True)
+
+
+@contextlib.contextmanager
+def trace_server(
+    store: TraceStore,
+    address: TraceAddress,
+    *,
+    limits: ReceiverLimits,
+    workers: int = 0,
+    keep: timedelta | None = None,
+    id_from: str | None = None,
+) -> Iterator[TraceServer]:
+    """Give a server; in the end what it took in is written, and put into files."""
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(listen(address.port, address.host))
         port = listener.getsockname()[1]
         decoders = BodyDecoders(workers, most=limits.request, id_from=id_from)
+        held.callback(decoders.close)
         writer = StoreWriter(store, keep)
+        held.callback(writer.close)
         receiver = TraceReceiver(store, writer, decoders, limits)
-        shown = f"[{address.host}]" if ":" in address.host else address.host
-        click.echo(f"http://{shown}:{port}{PATH}")
-        click.echo("press Ctrl-C to stop", err=True)
         config = uvicorn.Config(
             ExporterGuard(receiver, address, port),
             log_level="warning",
@@ -72,13 +113,9 @@ def serve_traces(
             limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=10,
         )
-        try:
-            uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            writer.close()
-            decoders.close()
-            for reason, number in receiver.refused.items():
-                click.echo(f"refused {number:,} × {reason}", err=True)
+        shown = f"[{address.host}]" if ":" in address.host else address.host
+        url = f"http://{shown}:{port}{PATH}"
+        yield TraceServer(url, receiver, listener, uvicorn.Server(config))
 
 
 class ExporterGuard:
@@ -99,6 +136,7 @@ class ExporterGuard:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
+            await RequestBody(receive).drain(DRAINED)
             await refusal.tell(send, request.headers.get("content-type", ""))
 
     def _refusal(self, request: Request) -> Refusal | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli.monitor.options import intake_options, intake_rules, store_option
+
+if TYPE_CHECKING:
+    from karat.monitoring.ingest import Ingested
 
 
 @click.command("ingest", short_help="Put files of traces into a store.")
@@ -30,29 +32,30 @@ def command(
     karat monitor ingest traces.jsonl --store store
     karat monitor ingest exports/ --store store --no-texts --keep 90d
 
-    A file that is ingested twice counts once.
+    A call that is in the store already is not added again, so that a file may be ingested twice.
     """
-    from karat.monitoring.store import TraceStore  # noqa: PLC0415
+    from karat.cli.options import progress  # noqa: PLC0415
+    from karat.monitoring.ingest import ingest_traces  # noqa: PLC0415
     from karat.monitoring.upkeep import parse_period  # noqa: PLC0415
-    from karat.read.traces import read_traces  # noqa: PLC0415
 
     rules = intake_rules(redact, sample, no_texts=no_texts)
     period = None if keep is None else parse_period(keep)
-    with TraceStore.open(store, create=True, rules=rules) as opened:
-        opened.keep = period
-        for file in files:
-            found: Counter[str] = Counter()
-            malformed: Counter[str] = Counter()
-            for part in read_traces(file, id_from=id_from):
-                added = opened.add(part.frame, spans=part.spans, malformed=part.malformed)
-                found.update(asdict(added) | {"spans": part.spans})
-                malformed.update(part.malformed)
-            click.echo(
-                f"{file}: {found['spans']:,} spans, {found['new']:,} new calls, "
-                f"{found['repeated']:,} known, {found['dropped']:,} left out"
+    done: list[Ingested] = []
+    try:
+        with progress("ingesting") as report:
+            done.extend(
+                ingest_traces(
+                    files, store, rules=rules, keep=period, id_from=id_from, progress=report
+                )
             )
-            for reason, number in malformed.items():
-                click.echo(f"  {number:,} × {reason}", err=True)
-        opened.flush()
-        if period is not None:
-            opened.retain(period)
+    finally:  # what was done before a failure is done
+        for each in done:
+            _tell(each)
+
+
+def _tell(each: Ingested) -> None:
+    counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
+    told = [f"{number:,} {name}" for name, number in counts.items() if number]
+    click.echo(f"{each.file}: {each.spans:,} spans, {', '.join(told) or 'no calls'}")
+    for reason, number in each.malformed.items():
+        click.echo(f"  {number:,} × {reason}", err=True)

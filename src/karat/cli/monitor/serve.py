@@ -19,7 +19,7 @@ from karat.errors import needs_package
     "--host",
     default="127.0.0.1",
     metavar="ADDRESS",
-    help="Address to listen on; others need a token.",
+    help="Address to listen on; one that others can reach needs --token.",
 )
 @click.option(
     "--token",

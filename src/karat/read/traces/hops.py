@@ -17,15 +17,19 @@ def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     if frame["trace"].n_unique() == frame.height:  # one call each, as of most applications
         return frame.with_columns(hop=pl.lit(0, pl.UInt32))
+    return with_hops(frame.lazy()).collect()
+
+
+def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Number the hops as `number_hops` does, in a table that is not read yet."""
     first = pl.col("kind") == RETRIEVER
-    ranked = (
-        frame.select("trace", "span", "parent", "time", first=first, row=pl.int_range(pl.len()))
-        .sort("time", pl.col("first").not_(), "span")
-        .with_columns(hop=(pl.col("first").cast(pl.Int64).cum_sum().over("trace") - 1))
+    order = ["time", first.not_(), "span"]
+    hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
+    beside = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
+    # in two steps: inside of the second window the first would see only the calls beside each other
+    return calls.with_columns(hop=hop).with_columns(
+        hop=pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
     )
-    beside = pl.when("first").then("hop").forward_fill().over("trace", "parent")
-    hop = pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
-    return frame.with_columns(ranked.select("row", hop=hop).sort("row")["hop"])
 
 
 def outermost(frame: pl.DataFrame) -> pl.DataFrame:
@@ -34,11 +38,17 @@ def outermost(frame: pl.DataFrame) -> pl.DataFrame:
     Retrievers of LlamaIndex call themselves, and those that fuse or filter call others. A span
     may arrive before the one that it is inside of, so stores ask this when they are read.
     """
-    retrievers = frame.filter(pl.col("kind") == RETRIEVER).select("trace", parent="span")
-    if retrievers.height < 2:
+    retrievers = frame.filter(pl.col("kind") == RETRIEVER)
+    if retrievers.height < 2 or retrievers["parent"].null_count() == retrievers.height:
         return frame
-    inner = frame.filter(pl.col("kind") == RETRIEVER, pl.col("parent") != pl.col("span"))
-    inner = inner.select("trace", "span", "parent").join(retrievers, on=["trace", "parent"])
-    if not inner.height:
-        return frame
-    return frame.join(inner, on=["trace", "span"], how="anti", maintain_order="left")
+    return without_inner(frame.lazy()).collect()
+
+
+def without_inner(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Leave out what `outermost` leaves out, of a table that is not read yet."""
+    retrievers = calls.filter(pl.col("kind") == RETRIEVER).select("trace", "span", "parent")
+    inside = retrievers.filter(pl.col("parent") != pl.col("span"))
+    inner = inside.join(
+        retrievers.select("trace", parent="span"), on=["trace", "parent"], how="semi"
+    )
+    return calls.join(inner, on=["trace", "span"], how="anti", maintain_order="left")
