@@ -30,6 +30,8 @@ VARIABLES = {
     "OPENAI_BASE_URL": "the same, where KARAT_BASE_URL is not set",
     "KARAT_API_KEY": "key for the server of judge and embedder",
     "OPENAI_API_KEY": "key for OpenAI, where KARAT_API_KEY is not set",
+    "KARAT_MONITOR_TOKEN": "token that `karat monitor serve` asks for",
+    "KARAT_WEBHOOK_SECRET": "secret with which `karat monitor check` signs what it sends",
     "KARAT_CACHE_DIR": "folder in which answers, vectors and judge cards are kept",
     "KARAT_SPOOL_LIMIT": "most that is kept in a temporary file of a pipe",
     "KARAT_MINILM": "folder of the embedding model, instead of the one from a package",
@@ -38,7 +40,7 @@ VARIABLES = {
     "NO_COLOR": "anything for no colour",
     "GITHUB_STEP_SUMMARY": "file to which a summary of gates is appended",
 }
-HIDDEN = ("KARAT_API_KEY", "OPENAI_API_KEY")
+HIDDEN = ("KARAT_API_KEY", "OPENAI_API_KEY", "KARAT_MONITOR_TOKEN", "KARAT_WEBHOOK_SECRET")
 
 
 @click.command("explain-config", short_help="Show the settings of the project.")
