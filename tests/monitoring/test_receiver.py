@@ -7,7 +7,10 @@ import http.client
 import json
 import logging
 import socket
+import threading
 import time
+from time import monotonic as clock
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,9 +27,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from polars.testing import assert_frame_equal
 
 from karat.errors import OptionError, SaveError
-from karat.monitoring import receiver
+from karat.monitoring import receiver, upkeep, writer
+from karat.monitoring.day_files import drafts_of_days
+from karat.monitoring.receiver import ReceiverLimits
 from karat.monitoring.store import TraceStore
-from karat.web.trace_server import TraceAddress
+from karat.web.trace_server import TraceAddress, trace_server
 from tests.monitoring.conftest import serving
 from tests.monitoring.sending import TraceBodies, put, request_of
 
@@ -218,17 +223,32 @@ def test_other_machines_need_a_token(host: str) -> None:
     assert TraceAddress(host, token="x").host == host
 
 
-def test_too_many_spans_a_second(store: TraceStore) -> None:
-    """Beyond the rate batches are sent again later, and all arrive in the end."""
-    bodies = TraceBodies(10)
-    with serving(store, rate=100.0) as (_, sender):
-        assert sender.post(bodies.body(0))[0] == 200
-        assert sender.post(bodies.body(1))[0] == 200  # 120 spans: what may come at once is used up
-        status, answered, _ = sender.post(bodies.body(2))
-        assert (status, answered["retry-after"]) == (429, "1")
-        sender.send(bodies.body(2))
-        assert sender.again > 0
-    assert store.counts().spans == 180
+def test_a_port_that_is_taken(store: TraceStore) -> None:
+    with serving(store) as (ready, _):
+        port = ready.listener.getsockname()[1]
+        with (
+            pytest.raises(OptionError, match=f"port {port} cannot be used") as stop,
+            trace_server(store, TraceAddress(port=port), limits=ReceiverLimits()),
+        ):
+            pass
+        assert "--port, or 0" in stop.value.fix
+
+
+def test_too_many_spans_a_second(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the rate a batch is refused, and taken after as many seconds as were told."""
+    bodies, later = TraceBodies(10), 0.0
+    monkeypatch.setattr(receiver, "time", SimpleNamespace(monotonic=lambda: clock() + later))
+    with serving(store, rate=0.5) as (_, sender):
+        assert sender.post(bodies.body(0))[0] == 200  # 60 spans: two minutes' worth
+        status, answered, _ = sender.post(bodies.body(1))
+        assert status == 429
+        wait = int(answered["retry-after"])
+        assert 60 < wait <= 119
+        later = wait / 2
+        assert sender.post(bodies.body(1))[0] == 429
+        later = wait + 1.0
+        assert sender.post(bodies.body(1))[0] == 200
+    assert store.counts().spans == 120
 
 
 def test_a_disk_without_room(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,14 +278,41 @@ def test_a_disk_that_is_full_all_of_a_sudden(store: TraceStore) -> None:
     assert store.counts().calls == 400
 
 
+def test_nobody_waits_while_files_are_written(
+    store: TraceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is acknowledged while others are put into files, and none is lost by that."""
+    bodies = TraceBodies(10)
+    monkeypatch.setattr(upkeep, "WAITING_BYTES", 1)  # always due
+    monkeypatch.setattr(writer, "TICK", 0.01)
+    begun, done = threading.Event(), threading.Event()
+    write = drafts_of_days
+
+    def slowly(*given: Any) -> Any:
+        begun.set()
+        assert done.wait(30)
+        return write(*given)
+
+    monkeypatch.setattr(upkeep, "drafts_of_days", slowly)
+    with serving(store) as (_, sender):
+        assert sender.post(bodies.body(0))[0] == 200
+        assert begun.wait(30)
+        assert sender.post(bodies.body(1))[0] == 200
+        assert store.scan().collect().height == 20
+        done.set()
+    assert store.counts().files > 0
+    keys = set(store.scan().select("trace", "span").collect().iter_rows())
+    assert keys == {*bodies.keys(0), *bodies.keys(1)}
+
+
 def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the disk is slow, memory stays bounded: who comes then is told to come again."""
     bodies = TraceBodies(10)
     slow = store.add_batches
 
-    def add(batches: Sequence[Batch]) -> Any:
+    def add(batches: Sequence[Batch], **options: Any) -> Any:
         time.sleep(1.0)
-        return slow(batches)
+        return slow(batches, **options)
 
     monkeypatch.setattr(store, "add_batches", add)
     with serving(store, held=1) as (ready, sender):
@@ -288,7 +335,7 @@ def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_failure_is_told_to_all_who_wait(
     store: TraceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add(_: Sequence[Batch]) -> Any:
+    def add(_: Sequence[Batch], **__: Any) -> Any:
         raise SaveError("the disk is gone")
 
     with serving(store) as (_, sender):

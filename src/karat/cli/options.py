@@ -65,6 +65,12 @@ id_from = click.option(
     help="Field of retrieved objects that holds their ids, such as metadata.source (default: their "
     "own id).",
 )
+query_from = click.option(
+    "--query-from",
+    metavar="ATTRIBUTE",
+    help="Attribute of traces that holds the id of the query, such as metadata.query_id (default: "
+    "queries are joined with the gold by their questions).",
+)
 ids = click.option(
     "--ids",
     default="identity",
@@ -103,6 +109,7 @@ reading = option_set(
     gold_format,
     skip_bad,
     id_from,
+    query_from,
     spool_limit,
     ids,
     click.option(

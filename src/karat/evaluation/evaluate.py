@@ -56,6 +56,7 @@ class InputOptions(TypedDict, total=False):
     gold_format: str | None
     skip_bad: bool
     id_from: str | None
+    query_from: str | None
 
 
 class RunOptions(InputOptions, total=False):
@@ -101,6 +102,7 @@ def evaluate(
     gold_format: str | None = None,
     skip_bad: bool = False,
     id_from: str | None = None,
+    query_from: str | None = None,
     keep: int = 0,
     progress: Report | None = None,
 ) -> Result:
@@ -110,7 +112,9 @@ def evaluate(
     list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
     an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
     of a list a whole response will do; `id_from` is the field that holds their ids, such as
-    `metadata.source`, if not the usual one. Without
+    `metadata.source`, if not the usual one. A path may also be traces of production
+    (docs/traces.md): their questions are those of the gold, or `query_from` is the attribute that
+    holds the ids of queries. Without
     `gold` the records hold both, and several runs must agree about the queries that they share.
     It may also be a retriever, a function or an object of a framework, which is asked the questions
     of the gold or of `queries`; `karat.Retriever(…)` says how, see docs/retrievers.md.
@@ -165,6 +169,7 @@ def evaluate(
             skip_bad=skip_bad,
             texts=texts,
             id_from=id_from,
+            query_from=query_from,
             unlabelled=len(judging) == len(matchers),
             queries=queries,
             progress=stages.begin("") if asks else None,

@@ -17,7 +17,7 @@ from karat.engines.prefetch import begin
 from karat.errors import AlignError, InputError, naming_files
 from karat.findings import merge_findings
 from karat.progress import Stages
-from karat.read import is_several, load_gold, load_run, load_samples
+from karat.read import is_several, load_gold, load_run, load_samples, trace_sources
 from karat.read.queries import join_queries, load_queries
 from karat.read.records import join_about
 from karat.read.source import Source
@@ -41,11 +41,14 @@ def load_inputs(
     skip_bad: bool,
     texts: bool,
     id_from: str | None = None,
+    query_from: str | None = None,
     unlabelled: bool = False,
     queries: object = None,
     progress: Report | None = None,
 ) -> tuple[list[RunStream], Gold, list[Input]]:
     """Open the runs, begin to read the first, and read the gold meanwhile.
+
+    Traces in which lists were reranked are two runs, unless they have a name, which is for one.
 
     A retriever is asked the questions of the gold, or of the table `queries`, instead.
 
@@ -53,7 +56,7 @@ def load_inputs(
     the queries is kept.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
-    named = _named(run)
+    named = _with_reranked(_named(run), run_format, id_from)
     given = gold
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
@@ -62,13 +65,17 @@ def load_inputs(
         named = [(name, _asked(name, data, gold, queries, id_from, stages)) for name, data in named]
     if gold is None:
         given = [Input.of("samples", data) for _, data in named]
+        if unlabelled:
+            how["query_from"] = query_from
         streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
         return streams, loaded, given
     inputs = [Input.of("run", data) for _, data in named]
     named = [(name, _kept(data)) for name, data in named]
 
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
-        return load_run(data, name=name, format=run_format, names=names, **how)
+        return load_run(
+            data, name=name, format=run_format, names=names, query_from=query_from, **how
+        )
 
     streams = [opened(name, data) for name, data in named]
     begun = reading.enter_context(begin(streams[0]))
@@ -123,6 +130,8 @@ def _kept(data: object) -> object:
     """Return something that can be read again, as an iterator and a pipe cannot."""
     if isinstance(data, Iterator):
         return list(data)
+    if isinstance(data, Source):
+        return data
     return Source.of(data) if isinstance(data, str | os.PathLike) else data
 
 
@@ -134,6 +143,18 @@ def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
     if listed and isinstance(run[0], str | os.PathLike | Run | RunStream):  # and not a record
         return [("", data) for data in run]
     return [("", run)]
+
+
+def _with_reranked(
+    named: list[tuple[str, Any]], run_format: str | None, id_from: str | None
+) -> list[tuple[str, Any]]:
+    """Put traces, which may hold a run before and one after a reranker, into the place of paths."""
+    found: list[tuple[str, Any]] = []
+    for name, data in named:
+        is_path = isinstance(data, str | os.PathLike) and not name
+        runs = trace_sources(data, run_format, id_from) if is_path else []
+        found += [(name, each) for each in runs] or [(name, data)]
+    return found
 
 
 def _load_both(

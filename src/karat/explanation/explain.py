@@ -157,6 +157,7 @@ def explain(
             prefetching,
             skip_bad=options.get("skip_bad", False),
             id_from=options.get("id_from"),
+            query_from=options.get("query_from"),
             texts=reads_texts(every, (each for one in readings for each in one.measures)),
             unlabelled=all(judged),
         )

@@ -32,8 +32,8 @@ from karat.monitoring.arrivals import (
 from karat.monitoring.catalogue import FILE, TRACES, create_catalogue
 from karat.monitoring.day_files import FOLDER, DayFile
 from karat.monitoring.intake_rules import IntakeRules
-from karat.monitoring.upkeep import LISTED, SMALL, Upkeep, parse_period
-from karat.read.traces.hops import hop_of_call, without_inner
+from karat.monitoring.upkeep import BEHIND, LISTED, SMALL, Upkeep, parse_period
+from karat.read.traces.hops import with_hops, without_inner
 from karat.read.traces.schema import TRACE_SCHEMA
 from karat.storage.durable import BUSY_TIMEOUT, DurableFile
 
@@ -130,8 +130,11 @@ class TraceStore:
         """Keep calls; they are on disk when this returns."""
         return self.add_batches([Batch(frame, spans, malformed or {}, digest)])[0]
 
-    def add_batches(self, batches: Sequence[Batch]) -> list[Added]:
-        """Keep several batches, in one step: all are on disk when this returns, or none is."""
+    def add_batches(self, batches: Sequence[Batch], *, tidied: bool = False) -> list[Added]:
+        """Keep several batches, in one step: all are on disk when this returns, or none is.
+
+        With `tidied`, another thread puts them into files, unless it falls behind.
+        """
         oldest = datetime.now(UTC) - self.keep if self.keep else None
         arrivals = []
         for batch in batches:
@@ -141,7 +144,7 @@ class TraceStore:
         with self._file.writing() as connection:
             added = acknowledge(connection, arrivals)
         with contextlib.suppress(SaveError):  # what is acknowledged waits in the catalogue
-            self.flush(due=True)
+            self._upkeep.flush(due=not tidied, most=BEHIND if tidied else 0)
         return added
 
     # files
@@ -182,7 +185,7 @@ class TraceStore:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
-        calls = without_inner(calls).with_columns(hop=hop_of_call())
+        calls = with_hops(without_inner(calls))
         return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from karat.storage.durable import DurableFile
 
 WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
+BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
 WAITING_PARTS = 256  # that are read one by one: more are put together
 WAITING_SECONDS = 600.0
 SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
@@ -51,19 +52,25 @@ class Upkeep:
         self._catalogue = catalogue
         self._cleared = False
 
-    def flush(self, *, due: bool) -> int:
-        """Put the calls that wait into files, with `due` only if they are many or old."""
+    def flush(self, *, due: bool = False, most: int = 0) -> int:
+        """Put the calls that wait into files, with `due` only if they are many or old.
+
+        With `most`, only if they are more than so many bytes.
+        """
         moved = 0
-        while waiting := self._waiting(due=due):
+        while waiting := self._waiting(due=due, most=most):
             moved += self._flush(waiting)
         return moved
 
-    def _waiting(self, *, due: bool) -> list[int]:
+    def _waiting(self, *, due: bool, most: int) -> list[int]:
         """Return the numbers of the parts that go into files next, bounded by their bytes."""
         parts = self._catalogue.rows("SELECT number, bytes, arrived FROM waiting ORDER BY number")
         if not parts:
             return []
-        large = sum(size for _, size, _ in parts) >= WAITING_BYTES
+        waiting = sum(size for _, size, _ in parts)
+        if waiting < most:
+            return []
+        large = waiting >= WAITING_BYTES
         long = time.time() - parts[0][2] >= WAITING_SECONDS
         if due and not large and not long:
             if len(parts) >= WAITING_PARTS:
@@ -167,13 +174,14 @@ class Upkeep:
         """Delete the days that ended before a moment; return how many calls that were."""
         old = self._files("WHERE day < ?", moment.astimezone(UTC).date().isoformat())
         for each in old:
-            with contextlib.suppress(FileNotFoundError):  # another process deletes it
+            keys: list[bytes] = []
+            with contextlib.suppress(OSError, pl.exceptions.PolarsError):  # gone, or damaged
                 calls = pl.scan_parquet(each.path(self._store), hive_partitioning=False)
-                keys = [(key,) for key in call_keys(calls.select("trace", "span").collect())]
-                with self._catalogue.writing() as connection:
-                    connection.execute("DELETE FROM file WHERE name = ?", (each.name,))
-                    connection.executemany("DELETE FROM seen WHERE key = ?", keys)
-                delete_files(self._store, [each])
+                keys = call_keys(calls.select("trace", "span").collect())
+            with self._catalogue.writing() as connection:
+                connection.execute("DELETE FROM file WHERE name = ?", (each.name,))
+                connection.executemany("DELETE FROM seen WHERE key = ?", [(key,) for key in keys])
+            delete_files(self._store, [each])
         return sum(each.calls for each in old)
 
     def _files(self, where: str, value: object) -> list[DayFile]:

@@ -1,4 +1,4 @@
-"""The one thread that writes what a server takes in, and says so when it is on disk."""
+"""The thread that writes what a server takes in, and says so when it is on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.errors import KaratError
 
@@ -18,22 +19,30 @@ if TYPE_CHECKING:
     from karat.monitoring.store import TraceStore
 
 TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
-TICK = 1.0  # seconds between two looks at what else is to be done
-COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two tidyings, and between two deletions
+TICK = 1.0  # seconds between two looks at what is to be tidied
+COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
 
 Entry: TypeAlias = "tuple[Batch, Future[Added]]"
 
 
 class StoreWriter:
-    """Writes batches one after another; its answer to each is given when it is on disk."""
+    """Writes batches one after another; its answer to each is given when it is on disk.
+
+    A second thread puts what was written into files, and old days away, so that nobody waits for
+    that.
+    """
 
     def __init__(self, store: TraceStore, keep: timedelta | None = None) -> None:
         self._store = store
         self._keep = keep
         self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
-        self._due = dict.fromkeys(("compact", "retain"), 0.0)
-        self._thread = threading.Thread(target=self._work, name="karat-traces", daemon=True)
-        self._thread.start()
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"karat-{work.__name__}", daemon=True)
+            for work in (self._write_all, self._tidy_all)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, batch: Batch) -> Future[Added]:
         """Return what will be known when the batch is on disk; its exception, if it is not."""
@@ -44,14 +53,18 @@ class StoreWriter:
     def close(self) -> None:
         """Write what was submitted, put it into files, and end."""
         self._entries.put(None)
-        self._thread.join()
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        with contextlib.suppress(KaratError):  # it waits in the catalogue
+            self._store.flush()
 
-    def _work(self) -> None:
+    def _write_all(self) -> None:
         ending = False
         while not ending:
             entries: list[Entry] = []
+            entry = self._entries.get()
             with contextlib.suppress(queue.Empty):
-                entry = self._entries.get(timeout=TICK)
                 while entry is not None:
                     entries.append(entry)
                     if len(entries) == TOGETHER:
@@ -61,14 +74,10 @@ class StoreWriter:
                     ending = True
             if entries:
                 self._write(entries)
-            with contextlib.suppress(KaratError):  # tried again at the next look
-                self._tidy()
-        with contextlib.suppress(KaratError):
-            self._store.flush()
 
     def _write(self, entries: list[Entry]) -> None:
         try:
-            added = self._store.add_batches([batch for batch, _ in entries])
+            added = self._store.add_batches([batch for batch, _ in entries], tidied=True)
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
             for _, answer in entries:
                 answer.set_exception(error)
@@ -76,12 +85,14 @@ class StoreWriter:
             for (_, answer), each in zip(entries, added, strict=True):
                 answer.set_result(each)
 
-    def _tidy(self) -> None:
-        self._store.flush(due=True)
-        now = time.monotonic()
-        if now >= self._due["compact"]:
-            self._due["compact"] = now + COMPACT
-            self._store.compact()
-        if self._keep is not None and now >= self._due["retain"]:
-            self._due["retain"] = now + RETAIN
-            self._store.retain(self._keep)
+    def _tidy_all(self) -> None:
+        works: list[list[Any]] = [[0.0, TICK, lambda: self._store.flush(due=True)]]
+        works.append([0.0, COMPACT, self._store.compact])
+        if self._keep is not None:
+            works.append([0.0, RETAIN, partial(self._store.retain, self._keep)])
+        while not self._ended.wait(TICK):
+            for work in works:
+                if time.monotonic() >= work[0]:
+                    with contextlib.suppress(KaratError):  # tried again the next time
+                        work[2]()
+                    work[0] = time.monotonic() + work[1]

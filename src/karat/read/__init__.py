@@ -27,6 +27,7 @@ from karat.read.python import GoldLike, RunLike
 from karat.read.reading import ReadContext
 from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from karat.read.source import Source
+from karat.read.traces.run import TraceSource, is_traces, trace_sources
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
@@ -44,6 +45,7 @@ def load_run(
     about: bool = False,
     names: NamedBy = "id",
     id_from: str | None = None,
+    query_from: str | None = None,
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
@@ -52,21 +54,34 @@ def load_run(
     beside the ids are kept, with `about` everything that describes the queries. `names` is what
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
     are also used where a record has no id. Retrieved things may be objects of other frameworks
-    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.source`.
+    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.source`. Of
+    traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
     """
     refuse_after_fork()
     if isinstance(data, RunStream):
         return data
     if isinstance(data, Run):
         return data.stream()
-    reading = ReadContext(skip=skip_bad, texts=texts, about=about, names=names, id_from=id_from)
-    if isinstance(data, str | os.PathLike):
+    reading = ReadContext(
+        skip=skip_bad,
+        texts=texts,
+        about=about,
+        names=names,
+        id_from=id_from,
+        query_from=query_from,
+    )
+    if isinstance(data, str | os.PathLike) and not isinstance(data, Source):
         data = Source.of(data)
     if isinstance(data, Source):
         source = replace(data, reading=reading)
-        stream = _format(source, "run", format).run(source, name or source.name)
+        chosen = _format(source, "run", "traces" if isinstance(data, TraceSource) else format)
+        if query_from is not None and chosen.name != "traces":
+            raise _no_attributes(source.where)
+        stream = chosen.run(source, name or source.name)
     else:
         _load()
+        if query_from is not None:
+            raise _no_attributes("run")
         stream = python.run(data, name or "run", reading=reading)
     stream = replace(stream, found=reading.findings)
     return _whole(stream, reading) if skip_bad else stream
@@ -128,6 +143,14 @@ def load_samples(
     return replace(samples, gold=gold)
 
 
+def _no_attributes(where: str) -> InputError:
+    return InputError(
+        "query_from (--query-from) names an attribute of traces, and this run is none",
+        where=where,
+        fix="leave it out: records name their queries themselves",
+    )
+
+
 def _whole(stream: RunStream, reading: ReadContext) -> RunStream:
     """Read a run whole, so that it is known what was left out."""
     run = stream.collect()
@@ -174,6 +197,8 @@ def _format(source: Source, role: str, named: str | None) -> Format:
     if named is not None:
         choose(f"{role} format", named, able)
     look = Look.at(source)
+    if role == "samples" and is_traces(look):  # which are JSON, too
+        raise _no_gold("traces", source)
     for entry in able.values():
         if entry.sniff(look, role):
             return entry
@@ -226,4 +251,5 @@ __all__ = [
     "load_run",
     "load_samples",
     "register_shape",
+    "trace_sources",
 ]

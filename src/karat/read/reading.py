@@ -19,7 +19,8 @@ class ReadContext:
     texts and the character offsets beside the ids, which matching by text needs. `about` keeps
     everything that describes the queries of a run, such as the questions, and not only what its
     timing needs. `names` is what names a query; a record without it is named by the next best.
-    `id_from` is the field of retrieved objects that holds their ids.
+    `id_from` is the field of retrieved objects that holds their ids, `query_from` the attribute of
+    traces that holds the ids of queries.
 
     >>> from karat.errors import InputError
     >>> reading = ReadContext(skip=True)
@@ -36,12 +37,14 @@ class ReadContext:
         about: bool = False,
         names: NamedBy = "id",
         id_from: str | None = None,
+        query_from: str | None = None,
     ) -> None:
         self.skip = skip
         self.texts = texts
         self.about = about
         self.names = names
         self.id_from = id_from
+        self.query_from = query_from
         self.begin()
 
     def begin(self) -> None:
@@ -59,6 +62,7 @@ class ReadContext:
             about=self.about,
             names=self.names,
             id_from=self.id_from,
+            query_from=self.query_from,
         )
 
     def meet(self, error: InputError) -> None:

@@ -102,6 +102,7 @@ def measure_settings(  # noqa: PLR0917
             skip_bad=options.get("skip_bad", False),
             texts=texts,
             id_from=id_from,
+            query_from=options.get("query_from"),
             unlabelled=len(judging) == len(matchers),
             queries=options["queries"],
         )

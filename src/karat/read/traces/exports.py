@@ -47,6 +47,18 @@ def spans_of_record(record: object, tally: SpanTally, depth: int = 0) -> list[Sp
     return None
 
 
+def is_export(record: object) -> bool:
+    """Tell whether a record is one of these tools, or holds such records."""
+    for _ in range(DEPTH):
+        if not isinstance(record, Mapping):
+            return False
+        if any(fits(record) for fits, _ in EXPORTS):
+            return True
+        held = (parsed(record.get(name)) for name in HOLDERS)
+        record = next((each[0] for each in held if isinstance(each, list) and each), None)
+    return False
+
+
 def _held(records: Iterable[object], tally: SpanTally, depth: int) -> list[Span] | None:
     if depth >= DEPTH:
         tally.malformed[NESTED] += 1

@@ -17,16 +17,19 @@ def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     if frame["trace"].n_unique() == frame.height:  # one call each, as of most applications
         return frame.with_columns(hop=pl.lit(0, pl.UInt32))
-    return frame.with_columns(hop=hop_of_call())
+    return with_hops(frame.lazy()).collect()
 
 
-def hop_of_call() -> pl.Expr:
-    """Return the hop of each call, of whole traces in any order."""
+def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Number the hops as `number_hops` does, in a table that is not read yet."""
     first = pl.col("kind") == RETRIEVER
     order = ["time", first.not_(), "span"]
     hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
-    beside = pl.when(first).then(hop).forward_fill().over("trace", "parent", order_by=order)
-    return pl.coalesce(beside, hop).clip(lower_bound=0).cast(pl.UInt32)
+    beside = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
+    # in two steps: inside of the second window the first would see only the calls beside each other
+    return calls.with_columns(hop=hop).with_columns(
+        hop=pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
+    )
 
 
 def outermost(frame: pl.DataFrame) -> pl.DataFrame:
@@ -44,7 +47,8 @@ def outermost(frame: pl.DataFrame) -> pl.DataFrame:
 def without_inner(calls: pl.LazyFrame) -> pl.LazyFrame:
     """Leave out what `outermost` leaves out, of a table that is not read yet."""
     retrievers = calls.filter(pl.col("kind") == RETRIEVER).select("trace", "span", "parent")
-    inner = retrievers.join(
+    inside = retrievers.filter(pl.col("parent") != pl.col("span"))
+    inner = inside.join(
         retrievers.select("trace", parent="span"), on=["trace", "parent"], how="semi"
     )
     return calls.join(inner, on=["trace", "span"], how="anti", maintain_order="left")

@@ -195,7 +195,7 @@ class TakenParts:
         id: object = None,  # noqa: A002
         text: object = None,
         score: object = None,
-        metadata: object = None,
+        metadata: Any = None,  # noqa: ANN401
         whole: Mapping[str, Any] | None = None,
     ) -> Retrieved:
         """Return one document; where it has no id, a field of its metadata or a hash serves.
@@ -203,6 +203,8 @@ class TakenParts:
         `whole` is the object that it came in.
         """
         content = self.text(text)
+        if not isinstance(metadata, str | Mapping):
+            metadata = None
         name = self._id_from(id, metadata, whole) if self.id_from else None
         if name is None:
             name = self._name(id)
@@ -216,10 +218,10 @@ class TakenParts:
             self.malformed[UNNAMED] += 1
             name = f"unnamed-{span}-{number}"
         value = number_of(score)
-        if value is None and metadata and '"score"' in str(metadata)[:TEXT]:
+        if value is None and metadata and "score" in metadata:  # a key of it, or within its JSON
             held = parsed(metadata)
             value = score_of(held) if isinstance(held, Mapping) else None
-        if metadata is not None and not isinstance(metadata, str):
+        if isinstance(metadata, Mapping):
             metadata = self.json(metadata)
         return Retrieved(name, content, value, self.text(metadata) or None)
 

@@ -74,7 +74,7 @@ class SpanTally:
 
     def note_root(
         self,
-        trace: Any,
+        trace: object,
         attributes: Mapping[str, Any],
         value_of: Callable[[Any], Any],
     ) -> None:
