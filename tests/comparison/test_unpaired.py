@@ -149,3 +149,23 @@ def test_a_result_without_skipped_queries_is_saved_and_compared(tmp_path: Path) 
         assert karat.load(tmp_path / name)["RR"] == result["RR"]
     found = karat.compare(*folders, unpaired=True)
     assert found["new", "RR"]["n"] == len(NEW)
+
+
+def test_the_report_of_two_periods(tmp_path: Path, cli: Karat) -> None:
+    page = karat.report({"old": OLD, "new": NEW}, measures=["RR", "P@1"], unpaired=True)
+    assert "random divisions of the queries" in page
+    assert "over the different queries of the two" in page
+    assert "that both have" not in page
+    assert "oct0" in page
+    assert "nov0" in page
+    with pytest.raises(AlignError, match="query of several systems"):
+        karat.report({"old": OLD, "new": OLD}, measures="RR", unpaired=True)
+    with pytest.raises(AlignError, match="share no query"):
+        karat.report({"old": OLD, "new": NEW}, measures="RR")
+    for name, records in (("old", OLD), ("new", NEW)):
+        result = karat.evaluate({name: records}, measures=["RR"])
+        result.save(tmp_path / name)
+    target = tmp_path / "report.html"
+    done = cli("report", tmp_path / "old", tmp_path / "new", "--unpaired", "-o", target)
+    assert done.code == 0
+    assert "worse" in target.read_text()

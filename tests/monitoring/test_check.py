@@ -180,6 +180,21 @@ def test_numbers_and_results_as_baselines(tmp_path: Path, calls: pl.DataFrame) -
                 check(store, "empty rises", until=at(BREAK), **options)  # type: ignore[arg-type]
 
 
+def test_limits_of_very_many_calls(
+    tmp_path: Path, calls: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for most in (100_000, 100):
+        monkeypatch.setattr("karat.monitoring.check.MANY", most)
+        with store_of(tmp_path / str(most), calls) as store:
+            (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
+        assert verdict.low is not None
+        assert verdict.high is not None
+        assert verdict.low < 0.01 < verdict.high
+        found.append(verdict.high - verdict.low)
+    assert found[0] < found[1]  # hedged ones are tighter
+
+
 def test_run_lengths(tmp_path: Path, calls: pl.DataFrame) -> None:
     with store_of(tmp_path / "store", calls) as store:
         found = outcomes(store, BREAK + 60, "empty rises", "top_score drops", run_length=10_000)

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from math import log
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from benchmarks.alarms import ALPHA, LOOKS, METHODS, RUN_LENGTH, RUNS, VALUES, quiet_runs, tables
+from benchmarks.alarms import ALPHA, LOOKS, METHODS, RUN_LENGTH, RUNS, quiet_runs, tables
 from karat.statistics.change_points import change_evidence, conformal_ranks, shiryaev_roberts
 from karat.statistics.sequential import bernstein_sequence, betting_capital, e_bh, hedged_limits
+
+if TYPE_CHECKING:
+    from karat.core.data import Floats
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +37,9 @@ def test_the_tables_of_the_documentation() -> None:
     shown = (DOCS / "alarms.md").read_text()
     found = tables()
     assert found in shown
-    rows = {line.split(" | ")[0]: line.split(" | ") for line in found.splitlines()}
+    rows = {
+        line.split(" | ")[0]: line.split(" | ") for line in found.partition("\n\n")[0].splitlines()
+    }
     for kind in (2, 3):
         naive = float(rows[f"| {METHODS[0].name}"][kind].split()[0])
         assert 33 < naive < 67
@@ -42,12 +48,11 @@ def test_the_tables_of_the_documentation() -> None:
             assert share <= most(ALPHA, RUNS)
 
 
-@pytest.mark.parametrize("kind", VALUES)
-def test_a_wrong_line_would_be_seen(kind: str) -> None:
+def test_a_wrong_line_would_be_seen() -> None:
     """A tenth of the evidence, or an average run length of half, is not what is promised."""
     evidence, detector = METHODS[3], METHODS[4]
     wrong = type(evidence)("wrong", evidence.evidence, log(1 / (10 * ALPHA)), "")
-    right, early, runs = quiet_runs(kind, (evidence, wrong, detector), 300)
+    right, early, runs = quiet_runs("hits", (evidence, wrong, detector), 300)
     assert (right <= LOOKS).mean() <= most(ALPHA, 300)
     assert (early <= LOOKS).mean() > most(ALPHA, 300)
     error = runs.std() / np.sqrt(len(runs))
@@ -57,11 +62,11 @@ def test_a_wrong_line_would_be_seen(kind: str) -> None:
 def test_sequences_hold_the_mean_at_all_times() -> None:
     rng = np.random.default_rng(21)
     for draw, mean in (
-        (lambda shape: (rng.random(shape) < 0.02).astype(float), 0.02),
+        (lambda shape: np.less(rng.random(shape), 0.02) * 1.0, 0.02),
         (lambda shape: rng.beta(4, 2, shape), 2 / 3),
-        (lambda shape: (rng.random(shape) < 0.5).astype(float), 0.5),
+        (lambda shape: np.less(rng.random(shape), 0.5) * 1.0, 0.5),
     ):
-        table = draw((LOOKS, 300))
+        table: Floats = np.asarray(draw((LOOKS, 300)))
         low, high = bernstein_sequence(table)
         missed = ((low > mean) | (high < mean)).any(axis=0)
         assert missed.mean() <= most(ALPHA, 300)

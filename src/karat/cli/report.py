@@ -28,6 +28,11 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
     "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value in this column."
 )
 @click.option(
+    "--unpaired",
+    is_flag=True,
+    help="Compare systems that were asked different queries, such as those of two periods.",
+)
+@click.option(
     "--plot", metavar="FILE", help="Write one chart as an .svg or .png file instead of the page."
 )
 @click.option(
@@ -48,6 +53,7 @@ def command(
     output: str | None,
     baseline: str | None,
     only: str | None,
+    unpaired: bool,
     plot: str | None,
     chart: str | None,
     gold: str | None,
@@ -86,6 +92,7 @@ def command(
             files,
             baseline=baseline,
             only=_slice(only),
+            unpaired=unpaired,
             gold=gold,
             measures=named,
             rel=chosen.pop("rel", None),

@@ -94,7 +94,11 @@ class BoundedSignal:
         return float(np.logaddexp.reduce(found) - log(len(found)))
 
     def most_evidence(self, count: int, *, run_length: bool = False) -> float:
-        """Return what the evidence would be, had all of this many values been as bad as can be."""
+        """Return what the evidence would be, had all of this many values been as bad as can be.
+
+        Of more than 10,000 it is that of 10,000, which is as good as certain.
+        """
+        count = min(count, 10_000)
         method = shiryaev_roberts if run_length else change_evidence
         found = []
         for bound in self.bounds:

@@ -46,7 +46,7 @@ from karat.monitoring.baselines import (
 from karat.monitoring.bounded import Bound
 from karat.monitoring.watched_slices import WatchedSlice, summary_of, watched_slices
 from karat.statistics.change_points import change_evidence
-from karat.statistics.sequential import e_bh, hedged_limits
+from karat.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
 from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 STATE = "alarms"  # name in the catalogue
 SHOWN_CALLS = 5
+MANY = 100_000  # calls from which on limits are those that cost little
 FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
 MICROSECOND = timedelta(microseconds=1)
 RECOVERY = 0.05  # chance of taking what still goes on for over
@@ -222,7 +223,7 @@ def _row(  # noqa: PLR0917
         if len(values):
             stream = test.bets.level_stream(bound, values)
             mean = float(stream.mean())
-            low, high = hedged_limits(stream, alpha=promise.alpha)
+            low, high = _limits(stream, promise.alpha)
             if not low <= mean <= high:  # they are of one mean, and there was more than one
                 low = high = None
     return AlarmVerdict(
@@ -243,6 +244,14 @@ def _row(  # noqa: PLR0917
         log_needed=promise.log_needed,
         **more,
     )
+
+
+def _limits(stream: Floats, alpha: float) -> tuple[float, float]:
+    """Return limits of the mean at all times: the tighter ones, or of very many calls the cheap."""
+    if len(stream) <= MANY:
+        return hedged_limits(stream, alpha=alpha)
+    low, high = bernstein_sequence(stream, alpha=alpha)
+    return float(low[-1]), float(high[-1])
 
 
 def _raised(

@@ -33,7 +33,8 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-PATH = "/v1/traces"
+PATH, METRICS = "/v1/traces", "/metrics"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED)  # reasons for which a span is left out
 CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
@@ -102,6 +103,9 @@ class TraceReceiver:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         body = RequestBody(receive)
         try:
+            if scope["path"] == METRICS and scope["method"] == "GET":
+                await _answer(send, 200, PROMETHEUS, await self._metrics())
+                return
             batch = await self._take(scope, headers, kind, body)
         except Refusal as refusal:
             self.refused[f"{refusal.status}: {refusal.why}"] += 1
@@ -111,6 +115,15 @@ class TraceReceiver:
             return
         else:
             await _answer(send, 200, kind, _accepted(batch, kind))
+
+    async def _metrics(self) -> bytes:
+        """Return the state of alarms and counts of the store, as Prometheus asks for it."""
+        from karat.monitoring.alarm_text import prometheus_text  # noqa: PLC0415 - few ask for it
+
+        try:
+            return (await asyncio.to_thread(prometheus_text, self._store)).encode()
+        except KaratError as error:
+            raise Refusal(503, f"the store cannot be read: {error.what}", again=LATER) from None
 
     async def _take(
         self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, body: RequestBody

@@ -178,7 +178,7 @@ _LISTED = (
         transform="rank",
         reads=("scores",),
         ids=False,
-        aliases=("first_score", "score"),
+        aliases=("first_score", "score", "score_top1"),
     ),
     Signal(
         "score_gap",

@@ -146,11 +146,18 @@ def insights(panel: Panel) -> Iterator[dict[str, Any]]:
     yield from _nothing_found(panel)
     yield from _weakest(panel)
     values = panel.pairing.values[:, :, panel.lead]
-    without = int(np.isnan(values).any(axis=1).sum())
+    without = int((np.isnan(values) & _asked(panel)).any(axis=1).sum())
     if without:
         yield {"kind": "no value", "queries": without}
     if panel.findings:
         yield {"kind": "findings", "count": len(panel.findings)}
+
+
+def _asked(panel: Panel) -> Bools:
+    """Say where a value can be expected: where a system was asked, if it was asked others."""
+    if panel.comparison is not None and panel.comparison.unpaired:
+        return panel.pairing.present
+    return np.ones_like(panel.pairing.present)
 
 
 def _compared(panel: Panel) -> Iterator[dict[str, Any]]:

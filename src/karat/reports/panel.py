@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from karat.comparison.compare import Comparison, compare
 from karat.comparison.contrasts import Row, Statistics, slice_rows
-from karat.comparison.pairing import Pairing, pair
+from karat.comparison.pairing import Pairing, pair, stack
 from karat.comparison.systems import System, gather
 from karat.core.slices import slice_labels, time_slices
-from karat.errors import InputError, choose
+from karat.errors import AlignError, InputError, choose
 from karat.reports.charts.svg import SYSTEMS
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class Panel:
         )
         column = found.cluster
         clusters = None if column is None else tuple(self.pairing.column(column))
-        how = Statistics(found.level, found.permutations, found.seed, "auto", clusters)
+        how = Statistics(
+            found.level, found.permutations, found.seed, "auto", clusters, found.unpaired
+        )
         pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]
         by_system: dict[str, list[Row]] = {}
         for row in slice_rows(lead, pairs, self.facets, how):
@@ -135,12 +137,16 @@ def lay_side_by_side(
     *,
     baseline: str | None = None,
     only: tuple[str, str] | None = None,
+    unpaired: bool = False,
     **evaluation: Any,  # noqa: ANN401
 ) -> Panel:
     """Lay systems side by side; `only` picks a slice of the queries.
 
-    A system is a result, the folder of one, or what is evaluated first, as `gather` does.
+    A system is a result, the folder of one, or what is evaluated first, as `gather` does. With
+    `unpaired` they were asked different queries, such as those of two periods.
     """
+    if unpaired and evaluation.get("gold") is not None:
+        evaluation["options"] = {"missing": "skip", **(evaluation.get("options") or {})}
     systems = [
         replace(system, result=system.result.only(system.run))
         for system in gather(results, **evaluation)
@@ -157,8 +163,16 @@ def lay_side_by_side(
     comparison = None
     if len(systems) > 1:
         level = systems[0].result.level or 0.95
-        comparison = compare({system.name: system.result for system in systems}, level=level)
-    return Panel(tuple(systems), pair(systems), comparison, only)
+        named = {system.name: system.result for system in systems}
+        comparison = compare(named, level=level, unpaired=unpaired)
+    pairing = stack(systems) if unpaired else pair(systems)
+    if not pairing.queries["query"].is_unique().all():
+        again = pairing.queries["query"].filter(pairing.queries["query"].is_duplicated())[0]
+        raise AlignError(
+            f"{again!r} is a query of several systems, which a page cannot show as different ones",
+            fix="leave out --unpaired (unpaired=True), or give the queries different ids",
+        )
+    return Panel(tuple(systems), pairing, comparison, only)
 
 
 def _best_first(systems: list[System]) -> list[System]:

@@ -28,6 +28,7 @@ def report(
     output: str | os.PathLike[str] | None = None,
     baseline: str | None = None,
     only: tuple[str, str] | None = None,
+    unpaired: bool = False,
     gold: GoldLike | None = None,
     measures: Iterable[str | Measure] | str | None = None,
     rel: float | None = None,
@@ -38,7 +39,8 @@ def report(
 
     A system is a `Result`, the folder of one, or anything that `karat.evaluate` takes, with its
     options. The first is the baseline that others are compared with, or the one of this name.
-    `only` is a column of the queries and a value: the report is about these queries alone.
+    `only` is a column of the queries and a value: the report is about these queries alone. With
+    `unpaired` the systems were asked different queries; see `karat.compare`.
 
     >>> from karat import evaluate
     >>> html = report(evaluate({"q": ["a", "b"]}, {"q": ["b"]}, ["recall@2", "RR"]))
@@ -50,6 +52,7 @@ def report(
         systems,
         baseline=baseline,
         only=only,
+        unpaired=unpaired,
         gold=gold,
         measures=measures,
         rel=rel,
