@@ -19,7 +19,9 @@ from karat.errors import choose
 from karat.findings import EXAMPLES, Finding
 from karat.judges.aspects import VerdictShape, find_aspect
 from karat.judges.local.calibration import VERSION, models
+from karat.judges.local.clauses import find_decomposition
 from karat.judges.local.entities import Holdings, entity_finder
+from karat.judges.local.reading import Reader
 from karat.judges.local.rules import claims, entities, relevance, scores, statements
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
 from karat.languages import ENGLISH, known, languages_of
@@ -40,8 +42,9 @@ class LocalJudge:
     `embedder` is `minilm` (needs karat[semantic]), an embedder of your own, or None: only words
     count then. `thresholds` replaces the score, 0 to 1, from which a verdict is in favour, by
     aspect. `entities` is how entities are found: `rules` (the default where only words count),
-    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `remember` keeps vectors on
-    disk.
+    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `decompose` is how the
+    sentences of a reference become claims: `rules`, `spacy`, `auto`, or `no`, claims are sentences.
+    `remember` keeps vectors on disk.
 
     >>> judge = LocalJudge(None)
     >>> sample = Sample("q1", "Where is the Eiffel Tower?", ("It is cold.", "A tower of Eiffel."))
@@ -56,6 +59,7 @@ class LocalJudge:
         *,
         thresholds: Mapping[str, float] | None = None,
         entities: str | None = None,
+        decompose: str | None = None,
         remember: bool = True,
     ) -> None:
         self._embedder: Embedder | None = None
@@ -67,7 +71,9 @@ class LocalJudge:
         self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
-        self._unusual = {"entities": entities} if entities not in (None, usual) else {}
+        self._decomposition = find_decomposition(decompose or usual)
+        chosen = {"entities": entities, "decompose": decompose}
+        self._unusual = {name: way for name, way in chosen.items() if way not in (None, usual)}
         self._set(thresholds or {})
 
     def _set(self, thresholds: Mapping[str, float]) -> None:
@@ -87,6 +93,7 @@ class LocalJudge:
             "version": VERSION,
             "embedder": self._embedder.name if self._embedder else None,
             "entities": self._find.name,
+            "claims": self._decomposition.name,
             "weights": {
                 aspect: {"intercept": model.intercept, **model.weights}
                 for aspect, model in self._models.items()
@@ -113,6 +120,14 @@ class LocalJudge:
         choose("aspect with a score", aspect, self._models)
         return scores(list(pairs), self._models[aspect], self._embedder, aspect)
 
+    def claims_of(self, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Return the claims of references, given as their sentences: one for each entry of a list.
+
+        >>> LocalJudge(None).claims_of([["The causes are logging, farming, and fires."]])
+        [('The causes are logging.', 'The causes are farming.', 'The causes are fires.')]
+        """
+        return self._decomposition(references)
+
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
@@ -132,13 +147,14 @@ class LocalJudge:
         return foreign_findings(self._foreign, self.name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
-        holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
+        # of these samples, so that memory does not grow with others
+        reader, holdings = Reader(), cache(Holdings)
         model = self._models
         able: dict[str, Callable[[], list[AspectVerdicts]]] = {
-            "relevance": lambda: relevance(samples, model["relevance"], self._embedder),
-            "claims": lambda: claims(samples, model["claims"], self._embedder, holdings),
-            "entities": lambda: entities(samples, self._find, holdings),
-            "statements": lambda: statements(samples, model["statements"], self._embedder),
+            "relevance": lambda: relevance(samples, model["relevance"], self._embedder, reader),
+            "claims": lambda: claims(samples, model["claims"], self._embedder, reader, holdings),
+            "entities": lambda: entities(samples, self._find, reader, holdings),
+            "statements": lambda: statements(samples, model["statements"], self._embedder, reader),
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict
