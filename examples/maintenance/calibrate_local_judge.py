@@ -33,6 +33,7 @@ from scipy.optimize import minimize
 
 from karat.embeddings import cached, cosine, find_embedder
 from karat.judges.local import LocalJudge
+from karat.judges.local.clauses import entries_of, find_decomposition
 from karat.judges.local.calibration import Model, logistic, logit
 from karat.judges.local.signals import compare
 from karat.judges.verdicts import Sample
@@ -135,6 +136,29 @@ def claims() -> tuple[list[Row], dict[str, list[Row]]]:
         for kind, wrong in alter(text, passages[number], names):
             changed[kind].append((str(number), wrong, passages[number], 0))
     return rows, changed
+
+
+def entries() -> tuple[list[Row], list[Row]]:
+    """Return claims that are entries of lists with their passage, and the same with wrong entries.
+
+    A wrong entry is taken from the list of another answer.
+    """
+    cut = find_decomposition("rules")
+    lists = []
+    for record in records(DATA / "clapnq" / "clapnq_dev_answerable.jsonl"):
+        for sentence in split([record["output"][0]["answer"]])[0]:
+            (listed,) = cut([[sentence]])
+            own = [(claim, entry) for claim, entry in zip(listed, entries_of(listed), strict=True) if entry]
+            if own:
+                lists.append((record["id"], own, record["passages"][0]["text"]))
+    right = [(query, claim, text, 1) for query, own, text in lists for claim, _ in own]
+    wrong = [
+        (query, claim.replace(entry, other), text, 0)
+        for (query, own, text), (_, others, _) in zip(lists, lists[1:] + lists[:1], strict=True)
+        for (claim, entry), (_, other) in zip(own, others, strict=False)
+        if other not in text
+    ]
+    return right, wrong
 
 
 def alter(text: str, passage: str, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -374,6 +398,20 @@ def measure(judge: LocalJudge, labels: Labels, aspect: str) -> str:
     )
 
 
+def measure_lists(judge: LocalJudge, rows: list[Row]) -> str:
+    """Return how many claims of lists a judge takes for supported, each list judged as a whole."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for query, claim, text, _ in rows:
+        groups.setdefault((query, text), []).append(claim)
+    samples = [
+        Sample(query, "", (text,), items={"claims": tuple(claims)})
+        for (query, text), claims in groups.items()
+    ]
+    judged = judge.judge(samples, frozenset({"claims"}))
+    said = [row[0].value or 0 for it in judged for row in it["claims"].rows]
+    return f"{judge.name}: {sum(said)} of {len(said)} supported"
+
+
 def main() -> None:
     """Print weights and figures."""
     own, changed = claims()
@@ -400,6 +438,8 @@ def main() -> None:
         for name, rows in changed.items():
             print(measure(judge, Labels.of(name, rows), "claims"))
         print(measure(judge, sets["statements"][0], "statements"))
+        for what, rows in zip(("entries of lists", "wrong entries"), entries(), strict=True):
+            print(what, measure_lists(judge, rows))
 
 
 if __name__ == "__main__":

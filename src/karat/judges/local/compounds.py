@@ -11,31 +11,37 @@ from collections.abc import Container, Iterable, Iterator
 COMPOUNDING = frozenset({"de", "nl", "sv", "da", "no"})
 SHORTEST = 3  # letters of a part at the front; parts at the end have one more
 LINKS = ("", "e", "s", "es", "n", "en", "er", "ens", "ns")
+COMPOUND = 7  # letters of a compound at least
 WHOLE = 100
 
 
-def related_compounds(term: str, held: Iterable[str]) -> tuple[list[str], int]:
-    """Return the terms of a text that are parts of a compound, or compounds of it, and their share.
+def within_compounds(terms: Iterable[str], held: Iterable[str]) -> dict[str, list[str]]:
+    """Return the terms that stand inside of compounds of a text, and in which.
 
-    The share, in percent, is that of the compound's letters.
-
-    >>> related_compounds("ladezeit", ["lad", "akku", "zeit"])
-    (['lad', 'zeit'], 100)
-    >>> related_compounds("akku", ["akkuladegerat", "motor"])
-    (['akkuladegerat'], 100)
-    >>> related_compounds("ladezeit", ["lad", "motor"])
-    (['lad'], 50)
+    >>> within_compounds(["lad", "akku", "motor"], ["akkuladezeit", "vier"])
+    {'akku': ['akkuladezeit'], 'lad': ['akkuladezeit']}
     """
-    terms = [each for each in held if len(each) >= SHORTEST and each.isalpha()]
-    if not term.isalpha() or len(term) < SHORTEST:
+    wanted = {term for term in terms if len(term) >= SHORTEST and term.isalpha()}
+    found: dict[str, list[str]] = {}
+    for compound in held:
+        if len(compound) >= COMPOUND and compound.isalpha() and compound not in wanted:
+            for part in dict.fromkeys(parts_of(compound, wanted)):
+                found.setdefault(part, []).append(compound)
+    return found
+
+
+def as_parts(term: str, held: Iterable[str]) -> tuple[list[str], int]:
+    """Return the terms of a text that a compound is made of, and their share of it, in percent.
+
+    >>> as_parts("ladezeit", ["lad", "akku", "zeit"]), as_parts("ladezeit", ["lad", "motor"])
+    ((['lad', 'zeit'], 100), (['lad'], 50))
+    """
+    if len(term) < COMPOUND or not term.isalpha():
         return [], 0
-    longer = [each for each in terms if len(each) > len(term) + 1 and term in parts_of(each, {term})]
-    if longer:
-        return longer, WHOLE
-    parts = [each for each in terms if len(each) < len(term) - 1 and each in term]
-    found = list(dict.fromkeys(parts_of(term, set(parts))))
-    letters = sum(len(_link(term, part)) for part in found)
-    return found, min(WHOLE, WHOLE * letters // len(term)) if found else 0
+    inside = {each for each in held if SHORTEST <= len(each) < len(term) - 1 and each in term}
+    found = list(dict.fromkeys(parts_of(term, inside)))
+    letters = sum(len(_with_link(term, part)) for part in found)
+    return found, min(WHOLE, WHOLE * letters // len(term))
 
 
 def parts_of(word: str, known: Container[str]) -> Iterator[str]:
@@ -67,7 +73,7 @@ def _begins(text: str, known: Container[str]) -> bool:
     return any(text[:size] in known for size in range(SHORTEST, len(text) + 1))
 
 
-def _link(word: str, part: str) -> str:
+def _with_link(word: str, part: str) -> str:
     """Return a part with the letter that links it to the next."""
     after = word[word.find(part) + len(part) :]
     return part + (after[:1] if after[:1] in "en" and len(after) > SHORTEST else "")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
-from karat.judges.local.compounds import COMPOUNDING, related_compounds
+from karat.judges.local.compounds import COMPOUNDING, as_parts, within_compounds
 from karat.judges.local.derivation import base_of, root_of
 from karat.judges.local.pieces import cut
 from karat.judges.local.terms import LETTER, term_and_weight, words_of
@@ -20,11 +20,11 @@ from karat.languages import ENGLISH, known, languages_of
 
 Key: TypeAlias = tuple[str, str]  # a needle, and its entry in a list, if any
 Forms: TypeAlias = dict[str, list[tuple[int, int]]]  # the numbers of terms, and the shares they count
-Met: TypeAlias = list[tuple[int, int, list[str]]]
+Met: TypeAlias = dict[int, tuple[int, list[str]]]  # by the number of the needle's term
 
 WHOLE = 100  # percent of its weight that a term counts where it stands itself
 NONE: frozenset[str] = frozenset()
-DERIVED = 80  # where only a word with the same root stands
+DERIVED = 90  # where only a word with the same root stands
 FIRST = 8  # pieces of a chunk that tell its language
 
 
@@ -64,6 +64,7 @@ class Needle:
 
     terms: tuple[tuple[str, int], ...]
     total: int
+    entry: frozenset[int] = frozenset()  # the numbers of the terms that are the entry of a list
 
     @classmethod
     def of(cls, words: Iterable[str], language: str, entry: Iterable[str] = ()) -> Needle:
@@ -85,7 +86,8 @@ class Needle:
             parts = {True: outer, False: inner}  # each part weighs inner × outer
             weights = {term: weight * parts[term in own] for term, weight in weights.items()}
         terms = tuple((term, weight) for term, weight in weights.items() if weight)
-        return cls(terms, sum(weights.values()))
+        numbers = frozenset(number for number, (term, _) in enumerate(terms) if term in own)
+        return cls(terms, sum(weights.values()), numbers)
 
 
 class ReadChunk:
@@ -105,8 +107,8 @@ class ReadChunk:
         return sum([listed.count(term) for listed in self._listed])
 
     def meet(self, needle: Needle, forms: Forms, language: str) -> Met:
-        """Return the terms of a needle that are here: weight, share in percent, and as which terms."""
-        found: dict[int, tuple[int, list[str]]] = {}
+        """Return the terms of a needle that are here: their share, in percent, and as which terms."""
+        found: Met = {}
         for held in forms.keys() & self.all_terms:
             for number, share in forms[held]:
                 known_share, terms = found.get(number, (0, []))
@@ -114,13 +116,21 @@ class ReadChunk:
                     found[number] = share, [held]
                 elif share == known_share:
                     terms.append(held)
-        if language in COMPOUNDING:
-            for number, (term, _) in enumerate(needle.terms):
-                if number not in found:
-                    parts, share = related_compounds(term, self.all_terms)
-                    if parts:
-                        found[number] = share, parts
-        return [(needle.terms[number][1], *met) for number, met in found.items()]
+        if language in COMPOUNDING and len(found) < len(needle.terms):
+            self._meet_compounds(needle, found)
+        return found
+
+
+    def _meet_compounds(self, needle: Needle, found: Met) -> None:
+        """Add the terms of a needle that are parts of a compound here, or a compound of parts."""
+        inside = within_compounds([term for term, _ in needle.terms], self.all_terms)
+        for number, (term, _) in enumerate(needle.terms):
+            if number not in found and term in inside:
+                found[number] = WHOLE, inside[term]
+            elif number not in found:
+                parts, share = as_parts(term, self.all_terms)
+                if parts:
+                    found[number] = share, parts
 
 
 class ReadPiece(NamedTuple):

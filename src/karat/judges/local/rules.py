@@ -76,7 +76,8 @@ def claims(
     ]
     signals = compare(pairs, embedder, closest=True, reader=reader, entries=entries)
     judged = _judged(signals, model, "the claim")
-    against = objections(pairs, signals, [bool(verdict.value) for verdict in judged], holdings)
+    asked = [bool(verdict.value) for verdict in judged]
+    against = objections(pairs, signals, asked, holdings, entries)
     found = (
         Verdict(0, f"{reason}; {verdict.reason}", verdict.quote) if reason else verdict
         for verdict, reason in zip(judged, against, strict=True)
@@ -129,7 +130,8 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
     signals = compare(pairs, embedder, closest=aspect == "claims")
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
-        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+        none = [""] * len(pairs)
+        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings), none)
         found[[bool(reason) for reason in against]] = 0.0
     return found
 
@@ -176,15 +178,23 @@ def _held(entity: str, chunk: str, reader: Reader, holdings: Held) -> Verdict:
     return Verdict(1, "in the chunk", next((it for it in pieces if Holdings(it).holds(entity)), ""))
 
 
-def objections(pairs: Pairs, signals: Signals, asked: Sequence[bool], holdings: Held) -> list[str]:
+def objections(
+    pairs: Pairs,
+    signals: Signals,
+    asked: Sequence[bool],
+    holdings: Held,
+    entries: Sequence[str],
+) -> list[str]:
     """Return what contradicts the claim of each pair in its chunk, for the pairs in `asked`."""
     facts = cache(_facts)
     found = []
+    lacking = signals.overlap.lacking.tolist()
     for pair, (claim, chunk) in enumerate(pairs):
         reason = ""
         if asked[pair]:
             language = signals.overlap.language[pair]
             missing = holdings(chunk).lacks(facts(claim, language), language)
+            missing = missing or [entries[pair].rstrip(".")] * lacking[pair]
             reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
             reason = reason or negation(claim, signals.around(pair), language)
         found.append(reason)

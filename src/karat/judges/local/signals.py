@@ -15,7 +15,7 @@ import numpy as np
 
 from karat.embeddings import cosine
 from karat.judges.local.pieces import windows
-from karat.judges.local.reading import WHOLE, Met, Read, ReadChunk, Reader
+from karat.judges.local.reading import WHOLE, Read, ReadChunk, Reader
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
@@ -38,6 +38,7 @@ class Overlap:
     cover: Floats  # the share of the needle's weight that the chunk has
     often: Floats  # the same, but a term counts the more, the more often it occurs (BM25), 0…2.2
     place: Ints  # the piece with the largest share, the first of equals, within the chunk
+    lacking: Ints  # 1 where a chunk lacks the entry of a list that a claim is about
     language: list[str]  # as which words were compared
 
 
@@ -47,26 +48,38 @@ def overlap(
     """Compare needles with chunks; return the chunks as they were read, too."""
     read = (reader or Reader()).read(pairs, entries)
     rows = [_shared(each) for each in read]
-    cover, often, place = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    cover, often, place, lacking = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     whole = np.array([max(each.needle.total, 1) for each in read], dtype=np.float64)
-    words = np.array([len(each.needle.terms) for each in read], dtype=np.int64)
-    languages = [each.language for each in read]
-    found = Overlap(words, cover / WHOLE / whole, often / WHOLE / whole / FINE, place, languages)
+    found = Overlap(
+        words=np.array([len(each.needle.terms) for each in read], dtype=np.int64),
+        cover=cover / WHOLE / whole,
+        often=often / WHOLE / whole / FINE,
+        place=place,
+        lacking=lacking,
+        language=[each.language for each in read],
+    )
     return found, [each.chunk for each in read]
 
 
-def _shared(read: Read) -> tuple[int, int, int]:
-    """Return the weight that a chunk has of a needle, the same by frequency, and the best piece."""
-    chunk = read.chunk
-    met = chunk.meet(read.needle, read.forms, read.language)
+def _shared(read: Read) -> tuple[int, int, int, int]:
+    """Return the weight that a chunk has of a needle, the same by frequency, and the best piece.
+
+    The last number is 1 if the chunk lacks the entry of a list that the needle is about.
+    """
+    chunk, needle = read.chunk, read.needle
+    met = chunk.meet(needle, read.forms, read.language)
+    lacking = int(bool(needle.entry) and needle.entry.isdisjoint(met))
     if not met:
-        return 0, 0, 0
+        return 0, 0, 0, lacking
     cover = often = 0
-    for weight, share, held in met:
+    weighed = []
+    for number, (share, held) in met.items():
+        weight = needle.terms[number][1] * share
         count = chunk.count(held[0]) if len(held) == 1 else sum(map(chunk.count, held))
-        cover += weight * share
-        often += weight * share * _often(count, chunk.length)
-    return cover, often, _best_place(met, chunk)
+        cover += weight
+        often += weight * _often(count, chunk.length)
+        weighed.append((weight, held))
+    return cover, often, _best_place(weighed, chunk), lacking
 
 
 def _often(count: int, length: int) -> int:
@@ -75,16 +88,16 @@ def _often(count: int, length: int) -> int:
     return floor(FINE * (count * (SATURATION + 1) / (count + heavy)) + 0.5)
 
 
-def _best_place(met: Met, chunk: ReadChunk) -> int:
+def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk) -> int:
     """Return the piece with the largest weight of shared terms, the first of equals."""
     if len(chunk.terms) == 1:
         return 0
     best = place = 0
     for number, terms in enumerate(chunk.terms):
         weight = 0
-        for each, share, held in met:
+        for each, held in met:
             if held[0] in terms or (len(held) > 1 and not terms.isdisjoint(held)):
-                weight += each * share
+                weight += each
         if weight > best:
             best, place = weight, number
     return place

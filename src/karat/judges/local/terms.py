@@ -38,6 +38,7 @@ POSSESSIVE = re.compile(r"'s\b")
 LETTERS = bytes(
     ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else ord(" ") for byte in range(256)
 )
+WRITTEN_OUT = re.compile(r"ae|oe|(?<![aeq])ue")
 HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
@@ -146,6 +147,8 @@ def term_and_weight(word: str, language: str = ENGLISH) -> tuple[str, int]:
     """
     plain = without_accents(word)
     if language != ENGLISH and known(language).inflects:
+        if language == "de":  # umlauts that are written out, as in `Kuendigung`
+            plain = WRITTEN_OUT.sub(lambda found: found[0][0], plain)
         term = known(language).stem(plain) if plain.isalpha() else plain
         return term, 0 if word in known(language).words else _usual(word)
     term = _stem(plain) if plain.isascii() and plain.isalpha() else plain
