@@ -33,8 +33,8 @@ from scipy.optimize import minimize
 
 from karat.embeddings import cached, cosine, find_embedder
 from karat.judges.local import LocalJudge
-from karat.judges.local.clauses import entries_of, find_decomposition
 from karat.judges.local.calibration import Model, logistic, logit
+from karat.judges.local.clauses import entries_of, find_decomposition
 from karat.judges.local.signals import compare
 from karat.judges.verdicts import Sample
 from karat.statistics.agreement import kappa
@@ -73,13 +73,15 @@ class Labels:
     pairs: list[tuple[str, str]]
     grades: Ints
     groups: list[str]
+    related: bool = True  # words of one root count
 
     @classmethod
-    def of(cls, name: str, rows: Iterable[Row]) -> "Labels":
+    def of(cls, name: str, rows: Iterable[Row], *, related: bool = True) -> "Labels":
         """Collect rows."""
         groups, texts, chunks, grades = zip(*rows, strict=True)
         pairs = list(zip(texts, chunks, strict=True))
-        return cls(name, pairs, np.array(grades, dtype=np.int64), [f"{name} {g}" for g in groups])
+        own = [f"{name} {group}" for group in groups]
+        return cls(name, pairs, np.array(grades, dtype=np.int64), own, related)
 
 
 # --- what people said -----------------------------------------------------------------------------
@@ -148,7 +150,11 @@ def entries() -> tuple[list[Row], list[Row]]:
     for record in records(DATA / "clapnq" / "clapnq_dev_answerable.jsonl"):
         for sentence in split([record["output"][0]["answer"]])[0]:
             (listed,) = cut([[sentence]])
-            own = [(claim, entry) for claim, entry in zip(listed, entries_of(listed), strict=True) if entry]
+            own = [
+                (claim, entry)
+                for claim, entry in zip(listed, entries_of(listed), strict=True)
+                if entry
+            ]
             if own:
                 lists.append((record["id"], own, record["passages"][0]["text"]))
     right = [(query, claim, text, 1) for query, own, text in lists for claim, _ in own]
@@ -243,7 +249,8 @@ def demo(*, references: bool = False) -> Iterator[Row]:
 def columns(labels: Labels, names: Sequence[str]) -> Floats:
     """Return the signals of pairs."""
     embedder = None if {*names} <= {"cover", "often"} else MINILM
-    seen = compare(labels.pairs, embedder, closest="closest" in names).columns()
+    found = compare(labels.pairs, embedder, closest="closest" in names, related=labels.related)
+    seen = found.columns()
     return np.stack([seen[name] for name in names], axis=1)
 
 
@@ -418,7 +425,7 @@ def main() -> None:
     sets: dict[str, list[Labels]] = {
         "relevance": [Labels.of("NovelEval", noveleval()), Labels.of("ClapNQ", clapnq())],
         "claims": [Labels.of("ClapNQ answers", own)],
-        "statements": [Labels.of("ClapNQ sentences", clapnq(statements=True))],
+        "statements": [Labels.of("ClapNQ sentences", clapnq(statements=True), related=False)],
     }
     for kind, aspects in SIGNALS.items():
         for aspect, names in aspects.items():

@@ -1,4 +1,4 @@
-"""Claims of the local judge: lists and clauses cut apart, related words, the tutorial's examples."""
+"""Claims of the local judge: lists and clauses cut apart, related words, worked examples."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ EXAMPLES: dict[str, list[tuple[str, str, list[str], float]]] = {
     "context_precision": [
         (
             "What is the largest desert in the world?",
-            "The largest desert in the world is the Antarctic Desert, which spans about 14 million "
-            "square kilometers.",
+            (
+                "The largest desert in the world is the Antarctic Desert, which spans about 14 "
+                "million square kilometers."
+            ),
             [
-                "The Antarctic Desert is the largest desert by area, covering 14 million square "
-                "kilometers.",
+                (
+                    "The Antarctic Desert is the largest desert by area, covering 14 million "
+                    "square kilometers."
+                ),
                 "The Sahara Desert is a large desert in Africa.",
                 "Deserts are dry regions with little rainfall.",
             ],
@@ -52,8 +56,10 @@ EXAMPLES: dict[str, list[tuple[str, str, list[str], float]]] = {
     "context_recall": [
         (
             "What are the primary causes of deforestation?",
-            "The primary causes of deforestation are logging, agriculture, urbanization, and "
-            "wildfires.",
+            (
+                "The primary causes of deforestation are logging, agriculture, urbanization, and "
+                "wildfires."
+            ),
             [
                 "Logging is a major driver of deforestation worldwide.",
                 "Agriculture and urban development contribute significantly to forest loss.",
@@ -235,9 +241,7 @@ FAMILIES = [
 
 
 def test_words_of_one_family_share_a_root_and_others_do_not() -> None:
-    roots = [
-        {root_of(term_and_weight(word)[0]) for word in family.split()} for family in FAMILIES
-    ]
+    roots = [{root_of(term_and_weight(word)[0]) for word in family.split()} for family in FAMILIES]
     assert [len(each) for each in roots] == [1] * len(FAMILIES)
     assert len(set.union(*roots)) == len(FAMILIES)
     assert base_of("deforestation") == root_of("forest") != root_of("reforestation")

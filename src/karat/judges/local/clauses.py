@@ -1,11 +1,11 @@
 """Sentences cut into claims: one for each entry of a list, one for what a clause at the end adds.
 
-`The causes are logging, farming, and fires.` says three things, and a chunk may support one and lack
-the others. Rules do what they can do safely: lists of three and more entries whose words show where
-the first begins, and clauses behind a name. spaCy's parse, where it is installed, also finds pairs
-and several verbs of one subject. What is doubtful stays whole: entries joined by `or`, what is
-denied, what is said of the entries together (`between`, `a mixture of`). A claim has only words of
-its sentence, apart from `was` before a participle.
+`The causes are logging, farming, and fires.` says three things, and a chunk may support one and
+lack the others. Rules do what they can do safely: lists of three and more entries whose words show
+where the first begins, and clauses behind a name. spaCy's parse, where it is installed, also finds
+pairs and several verbs of one subject. What is doubtful stays whole: entries joined by `or`, what
+is denied, what is said of the entries together (`between`, `a mixture of`). A claim has only words
+of its sentence, apart from `was` before a participle.
 """
 
 from __future__ import annotations
@@ -51,21 +51,25 @@ included includes increase increases involve involves lead leads made make makes
 needs offer offers play plays produce produces provide provides reduce reduces require requires
 show shows support supports take takes use used uses"""
 VERBS = AUXILIARIES | frozenset(_VERBS.split())
-SINGULAR = frozenset("does has is was".split())
-DETERMINERS = frozenset("a an the its their his her our your my".split())
-PREPOSITIONS = frozenset(
+SINGULAR = frozenset({"does", "has", "is", "was"})
+_DETERMINERS = "a an the its their his her our your my"
+DETERMINERS = frozenset(_DETERMINERS.split())
+_PREPOSITIONS = (
     "about across after against along around as at before by during for from in including into "
-    "like near of on over than through to toward towards under until upon via with without".split()
+    "like near of on over than through to toward towards under until upon via with without"
 )
+PREPOSITIONS = frozenset(_PREPOSITIONS.split())
 ASIDE = re.compile(r"\w+(?:ed|ing)\s(?:as|at|by|from|in|on|to|with)\b|\w+ly\b", re.IGNORECASE)
 NUMERIC = re.compile(r"[$€£¥₹]?\d")
-PRONOUNS = frozenset("he i it she they we you".split())
-UNSAFE = frozenset(  # words that make a clause of an entry, or an entry no list
+PRONOUNS = frozenset({"he", "i", "it", "she", "they", "we", "you"})
+# words that make a clause of an entry, or an entry no list
+_UNSAFE = (
     "although because but either if neither nor or that though unless when where whereas which "
-    "while who whom whose".split()
+    "while who whom whose"
 )
+UNSAFE = frozenset(_UNSAFE.split())
 DENYING = re.compile(
-    r"\b(?:not|never|no|none|nor|neither|without|cannot|except|only)\b|n['’]t\b", re.I
+    r"\b(?:not|never|no|none|nor|neither|without|cannot|except|only)\b|n['’]t\b", re.IGNORECASE
 )
 BRACKETS = re.compile(r"[()\[\];:\"“”]|''|``")
 TOGETHER = re.compile(
@@ -122,7 +126,9 @@ def entries_of(claims: Sequence[str]) -> list[str]:
     found = ["" for _ in claims]
     for here in range(len(claims)):
         frames = [
-            _alike(words[here], words[near]) for near in (here - 1, here + 1) if 0 <= near < len(claims)
+            _alike(words[here], words[near])
+            for near in (here - 1, here + 1)
+            if 0 <= near < len(claims)
         ]
         before, after = max(frames, key=sum, default=(0, 0))
         own = words[here][before : len(words[here]) - after]

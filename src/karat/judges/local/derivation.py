@@ -1,4 +1,4 @@
-"""Words that are made from one another: `urbanization` from `urban`, `agricultural` as `agriculture`.
+"""Words made from one another: `urbanization` from `urban`, `agricultural` from `agriculture`.
 
 Terms (`karat.judges.local.terms`) see through inflection only. Here the endings that make a noun an
 adjective, a verb or another noun are taken off as well, until a root is left. Roots are coarse
@@ -12,14 +12,9 @@ from functools import lru_cache
 
 SHORTEST = 4  # letters of a root
 # of terms, which have lost their last e: `iv` is -ive, `anc` -ance, `ur` -ure
-ENDINGS = tuple(
-    sorted(
-        "ization isation ational ation ition ion iz isat ment ness ality ity ical ial al ically ic iv "
-        "ious ous ist ism er or anc enc ant ent abl ibl ful less ship hood ur ian ary ory y i at"
-        .split(),
-        key=lambda ending: (-len(ending), ending),
-    )
-)
+_ENDINGS = """ization isation ational ation ition ion iz isat ment ness ality ity ical ial al ically
+ic iv ious ous ist ism er or anc enc ant ent abl ibl ful less ship hood ur ian ary ory y i at"""
+ENDINGS = tuple(sorted(_ENDINGS.split(), key=lambda ending: (-len(ending), ending)))
 SHORT_ENDINGS = {"al", "ic", "er", "or", "ur", "at", "ent", "ant", "iz", "iv", "y", "i", "ist"}
 # before a noun that became a process: `de-forest-ation`; only of words with such an ending
 PREFIXES = ("de", "over")

@@ -205,7 +205,9 @@ class Holdings:
         """Tell whether a number may be there: with no digit before or behind it, or written out."""
         place = self._quick.find(number)
         while place >= 0:
-            around = self._quick[place - 1] + self._quick[place + len(number) : place + len(number) + 1]
+            around = (
+                self._quick[place - 1] + self._quick[place + len(number) : place + len(number) + 1]
+            )
             if not any(map(str.isdecimal, around)):
                 return True
             place = self._quick.find(number, place + 1)

@@ -68,6 +68,7 @@ class LocalJudge:
             found = find_embedder(embedder)
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
+        self._labels: Mapping[str, Any] | None = None  # what the threshold was taken from
         self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
@@ -103,15 +104,18 @@ class LocalJudge:
                 for aspect, model in self._models.items()
             },
             "calls": 0,
-        }
+        } | ({} if self._labels is None else {"recalibrated": dict(self._labels)})
 
     def threshold(self, aspect: str) -> float:
         """Return the score from which a verdict is in favour."""
         return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
 
-    def at(self, aspect: str, threshold: float) -> LocalJudge:
-        """Return the judge with another threshold."""
+    def at(
+        self, aspect: str, threshold: float, labels: Mapping[str, Any] | None = None
+    ) -> LocalJudge:
+        """Return the judge with another threshold; `labels` says where it comes from."""
         changed = copy(self)
+        changed._labels = labels  # noqa: SLF001
         changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
         return changed
 

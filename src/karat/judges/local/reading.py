@@ -1,8 +1,8 @@
-"""Texts as the local judge has read them: pieces, terms and how often they occur, once for all aspects.
+"""Texts as the local judge has read them: pieces and terms, once for all aspects.
 
-Questions and claims are needles: their terms with weights. Chunks are what they are looked for in. A
-term that is missing may be there in another form: as a word with the same root in English, as a part
-of a compound in German and its relatives.
+Questions and claims are needles: their terms with weights. Chunks are what they are looked for in.
+A term that is missing may be there in another form: as a word with the same root in English, as a
+part of a compound in German and its relatives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from karat.judges.local.terms import LETTER, term_and_weight, words_of
 from karat.languages import ENGLISH, known, languages_of
 
 Key: TypeAlias = tuple[str, str]  # a needle, and its entry in a list, if any
-Forms: TypeAlias = dict[str, list[tuple[int, int]]]  # the numbers of terms, and the shares they count
+Forms: TypeAlias = dict[
+    str, list[tuple[int, int]]
+]  # the numbers of terms, and the shares they count
 Met: TypeAlias = dict[int, tuple[int, list[str]]]  # by the number of the needle's term
 
 WHOLE = 100  # percent of its weight that a term counts where it stands itself
@@ -29,7 +31,7 @@ FIRST = 8  # pieces of a chunk that tell its language
 
 
 class Terms(dict[str, str]):
-    """The terms of words of one language, found when they are first asked for, and their families."""
+    """The terms of words of one language, found when first asked for, and their families."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
@@ -45,12 +47,12 @@ class Terms(dict[str, str]):
             self._families.setdefault(root_of(term), set()).add(term)
         return term
 
-    def forms_of(self, needle: Needle) -> Forms:
+    def forms_of(self, needle: Needle, *, related: bool) -> Forms:
         """Return the terms of the texts that were read which stand for those of a needle."""
         forms: Forms = {}
         for number, (term, _) in enumerate(needle.terms):
             forms.setdefault(term, []).append((number, WHOLE))
-            if self.language == ENGLISH:
+            if related and self.language == ENGLISH:
                 root, base = root_of(term), base_of(term)
                 for each in self._families.get(root, NONE) | self._families.get(base, NONE):
                     if each != term:
@@ -107,7 +109,7 @@ class ReadChunk:
         return sum([listed.count(term) for listed in self._listed])
 
     def meet(self, needle: Needle, forms: Forms, language: str) -> Met:
-        """Return the terms of a needle that are here: their share, in percent, and as which terms."""
+        """Return the terms of a needle that are here: their share in percent, and as which."""
         found: Met = {}
         for held in forms.keys() & self.all_terms:
             for number, share in forms[held]:
@@ -119,7 +121,6 @@ class ReadChunk:
         if language in COMPOUNDING and len(found) < len(needle.terms):
             self._meet_compounds(needle, found)
         return found
-
 
     def _meet_compounds(self, needle: Needle, found: Met) -> None:
         """Add the terms of a needle that are parts of a compound here, or a compound of parts."""
@@ -162,9 +163,15 @@ class Reader:
         self._own: dict[str, str] = {}  # the language that a needle shows
 
     def read(
-        self, pairs: Sequence[tuple[str, str]], entries: Sequence[str] | None = None
+        self,
+        pairs: Sequence[tuple[str, str]],
+        entries: Sequence[str] | None = None,
+        *,
+        related: bool = True,
     ) -> list[Read]:
         """Return pairs of texts as they were read; `entries` are what claims of a list say alone.
+
+        `related` lets English words count that have the same root.
 
         Words are compared as the language of the pair has them: that of the needle, or where it
         tells nothing, that of the chunk.
@@ -172,7 +179,9 @@ class Reader:
         for _, chunk in pairs:
             self.pieces_of(chunk)
         languages = self._languages(pairs)
-        keys = [(text, entry) for (text, _), entry in zip(pairs, entries or repeat(""), strict=False)]
+        keys = [
+            (text, entry) for (text, _), entry in zip(pairs, entries or repeat(""), strict=False)
+        ]
         forms: dict[str, dict[Key, Forms]] = {}
         for language in dict.fromkeys(languages):
             mine = [number for number, code in enumerate(languages) if code == language]
@@ -180,7 +189,7 @@ class Reader:
             self._read_needles(asked, language)
             self._read_chunks(dict.fromkeys(pairs[number][1] for number in mine), language)
             needles, terms = self._needles[language], self._terms[language]
-            forms[language] = {key: terms.forms_of(needles[key]) for key in asked}
+            forms[language] = {key: terms.forms_of(needles[key], related=related) for key in asked}
         return [
             Read(self._needles[code][key], forms[code][key], self._chunks[code][chunk], code)
             for key, (_, chunk), code in zip(keys, pairs, languages, strict=True)

@@ -20,7 +20,6 @@ import numpy as np
 from karat.judges.local.calibration import Model, logistic
 from karat.judges.local.clauses import entries_of
 from karat.judges.local.entities import EntityFinder, Holdings, entities_by_rules
-from karat.judges.local.reading import Reader
 from karat.judges.local.signals import Signals, compare
 from karat.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
 from karat.languages import ENGLISH, known
@@ -28,6 +27,7 @@ from karat.languages import ENGLISH, known
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.embeddings import Embedder
+    from karat.judges.local.reading import Reader
 
 Pairs: TypeAlias = list[tuple[str, str]]
 Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked about
@@ -99,7 +99,7 @@ def statements(
         for chunk in chunks
         for statement in chunk
     ]
-    found = iter(_verdicts(pairs, model, embedder, reader))
+    found = iter(_verdicts(pairs, model, embedder, reader, related=False))
     return [
         AspectVerdicts(tuple(tuple(islice(found, len(chunk))) for chunk in chunks), parts=chunks)
         for chunks in parts
@@ -127,7 +127,8 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
     """Return the score, 0 to 1, of pairs of a text and a chunk; 0 where something is against it."""
     if not pairs:
         return np.zeros(0)
-    signals = compare(pairs, embedder, closest=aspect == "claims")
+    related = aspect != "statements"
+    signals = compare(pairs, embedder, closest=aspect == "claims", related=related)
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
         none = [""] * len(pairs)
@@ -137,11 +138,17 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
 
 
 def _verdicts(
-    pairs: Pairs, model: Model, embedder: Embedder | None, reader: Reader
+    pairs: Pairs,
+    model: Model,
+    embedder: Embedder | None,
+    reader: Reader,
+    *,
+    related: bool = True,
 ) -> list[Verdict]:
     if not pairs:
         return []
-    return _judged(compare(pairs, embedder, reader=reader), model, "the question")
+    signals = compare(pairs, embedder, related=related, reader=reader)
+    return _judged(signals, model, "the question")
 
 
 def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:

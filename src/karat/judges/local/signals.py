@@ -43,10 +43,14 @@ class Overlap:
 
 
 def overlap(
-    pairs: Pairs, reader: Reader | None = None, entries: Sequence[str] | None = None
+    pairs: Pairs,
+    reader: Reader | None = None,
+    entries: Sequence[str] | None = None,
+    *,
+    related: bool = True,
 ) -> tuple[Overlap, list[ReadChunk]]:
     """Compare needles with chunks; return the chunks as they were read, too."""
-    read = (reader or Reader()).read(pairs, entries)
+    read = (reader or Reader()).read(pairs, entries, related=related)
     rows = [_shared(each) for each in read]
     cover, often, place, lacking = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     whole = np.array([max(each.needle.total, 1) for each in read], dtype=np.float64)
@@ -138,11 +142,16 @@ def compare(
     embedder: Embedder | None,
     *,
     closest: bool = False,
+    related: bool = True,
     reader: Reader | None = None,
     entries: Sequence[str] | None = None,
 ) -> Signals:
-    """Return the signals of pairs of a text (a question, a claim) and a chunk."""
-    shared, chunks = overlap(pairs, reader, entries)
+    """Return the signals of pairs of a text (a question, a claim) and a chunk.
+
+    `related` words count for relevance and claims, where this agrees better with people; of single
+    statements it does not.
+    """
+    shared, chunks = overlap(pairs, reader, entries, related=related)
     signals = Signals(shared, None, None, chunks)
     if embedder is None:
         return signals

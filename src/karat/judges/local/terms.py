@@ -36,14 +36,15 @@ LETTER = re.compile(
 TYPOGRAPHIC = "“”‘–—…•·°×€£\u00a0"  # that a word never holds; ’ may stand inside of one
 POSSESSIVE = re.compile(r"'s\b")
 LETTERS = bytes(
-    ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else ord(" ") for byte in range(256)
+    ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else ord(" ")
+    for byte in range(256)
 )
 WRITTEN_OUT = re.compile(r"ae|oe|(?<![aeq])ue")
 HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
 def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
-    """Return the words of texts as `karat.texts.words` has them; in pairs where there are no spaces.
+    """Return the words of texts as `karat.texts.words` has them; without spaces, in pairs.
 
     Texts of plain letters, which most are, need no library for it.
 
@@ -52,7 +53,7 @@ def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
     """
     elided = known(language).elided is not None
     found = [None if elided else _plain_words(text) for text in texts]
-    rest = [number for number, words in enumerate(found) if words is None]
+    rest = [number for number, listed in enumerate(found) if listed is None]
     if rest:
         column = column_of([texts[number] for number in rest]).alias("word")
         table = _words(column.to_frame().with_row_index("text"), language)
@@ -86,8 +87,8 @@ def content_terms(texts: Sequence[str], language: str = ENGLISH) -> list[frozens
     [['brazil', 'capital'], []]
     """
     found = []
-    for words in words_of(texts, language):
-        terms = [term_and_weight(word, language) for word in words]
+    for listed in words_of(texts, language):
+        terms = [term_and_weight(word, language) for word in listed]
         found.append(frozenset(term for term, weight in terms if weight))
     return found
 

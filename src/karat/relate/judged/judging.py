@@ -184,9 +184,7 @@ def _texts_about(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     return texts.to_list() or [""] * gold.queries.height
 
 
-def _with_units(
-    samples: dict[int, Sample], task: Task, judge: JudgeProtocol
-) -> dict[int, Sample]:
+def _with_units(samples: dict[int, Sample], task: Task, judge: JudgeProtocol) -> dict[int, Sample]:
     """Cut the references into items, or the chunks into parts, where an aspect is about them.
 
     A judge may know how sentences become claims (`claims_of`); a splitter that a user named decides
