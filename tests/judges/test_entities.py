@@ -362,5 +362,5 @@ PARTS += [
 @given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.sampled_from(PARTS), max_size=3))
 def test_what_is_quickly_seen_to_be_missing_is_missing(text: list[str], entity: list[str]) -> None:
     held, form = Holdings(" ".join(text)), plain_form("".join(entity))
-    expected = bool(form) and f" {form} " in held._words  # noqa: SLF001
+    expected = bool(form) and f" {form} " in held._words
     assert held.holds("".join(entity)) == expected
