@@ -45,6 +45,7 @@ PATH = [
     "tuning",
     "labels",
     "comparison",
+    "spark",
     "reports",
     "web",
     "pytest_plugin",

@@ -350,11 +350,15 @@ class Result:
         if not inside.height:
             values = self.queries.select(label.unique(maintain_order=True)).to_series().to_list()
             choose(f"value of {column}", value, values)
-        queries = inside["query"].implode()
+        return self.among(inside["query"])
+
+    def among(self, names: pl.Series) -> Result:
+        """Return the result of some queries."""
+        queries = names.implode()
         verdicts = self.kept.verdicts
         return replace(
             self,
-            queries=inside,
+            queries=self.queries.filter(pl.col("query").is_in(queries)),
             relations={
                 key: each.select(each.queries.is_in(queries).to_numpy())
                 for key, each in self.relations.items()
