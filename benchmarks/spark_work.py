@@ -32,7 +32,8 @@ def make(folder: Path, queries: int, depth: int) -> dict[str, Any]:
     for part, first in enumerate(range(0, queries, CHUNK)):
         count = min(CHUNK, queries - first)
         query = pl.Series(np.repeat(np.arange(first, first + count), depth)).cast(pl.String)
-        doc = pl.Series(rng.integers(0, 5_000_000, count * depth)).cast(pl.String)
+        begin = np.repeat(rng.integers(0, 5_000_000, count), depth)  # no document comes twice
+        doc = pl.Series(begin + np.tile(np.arange(depth), count)).cast(pl.String)
         score = rng.random(count * depth)
         rows = pl.DataFrame({"query": "q" + query, "doc": "d" + doc, "score": score})
         _write(rows, folder / "run", part)
@@ -65,7 +66,10 @@ def by_spark(folder: Path) -> dict[str, float | None]:
     rows = sum(1 for _ in (folder / "run").iterdir()) * CHUNK * 100
     try:
         result = karat.spark.evaluate(
-            str(folder / "run"), str(folder / "gold"), MEASURES, partitions=max(4, rows // 2_000_000)
+            str(folder / "run"),
+            str(folder / "gold"),
+            MEASURES,
+            partitions=max(4, rows // 2_000_000),
         )
         return result.values
     finally:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-import karat
 from tests.strategies import without_facts
 
 if TYPE_CHECKING:
+    import karat
     from karat import Measure
 
 STRICT = ("trec_eval", "trec_eval-9")  # refuse documents that are retrieved or judged twice
@@ -35,7 +35,8 @@ def hard_case(seed: int, dialect: str = "karat", queries: int = 60) -> tuple[Any
     """Return rows of a run and of a gold: ties, duplicates, missing and extra queries, groups."""
     rng = random.Random(seed)
     strict = dialect in STRICT
-    run, gold = [], []
+    run: list[Any] = []
+    gold: list[Any] = []
     for number in range(queries):
         query = f"q{number}"
         docs = [f"d{rng.randrange(30)}" for _ in range(rng.choice([1, 2, 5, 20]))]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import karat
@@ -24,6 +24,8 @@ from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
 DIALECTS = list(karat.known_dialects())
 
@@ -93,8 +95,6 @@ def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
 def test_a_gold_that_every_task_has_gives_the_same() -> None:
     run, gold = hard_case(8)
     packed = side(gold, GOLD).rename({"gold": "what"}).drop(SIDE)
-    from io import BytesIO
-
     file = BytesIO()
     packed.write_ipc(file)
     plan = plan_of(EVERY, rows=40, gold=file.getvalue, token="here")
@@ -170,7 +170,7 @@ def test_findings_are_counted_over_all_batches() -> None:
     )
     local = karat.check(run, gold)
     ours = {each.kind: each.count for each in _notes(found).findings}
-    theirs = {each.kind: each.count for each in local if each.kind not in ("unsorted",)}
+    theirs = {each.kind: each.count for each in local if each.kind != "unsorted"}
     assert {kind: ours[kind] for kind in theirs} == theirs
 
 

@@ -42,6 +42,7 @@ LAYOUT = 1
 TABLE = "CREATE TABLE IF NOT EXISTS answer (key BLOB PRIMARY KEY, body BLOB NOT NULL)"
 LARGEST = 32 << 20  # bytes of a call
 SPENT = 410  # a client takes it for this one call, and does not try again
+CLOSING = 10.0  # seconds that connections and threads have to end
 WAIT = 600.0  # seconds that a task waits for its turn and its answer
 ANY = "0.0.0.0"  # noqa: S104 - executors of a cluster are other machines
 
@@ -82,7 +83,7 @@ class ModelGateway:
         self._host, self._port = host or "127.0.0.1", port
         self._transport = Transport(self.endpoint, timeout=timeout, connections=concurrency)
         self._pacer = Pacer(concurrency, first_wait=0.5, rng=np.random.default_rng(0))
-        self._loop = asyncio.new_event_loop()
+        self._threads: list[threading.Thread] = []
         self._under_way: dict[bytes, asyncio.Future[tuple[int, bytes, str]]] = {}
         self._stored: Any = None
         self._server: _Server | None = None
@@ -95,22 +96,28 @@ class ModelGateway:
             self._server = _Server((bind, self._port), _Handler)
             self._server.owner = self
         except OSError as error:
+            self._stored.close()
             raise OptionError(
                 f"the driver cannot listen: {error.strerror}",
                 where=f"{bind}:{self._port}",
                 fix="choose another port: gateway_port= (--gateway-port)",
             ) from None
         self._port = int(self._server.server_address[1])
+        self._loop = asyncio.new_event_loop()
         for work in (self._server.serve_forever, self._loop.run_forever):
-            threading.Thread(target=work, name="karat-gateway", daemon=True).start()
+            self._threads.append(threading.Thread(target=work, name="karat-gateway", daemon=True))
+            self._threads[-1].start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
-        self._begin(self._transport.close()).result(10)
+        self._begin(self._transport.close()).result(CLOSING)
         self._loop.call_soon_threadsafe(self._loop.stop)
+        for thread in self._threads:
+            thread.join(CLOSING)
+        self._loop.close()
         self._stored.close()
 
     def settings(self) -> Judge:
