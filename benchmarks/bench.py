@@ -28,6 +28,7 @@ from benchmarks.reference_program import provide
 from benchmarks.report import Table, machine, page
 from benchmarks.rouge import rouge
 from benchmarks.sections import COMPARISONS, Facts
+from benchmarks.spark import spark
 from benchmarks.targets import agreement, targets
 from benchmarks.tuning import tuning
 from benchmarks.variants import variants
@@ -56,6 +57,7 @@ class Plan:
     commanded: tuple[int, ...]  # queries of the runs that whole commands read
     written: int  # queries of the run that is written in several ways
     tuned: int  # queries of the runs that are fused
+    spread: tuple[int, ...]  # queries of the runs that Spark evaluates
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -73,6 +75,7 @@ FULL = Plan(
     commanded=(1_000, 10_000, 100_000),
     written=100_000,
     tuned=1_000,
+    spread=(10_000, 100_000, 1_000_000),
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -88,6 +91,7 @@ QUICK = Plan(
     commanded=(500, 1_000),
     written=500,
     tuned=50,
+    spread=(),  # a JVM is not started to see that it works: the slow tests do
     shared=True,
 )
 
@@ -133,6 +137,7 @@ def _sections(
         (14, 16): lambda: commands(fitting((size, 100) for size in plan.commanded), rounds, facts),
         (15,): lambda: [variants(Files(folder, plan.written), rounds, facts)],
         (17,): lambda: [tuning(folder, plan.tuned, rounds, facts)],
+        (19,): lambda: [spark(folder, plan.spread, facts)] if plan.spread else [],
     }
 
 
