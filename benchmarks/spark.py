@@ -29,8 +29,8 @@ CLOSE = 1e-9
 SAME = {"nDCG@10": "ndcg_cut_10", "P@10": "P_10", "RR": "recip_rank", "AP": "map"}
 REMARK = """\
 Run and gold in Parquet, {depth} documents a query, five measures with intervals, from the files to
-the summary, in an environment of its own (pyspark {version}). On Spark the time includes the start of
-the JVM. *Worker* is the most memory that one Python worker of Spark held, or the process of the
+the summary, in an environment of its own (pyspark {version}). On Spark the time includes the start
+of the JVM. *Worker* is the most memory that one Python worker of Spark held, or the process of the
 others. *Exponent* is the slope of log processor time over log rows, from the size before. All means
 must be equal to {close:g}."""
 

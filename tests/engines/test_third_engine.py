@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 def shown_engine() -> Any:
     """Return the engine of the page."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(code.splitlines()) <= 10
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
     made: dict[str, Any] = {}
     exec(code, made)
     return made["BackwardsEngine"]()
