@@ -26,7 +26,7 @@ def outcomes() -> dict[str, str]:
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYSPARK_PYTHON": str(PYTHON)},
-        timeout=1800,
+        timeout=3600,
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
