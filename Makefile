@@ -42,7 +42,7 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/chromium
+slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium
 	$(BIN)/python -m pytest -m slow tests
 
 # the floor is in pyproject.toml; what is not covered is listed
@@ -67,13 +67,14 @@ docs-serve: .venv/dev
 	$(BIN)/python -m website .site/docs
 	$(BIN)/zensical serve
 
-bench: .venv/dev .venv/peer
+bench: .venv/dev .venv/peer .venv/spark
 	$(BIN)/python -m benchmarks.bench --write docs/benchmarks.md
 
-# without the configuration of pyproject.toml the frameworks come with all that they depend on
+# `all` is all but Spark, which wants other versions and has an environment of its own; without the
+# configuration of pyproject.toml the frameworks come with all that they depend on
 lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
-		--no-header --no-emit-index-url --all-extras --group dev pyproject.toml \
+		--no-header --no-emit-index-url --extra all --group dev pyproject.toml \
 		--output-file requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url --no-deps --group pyproject.toml:model \
@@ -84,6 +85,9 @@ lock: .venv/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-header --no-emit-index-url --no-config tests/frameworks.in \
 		--output-file tests/frameworks.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-header --no-emit-index-url --no-config tests/spark.in \
+		--output-file tests/spark.lock
 
 clean:
 	rm -rf .venv .site .benchmarks .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -127,6 +131,17 @@ KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
 		--requirements tests/frameworks.lock
 	$(BIN)/uv pip install --quiet --python .venv/frameworks-env/bin/python --no-deps --editable .
 	@touch $@
+
+# Apache Spark for the slow tests, apart from all else, and the Java that it runs on; where none can
+# be installed these tests are skipped
+.venv/spark: .venv/uv pyproject.toml tests/spark.lock $(KERNEL)
+	@command -v java > /dev/null || { command -v apt-get > /dev/null && apt-get update -qq \
+		&& apt-get install -y -qq openjdk-17-jre-headless > /dev/null; } \
+		|| echo "no Java, and none could be installed: the tests on Spark are skipped"
+	@! command -v java > /dev/null || { $(BIN)/uv venv --quiet --clear .venv/spark-env \
+		&& $(BIN)/uv pip install --quiet --python .venv/spark-env/bin/python \
+		--requirements tests/spark.lock && $(BIN)/uv pip install --quiet \
+		--python .venv/spark-env/bin/python --no-deps --editable . && touch $@; }
 
 # a browser for the slow tests of reports; where none can be installed they are skipped
 .venv/chromium:

@@ -28,6 +28,7 @@ from benchmarks.reference_program import provide
 from benchmarks.report import Table, machine, page
 from benchmarks.rouge import rouge
 from benchmarks.sections import COMPARISONS, Facts
+from benchmarks.spark import spark
 from benchmarks.targets import agreement, targets
 from benchmarks.traces import traces
 from benchmarks.tuning import tuning
@@ -58,6 +59,7 @@ class Plan:
     written: int  # queries of the run that is written in several ways
     tuned: int  # queries of the runs that are fused
     spans: int  # that are taken in
+    spread: tuple[int, ...]  # queries of the runs that Spark evaluates
     shared: bool = False  # one process for all stages of a tool
 
 
@@ -76,6 +78,7 @@ FULL = Plan(
     written=100_000,
     tuned=1_000,
     spans=1_000_000,
+    spread=(10_000, 100_000, 1_000_000),
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -92,6 +95,7 @@ QUICK = Plan(
     written=500,
     tuned=50,
     spans=20_000,
+    spread=(),  # a JVM is not started to see that it works: the slow tests do
     shared=True,
 )
 
@@ -138,6 +142,7 @@ def _sections(
         (15,): lambda: [variants(Files(folder, plan.written), rounds, facts)],
         (17,): lambda: [tuning(folder, plan.tuned, rounds, facts)],
         (18,): lambda: [traces(plan.spans, folder, facts)],
+        (19,): lambda: [spark(folder, plan.spread, facts)] if plan.spread else [],
     }
 
 

@@ -46,6 +46,7 @@ PATH = [
     "labels",
     "comparison",
     "monitoring",
+    "spark",
     "reports",
     "web",
     "pytest_plugin",

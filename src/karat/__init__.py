@@ -118,6 +118,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name == "spark":  # a module, and pyspark is imported by its functions only
+        return importlib.import_module("karat.spark")
     if name not in _HOME:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -9,6 +9,7 @@
     ├── EmbeddingError    a model or function gave no usable vectors
     ├── JudgeError        a judge cannot be asked at all
     ├── RetrieverError    a retriever fails for too many questions
+    ├── SparkError        a job of Spark failed for a reason of its own
     ├── ForkError         a forked process in which polars would wait for ever
     └── EndpointError     the server of a judge or of embeddings cannot be asked at all
 
@@ -77,6 +78,10 @@ class JudgeError(KaratError):
 
 class RetrieverError(KaratError):
     """A retriever fails for too many questions."""
+
+
+class SparkError(KaratError):
+    """A job of Spark failed for a reason that is not in its input."""
 
 
 class ForkError(KaratError, RuntimeError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import gating, judging, options
+from karat.cli import gating, judging, options, spark
 from karat.reports.tables import FORMATS
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ KEPT = 50  # documents of each list that a saved result remembers, for reports
 )
 @judging.judge_options
 @gating.gate_options
+@spark.engine_options
 @options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
 @click.option(
     "--save",
@@ -74,6 +75,7 @@ def command(
     karat score results/monday -m nDCG@20
     karat score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
     karat score run.jsonl -m P@5/relevance --judge local --card card.json
+    karat score --engine spark --master local[2] runs/today --gold table:gold
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
     and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md).
@@ -90,6 +92,20 @@ def command(
     from karat.results.summaries import unmeasured  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415
 
+    engine, given = spark.take(choices)
+    if engine == "spark":
+        return spark.score(
+            runs,
+            gold,
+            measures,
+            slices,
+            how,
+            output,
+            save,
+            level,
+            given,
+            choices | {"per_query": per_query},
+        )
     if save is not None:
         refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)

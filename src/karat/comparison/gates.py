@@ -264,16 +264,16 @@ class RunAgainstBaseline:
             return replace(verdict, high=figure.high, reason=reason)
         if isinstance(measure, str):
             return asked.verdict(self.run, measure, self._count(asked), by_value=True)
-        by_value = decide == "value" or _is_fact(measure)
+        by_value = decide == "value" or is_fact(measure)
         if asked.factor is not None and self.pairing is not None:
             found = self._against(self.pairing, asked, measure, by_value=by_value)
         else:
-            value = _interval(self.rows[str(measure)], self.level)
+            value = row_interval(self.rows[str(measure)], self.level)
             if asked.factor is not None:
                 found = asked.verdict(self.run, str(measure), value, by_value=True)
                 found = replace(found, outcome=PASS, reason=NO_BASELINE)
             else:
-                value = replace(value, low=None, high=None) if _is_fact(measure) else value
+                value = replace(value, low=None, high=None) if is_fact(measure) else value
                 found = asked.verdict(self.run, str(measure), value, by_value=by_value)
         return replace(found, relation=self.result.relation_name(measure))
 
@@ -310,13 +310,13 @@ class RunAgainstBaseline:
         )
 
 
-def _interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
+def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
     """Return the interval in a row of a summary or of a comparison."""
     method, reason = (row[name] or "" for name in ("method", "reason"))
     return Interval(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
 
 
-def _is_fact(measure: Measure) -> bool:
+def is_fact(measure: Measure) -> bool:
     """Tell what is counted on this evaluation from what is estimated by it."""
     return measure.aggregation == "sum" or measure.name in COVERAGE
 
@@ -350,8 +350,8 @@ def _on_comparison(
             verdict = each.verdict(
                 system,
                 str(measure),
-                _interval(row, comparison.level, "difference"),
-                by_value=decide == "value" or same or _is_fact(measure),
+                row_interval(row, comparison.level, "difference"),
+                by_value=decide == "value" or same or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
             yield replace(verdict, relation=comparison.matched_by[str(measure)])

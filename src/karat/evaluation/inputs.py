@@ -173,7 +173,7 @@ def _load_both(
             stream = load_run(data, name=name, format=run_format, about=True, **how)
             whole = stream.collect()
             streams.append(whole.stream())
-            golds.append(replace(_unlabelled(whole), named_by=stream.named_by))
+            golds.append(replace(unlabelled_gold(whole), named_by=stream.named_by))
         else:
             samples = load_samples(data, name=name, format=run_format, **how)
             streams.append(samples.run)
@@ -201,7 +201,7 @@ def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str
     return files
 
 
-def _unlabelled(run: Run) -> Gold:
+def unlabelled_gold(run: Run) -> Gold:
     """Return a gold without items: the queries of a run, and what it carries about them."""
     queries = run.rows.select("query").unique(maintain_order=True)
     if run.about is not None:
@@ -218,7 +218,7 @@ def collect_runs(
     how: dict[str, Any] = {"skip_bad": skip_bad, "id_from": id_from, "texts": True, "about": True}
     streams = [load_run(data, name=name, format=run_format, **how) for name, data in _named(run)]
     runs = [stream.collect() for stream in _unique_names(streams)]
-    queries = join_about([_unlabelled(each).queries.drop(TIMED, strict=False) for each in runs])
+    queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
 
 

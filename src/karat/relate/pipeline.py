@@ -23,6 +23,7 @@ from karat.align.preflight import (
 from karat.core.batches import GrowingColumn
 from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
+from karat.core.parts import is_part
 from karat.core.relation import Relation
 from karat.findings import Finding, merge_findings
 from karat.relate.facts import join_facts
@@ -151,7 +152,7 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     findings = require_texts(findings, documents, run.name)
     require_places(findings, documents, run.name)
     sample = parts[0].sample if parts else None
-    if sample is not None and not seen.any():
+    if sample is not None and not seen.any() and not is_part():
         raise no_shared_query(sample["query"], gold, run.name)
     findings += missing_queries(seen, gold, run.name, policy)
     findings += nothing_retrieved(asked, gold, policy)
@@ -160,7 +161,7 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     facts = join_facts([part.facts for part in parts], run.name)
     relation = _relation(parts, columns, blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
-    if nothing_met and sample is not None and not bound.blank_is_unit:
+    if nothing_met and sample is not None and not bound.blank_is_unit and not is_part():
         findings += no_shared_document(sample["doc"].drop_nulls(), gold)
     skipping = policy.missing == "skip"
     listed = [part.listed for part in parts if part.listed is not None]

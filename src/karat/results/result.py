@@ -358,11 +358,15 @@ class Result:
         inside = self.queries.filter(label == value)
         if not inside.height:
             choose(f"value of {column}", value, label.unique(maintain_order=True).to_list())
-        queries = inside["query"].implode()
+        return self.among(inside["query"])
+
+    def among(self, names: pl.Series) -> Result:
+        """Return the result of some queries."""
+        queries = names.implode()
         verdicts = self.kept.verdicts
         return replace(
             self,
-            queries=inside,
+            queries=self.queries.filter(pl.col("query").is_in(queries)),
             relations={
                 key: each.select(each.queries.is_in(queries).to_numpy())
                 for key, each in self.relations.items()

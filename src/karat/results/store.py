@@ -47,6 +47,25 @@ TRIES, PAUSE = 20, 0.001  # how often a folder may change while its files are op
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     """Write a result as a folder, whole or not at all; it replaces nothing but a result."""
     refuse_after_fork()
+    tables = tables_of(result)
+    try:
+        with replacing(folder) as draft:
+            write_json(draft / SUMMARY, result.summary.to_dicts())
+            for name, table in tables.items():
+                table.write_parquet(draft / f"{name}.parquet")
+            seal(draft, _origin() | manifest_of(result))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SaveError(
+            f"the result could not be saved: {reason}",
+            where=os.fspath(folder),
+            fix="nothing was written; free some space or name another folder",
+        ) from error
+    return Path(folder)
+
+
+def tables_of(result: Result) -> dict[str, pl.DataFrame]:
+    """Return the tables that a result is saved as, by name."""
     tables = {
         "per_query": result.per_query,
         "queries": result.queries,
@@ -68,23 +87,11 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
             tables[name] = pl.concat(named, how="diagonal_relaxed")
     if result.kept.verdicts is not None:
         tables["verdicts"] = result.kept.verdicts
-    try:
-        with replacing(folder) as draft:
-            write_json(draft / SUMMARY, result.summary.to_dicts())
-            for name, table in tables.items():
-                table.write_parquet(draft / f"{name}.parquet")
-            seal(draft, _origin() | _manifest(result))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SaveError(
-            f"the result could not be saved: {reason}",
-            where=os.fspath(folder),
-            fix="nothing was written; free some space or name another folder",
-        ) from error
-    return Path(folder)
+    return tables
 
 
-def _manifest(result: Result) -> dict[str, Any]:
+def manifest_of(result: Result) -> dict[str, Any]:
+    """Return what a saved result says of itself, beside who wrote it and when."""
     made = result.provenance
     return {
         "runs": result.runs,
@@ -116,7 +123,7 @@ def load(folder: str | os.PathLike[str]) -> Result:
         }
     check_relations(tables, manifest["runs"], place / "relation.parquet")
     with naming_files({"": str(place / MANIFEST)}):
-        result = _result(manifest, tables)
+        result = result_of(manifest, tables)
         for run in result.runs:
             for measure in result.measures:
                 result.relation(run, measure)
@@ -136,7 +143,8 @@ def _table(name: str, file: BufferedReader, folder: Path) -> pl.DataFrame:
     return table
 
 
-def _result(manifest: dict[str, Any], tables: dict[str, pl.DataFrame]) -> Result:
+def result_of(manifest: dict[str, Any], tables: dict[str, pl.DataFrame]) -> Result:
+    """Return the result that a manifest and tables describe."""
     restore_own(manifest["judge"].get("aspects", {}))
     rows = tables["relation"]
     lenient = _relations(rows.filter(pl.col("lenient") == 1))

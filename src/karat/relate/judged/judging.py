@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from karat.core.parts import is_part
 from karat.errors import InputError
 from karat.findings import Finding, finding_about
 from karat.judges.aspects import (
@@ -175,7 +176,7 @@ def _texts_about(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     column = gold.queries.get_column(name, default=pl.Series([], dtype=pl.String))
     texts = column.cast(pl.String).fill_null("")
     wanted = [aspect for aspect in aspects if find_aspect(aspect).needs == name]
-    if wanted and not (texts.str.strip_chars() != "").any():
+    if wanted and not (texts.str.strip_chars() != "").any() and not is_part():
         raise InputError(
             f"no query has a {name}, which judging {' and '.join(wanted)} needs",
             where="samples",

@@ -1,0 +1,42 @@
+"""The engine of a part of a run: its rows are one batch of whole queries, wherever that is.
+
+An evaluation that is spread over machines calls it for every part. What can be said about the whole
+only is left to who holds all parts; see `karat.core.parts`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from karat.core.data import Run
+from karat.relate.pipeline import draw_batch, join
+
+if TYPE_CHECKING:
+    from karat.core.data import RunStream
+    from karat.core.policy import Policy
+    from karat.progress import Report
+    from karat.relate.facts import FactReader
+    from karat.relate.match.matcher import BoundMatcher
+    from karat.relate.pipeline import Drawn
+
+
+class PartEngine:
+    """Draws the relation of the queries of a part, also where the run has no row for them."""
+
+    def draw(
+        self,
+        run: RunStream,
+        bound: BoundMatcher,
+        policy: Policy,
+        *,
+        keep: int = 0,
+        progress: Report | None = None,
+        facts: FactReader | None = None,
+    ) -> Drawn:
+        """Draw the relation of a part; see `karat.engines.Engine`."""
+        del progress
+        part = draw_batch(run.collect(), bound, policy, keep, facts)
+        about = Run(run.name, pl.DataFrame(), findings=run.findings)
+        return join(about, [part], bound, policy)

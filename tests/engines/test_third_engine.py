@@ -1,0 +1,54 @@
+"""The engine that ARCHITECTURE.md shows is one: it gives the numbers of the local one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import karat
+from karat.dialects import dialect, expand_measures
+from karat.evaluation.assessment import assess
+from karat.relate.match.matcher import MatchContext
+from tests.spark.frames import assert_same, hard_case, records
+
+PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
+
+
+def shown_engine() -> Any:
+    """Return the engine of the page."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    made: dict[str, Any] = {}
+    exec(code, made)
+    return made["BackwardsEngine"]()
+
+
+@pytest.mark.parametrize("by", ["ids", "rouge", "claims"])
+def test_an_engine_of_ten_lines(by: str) -> None:
+    if by == "ids":
+        run, gold = hard_case(3)
+        local = karat.evaluate(run, gold, ["nDCG@5", "AP", "recall@3"])
+        streams, known = karat.load_run(run), karat.load_gold(gold)
+    else:
+        given = records(2)
+        local = karat.evaluate(given, measures=["recall@3", "P@2"], by=by, judge="local:text")
+        runs = [{"query": each["query"], "retrieved": each["retrieved"]} for each in given]
+        golds = [{name: each[name] for name in each if name != "retrieved"} for each in given]
+        streams, known = karat.load_run(runs, texts=True), karat.load_gold(golds, texts=True)
+    from karat.judges.find import find_judge
+
+    chosen = dialect("karat")
+    found = assess(
+        [streams],
+        known,
+        expand_measures([str(each) for each in local.measures], chosen),
+        chosen,
+        by,
+        MatchContext(),
+        judge=find_judge("local:text") if by == "claims" else None,
+        engine=shown_engine(),
+    )
+    assert_same(found.per_query, local)

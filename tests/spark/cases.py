@@ -1,0 +1,480 @@
+"""What is tested on a real Spark, in an environment of its own: `python -m tests.spark.cases`.
+
+One session serves all cases. The last line that is printed is JSON: the name of every case, with
+what went wrong, or nothing. `tests/spark/test_on_spark.py` asks for it and counts every case.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, settings
+
+import karat
+from karat.dialects import resolve_measures
+from karat.errors import AlignError, InputError, KaratError, OptionError, SparkError
+from tests.spark.frames import EVERY, assert_same, hard_case, records
+from tests.strategies import grouped_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CASES: dict[str, Callable[[Any, Path], None]] = {}
+MEASURES = ["nDCG@10", "AP", "recall@3", "RR"]
+
+
+def case(function: Callable[[Any, Path], None]) -> Callable[[Any, Path], None]:
+    """Make a case known by the name of its function."""
+    CASES[function.__name__] = function
+    return function
+
+
+def per_query(result: Any) -> pl.DataFrame:
+    """Bring the values of a result here."""
+    return pl.DataFrame(result.per_query.toArrow())
+
+
+def on_spark(spark: Any, frame: pl.DataFrame) -> Any:
+    """Return a frame as one of Spark, its rows spread over partitions at random."""
+    return spark.createDataFrame(frame.to_arrow()).repartition(3)
+
+
+def refused(kind: type[KaratError], text: str, work: Callable[[], Any]) -> None:
+    """Assert that something raises an error of this kind that says so."""
+    with pytest.raises(kind) as caught:
+        work()
+    assert text in str(caught.value), str(caught.value)
+
+
+@case
+def every_measure_of_every_dialect(spark: Any, _: Path) -> None:
+    """All dialects share one frame each; the gold is sent to all tasks or shuffled, in turns."""
+    for number, dialect in enumerate(karat.known_dialects()):
+        run, gold = hard_case(20 + number, dialect)
+        measures = resolve_measures(EVERY, dialect)
+        result = karat.spark.evaluate(
+            on_spark(spark, run),
+            on_spark(spark, gold),
+            measures,
+            dialect=dialect,
+            gold_join=("broadcast", "shuffle")[number % 2],
+            batch_rows=60,
+            partitions=3,
+        )
+        assert_same(per_query(result), karat.evaluate(run, gold, measures, dialect=dialect))
+        result.close()
+
+
+@case
+def few_queries_in_many_partitions(spark: Any, _: Path) -> None:
+    """Most partitions are empty, and batches of Spark have two rows."""
+    run, gold = hard_case(31, queries=6)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
+    try:
+        result = karat.spark.evaluate(
+            on_spark(spark, run), on_spark(spark, gold), MEASURES, partitions=13, batch_rows=4
+        )
+        local = karat.evaluate(run, gold, MEASURES)
+        assert_same(per_query(result), local)
+        assert {name: value for name, value in result.values.items() if value is not None} == {
+            name: value for name, value in local.values.items() if value is not None
+        }
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+@case
+def a_query_with_very_many_documents(spark: Any, _: Path) -> None:
+    """One of three queries has nearly all rows; many of its scores are equal."""
+    many = 200_000
+    run = pl.DataFrame(
+        {
+            "query": ["a"] * 3 + ["big"] * many + ["c"] * 2,
+            "doc": [f"d{at}" for at in (*range(3), *range(many), *range(2))],
+            "rank": [*range(3), *(at // 2 for at in range(many)), *range(2)],
+        }
+    )
+    gold = pl.DataFrame(
+        {
+            "query": ["a", "big", "big", "c"],
+            "doc": ["d1", "d199999", "d7", "d9"],
+            "grade": [1, 2, 1, 1],
+        }
+    )
+    result = karat.spark.evaluate(
+        on_spark(spark, run), on_spark(spark, gold), MEASURES, batch_rows=5_000
+    )
+    assert_same(per_query(result), karat.evaluate(run, gold, MEASURES))
+
+
+@case
+def lists_texts_groups_slices_and_samples(spark: Any, folder: Path) -> None:
+    """Records with lists, from a file: by ids, by texts, by the local judge."""
+    given = records(5)
+    path = folder / "records.jsonl"
+    path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
+    frame = spark.read.json(str(path))
+    for by, measures in {
+        "ids": ["recall@2", "nDCG@3", "recall@9tokens"],
+        "rouge": ["recall@2", "P@3/exact"],
+        "claims": ["recall@3", "P@2/relevance"],
+    }.items():
+        local = karat.evaluate(given, measures=measures, by=by, judge="local:text")
+        result = karat.spark.evaluate(
+            frame, None, measures, by=by, judge="local:text", slices="topic", sample=1.0
+        )
+        assert_same(per_query(result), local)
+        ours = result.by("topic").sort("slice", "measure", nulls_last=True)
+        theirs = local.by("topic").sort("slice", "measure", nulls_last=True)
+        for name in ("slice", "measure", "n", "undefined"):
+            assert ours[name].to_list() == theirs[name].to_list(), name
+        for mine, other in zip(ours["value"], theirs["value"], strict=True):
+            assert mine == other or abs(mine - other) < 1e-14
+        sample = result.sample
+        assert_same(sample.per_query, local)
+        saved = result.save(folder / f"saved-{by}")
+        assert karat.load(saved).values == sample.values
+
+
+@case
+def samples_of_two_runs_hold_the_same_queries(spark: Any, folder: Path) -> None:
+    """So `karat compare` pairs them, and the report shows them."""
+    results = []
+    for seed in (1, 2):
+        run, gold = hard_case(40)
+        changed = run.with_columns(score=pl.col("score") * (1 if seed == 1 else -1))
+        results.append(
+            karat.spark.evaluate(
+                on_spark(spark, changed), on_spark(spark, gold), MEASURES, sample=0.5
+            )
+        )
+    folders = [result.save(folder / f"side{at}") for at, result in enumerate(results)]
+    first, second = map(karat.load, folders)
+    assert first.queries["query"].to_list() == second.queries["query"].to_list()
+    assert 10 < first.queries.height < 50
+    assert first.findings[0].kind == "sampled-queries"
+    assert karat.compare(*map(str, folders)).comparisons.height == len(MEASURES)
+    assert "query of a sample" in karat.report(str(folders[0]))
+
+
+@case
+def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> None:
+    """Values are written by run id, twice without a trace; all queries are compared in Spark."""
+    run, gold = hard_case(50)
+    other = run.with_columns(score=-pl.col("score"))
+    frames = [on_spark(spark, each) for each in (run, other)]
+    before, after = (
+        karat.spark.evaluate(frame, on_spark(spark, gold), MEASURES, run_id=name)
+        for frame, name in zip(frames, ("one", "two"), strict=True)
+    )
+    place = str(folder / "results")
+    for _ in range(2):
+        before.write(place)
+        after.write(place)
+    table = spark.read.parquet(place)
+    assert sorted(row[0] for row in table.select("run_id").distinct().collect()) == ["one", "two"]
+    assert table.count() == before.per_query.count() + after.per_query.count()
+    after.write("table:karat_results")
+    assert spark.table("karat_results").count() == after.per_query.count()
+    found = karat.spark.compare(f"{place}/run_id=one", "table:karat_results")
+    local = [karat.evaluate(each, gold, MEASURES).per_query for each in (run, other)]
+    paired = local[0].join(local[1], on=["query", "measure"]).drop_nulls(["value", "value_right"])
+    for row in found.iter_rows(named=True):
+        mine = paired.filter(pl.col("measure") == row["measure"])
+        change = mine["value_right"] - mine["value"]
+        assert row["n"] == mine.height
+        assert abs(row["difference"] - change.mean()) < 1e-14
+        assert (row["wins"], row["losses"]) == ((change > 0).sum(), (change < 0).sum())
+        assert row["low"] < row["difference"] < row["high"]
+    refused(OptionError, "several evaluations", lambda: karat.spark.compare(table, before))
+    report = karat.spark.gate(
+        after, ["RR>=0.01", "RR>=baseline-1", "undefined<=100%", "AP>=0.99"], baseline=before
+    )
+    assert [each.outcome for each in report.verdicts] == ["pass", "pass", "pass", "fail"]
+    assert report.exit_code == 1
+
+
+@case
+def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
+    """What a query scores does not depend on the queries beside it, nor on where they are."""
+    import hypothesis.strategies as st
+
+    @settings(
+        max_examples=2,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(grouped_cases(), min_size=16, max_size=16))
+    def holds(examples: list[Any]) -> None:
+        wanted: dict[str, list[pl.DataFrame]] = {"listed": [], "scored": []}
+        runs: dict[str, list[Any]] = {"listed": [], "scored": []}
+        golds: dict[str, list[Any]] = {"listed": [], "scored": []}
+        for at, (run, gold) in enumerate(examples):
+            kind = "listed" if any(isinstance(each, list) for each in run.values()) else "scored"
+            renamed = pl.format("{} {}", pl.lit(at), "query")
+            local = karat.evaluate(run, gold, MEASURES)
+            wanted[kind].append(local.per_query.with_columns(query=renamed))
+            golds[kind] += [{**each, "query": f"{at} {each['query']}"} for each in gold]
+            for query, found in run.items():
+                name = f"{at} {query}"
+                if kind == "listed":
+                    runs[kind].append({"query": name, "retrieved": list(found)})
+                else:
+                    runs[kind] += [(name, doc, score) for doc, score in found.items()]
+        kinds: dict[str, Any] = {
+            "listed": {"query": pl.String, "retrieved": pl.List(pl.String)},
+            "scored": {"query": pl.String, "doc": pl.String, "score": pl.Float64},
+        }
+        for kind, rows in runs.items():
+            if not rows:
+                continue
+            frames = [
+                pl.DataFrame(rows, schema=kinds[kind], orient="row"),
+                pl.DataFrame(golds[kind], strict=False),
+            ]
+            result = karat.spark.evaluate(
+                *(on_spark(spark, each) for each in frames), MEASURES, partitions=2, batch_rows=7
+            )
+            found = per_query(result).sort("query", "measure")
+            expected = pl.concat(wanted[kind]).sort("query", "measure")
+            assert found["query"].equals(expected["query"])
+            assert found["value"].equals(expected["value"])
+
+    holds()
+
+
+@case
+def names_of_columns_and_queries_about_them(spark: Any, _: Path) -> None:
+    run, gold = hard_case(60)
+    about = (
+        gold.select("query")
+        .unique()
+        .with_columns(
+            lang=pl.when(pl.col("query").str.ends_with("1"))
+            .then(pl.lit("de"))
+            .otherwise(pl.lit("en"))
+        )
+    )
+    local = karat.evaluate(run, gold, MEASURES, queries=about)
+    result = karat.spark.evaluate(
+        on_spark(spark, run.rename({"query": "who", "doc": "what", "score": "how good"})),
+        on_spark(spark, gold.rename({"query": "who", "doc": "dot.ted"})),
+        MEASURES,
+        columns={
+            "run.query": "who",
+            "gold.query": "who",
+            "run.doc": "what",
+            "run.score": "how good",
+            "gold.doc": "dot.ted",
+        },
+        queries=on_spark(spark, about),
+        slices=["lang"],
+        bootstrap=60,
+    )
+    assert_same(per_query(result), local)
+    assert sorted(result.by("lang")["slice"].unique().to_list()) == ["de", "en"]
+    for row in result.summary.iter_rows(named=True):
+        assert row["low"] < row["value"] < row["high"]
+
+
+@case
+def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
+    run, gold = hard_case(70)
+    frames = on_spark(spark, run), on_spark(spark, gold)
+    evaluate = karat.spark.evaluate
+    broken = pl.concat([run, pl.DataFrame({"query": ["q9"], "doc": [None], "score": [1.0]})])
+    bad = on_spark(spark, broken)
+    refused(InputError, "query 'q9': the doc is missing", lambda: evaluate(bad, frames[1], "RR"))
+    result = evaluate(bad, frames[1], "RR", skip_bad=True)
+    assert_same(per_query(result), karat.evaluate(run, gold, "RR"))
+    assert "skipped-record" in [each.kind for each in result.findings]
+    refused(
+        InputError,
+        "neither a score nor a rank",
+        lambda: evaluate(frames[0].drop("score"), frames[1], "RR"),
+    )
+    refused(
+        InputError,
+        "column for the doc",
+        lambda: evaluate(frames[0].withColumnRenamed("doc", "thing"), frames[1], "RR"),
+    )
+    refused(
+        InputError,
+        "which is no id of a query",
+        lambda: evaluate(frames[0].selectExpr("score as query", "doc", "score"), frames[1], "RR"),
+    )
+    refused(
+        InputError,
+        "which is no doc",
+        lambda: evaluate(frames[0].selectExpr("query", "score as doc", "score"), frames[1], "RR"),
+    )
+    refused(
+        AlignError,
+        "share no query",
+        lambda: evaluate(
+            frames[0].selectExpr("concat('x', query) as query", "doc", "score"), frames[1], "RR"
+        ),
+    )
+    refused(
+        AlignError,
+        "of the gold are missing",
+        lambda: evaluate(*frames, "RR", missing="error"),
+    )
+    refused(OptionError, "column about the queries", lambda: evaluate(*frames, "RR", slices="no"))
+    refused(InputError, "Spark cannot read it", lambda: evaluate("/nowhere", frames[1], "RR"))
+    refused(InputError, "is no frame of Spark", lambda: evaluate(run, gold, "RR"))
+
+
+@case
+def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
+    run, gold = hard_case(80)
+    marker = str(folder / "killed")
+
+    def kill_once(doc: str) -> str:
+        if not Path(marker).exists():
+            Path(marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return doc
+
+    result = karat.spark.evaluate(
+        on_spark(spark, run), on_spark(spark, gold), MEASURES, ids=kill_once, partitions=2
+    )
+    assert Path(marker).exists()
+    assert_same(per_query(result), karat.evaluate(run, gold, MEASURES))
+
+    def kill_always(doc: str) -> str:
+        del doc
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+    refused(
+        SparkError,
+        "the job failed",
+        lambda: karat.spark.evaluate(
+            on_spark(spark, run), on_spark(spark, gold), "RR", ids=kill_always, partitions=1
+        ),
+    )
+
+
+@case
+def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
+    """The budget is one for all tasks; what was answered is not asked again."""
+    from tests.client.server import serve
+    from tests.judges.model import spoilt
+
+    given = records(6, 12)
+    path = folder / "judged.jsonl"
+    path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
+    frame = spark.read.json(str(path)).repartition(4)
+    os.environ["KARAT_CACHE_DIR"] = str(folder / "cache")
+    with serve(spoilt(lambda _, said: said)) as server:
+        judge = karat.Judge("openai:m", base_url=server.url, key="a-real-key-0123456789")
+        local = karat.judge(given, ["P@3/relevance"], judge=judge)
+        calls = len(server.calls)
+        assert calls >= 10
+        few = karat.spark.evaluate(
+            frame,
+            None,
+            ["P@3/relevance"],
+            judge=karat.Judge("openai:m", base_url=server.url, key="k" * 20, max_calls=4),
+            partitions=4,
+        )
+        assert len(server.calls) == calls + 4  # of all tasks together
+        assert few.summary["failed"].sum() > 0
+        result = karat.spark.evaluate(
+            frame, None, ["P@3/relevance"], judge=judge, partitions=4, calls_per_minute=6000
+        )
+        assert_same(per_query(result), local)
+        assert len(server.calls) == 2 * calls  # the four were known
+        again = karat.spark.evaluate(frame, None, ["P@3/relevance"], judge=judge, partitions=2)
+        assert_same(per_query(again), local)
+        assert len(server.calls) == 2 * calls
+        keys = {call.headers.get("authorization", "") for call in server.calls}
+        assert keys <= {"Bearer a-real-key-0123456789", "Bearer " + "k" * 20}
+    refused(
+        OptionError,
+        "several votes",
+        lambda: karat.spark.evaluate(
+            frame, None, ["P@3/relevance"], judge=karat.Judge("openai:m", votes=3, key="k")
+        ),
+    )
+
+
+@case
+def the_command_line(spark: Any, folder: Path) -> None:
+    from karat.cli import cli
+
+    run, gold = hard_case(90)
+    run.write_parquet(folder / "run.parquet")
+    on_spark(spark, gold).write.mode("overwrite").saveAsTable("cli_gold")
+    local = karat.evaluate(run, gold, MEASURES)
+    arguments = ["score", "--engine", "spark", "--master", "local[2]", str(folder / "run.parquet")]
+    arguments += ["--gold", "table:cli_gold", *(f"-m{name}" for name in MEASURES)]
+    ran = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
+    assert ran.exit_code == 0, ran.output + str(ran.exception)
+    said = json.loads(ran.stdout)
+    for row in said["summary"]:
+        assert abs(row["value"] - local[row["measure"]]) < 1e-14
+    more = ["--write", str(folder / "values"), "--sample", "1", "--save", str(folder / "saved")]
+    ran = CliRunner().invoke(
+        cli, [*arguments, *more, "--require", "RR>=0.99"], standalone_mode=False
+    )
+    assert ran.return_value == 1 or ran.exit_code == 1, ran.output
+    assert "nDCG@10" in ran.stdout
+    assert spark.read.parquet(str(folder / "values")).count() == local.per_query.height
+    assert_same(karat.load(folder / "saved").per_query, local)
+
+
+def main() -> None:
+    """Run the cases that are named, or all of them."""
+    import pyspark.sql
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    names = sys.argv[1:] or list(CASES)
+    with tempfile.TemporaryDirectory() as place:
+        spark = (
+            pyspark.sql.SparkSession.builder.master("local[2,2]")  # a task is tried twice
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "3")
+            .config("spark.default.parallelism", "2")
+            .config("spark.sql.warehouse.dir", f"{place}/warehouse")
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={place}")
+            .getOrCreate()
+        )
+        spark.sparkContext.setLogLevel("OFF")
+        found = {}
+        for name in names:
+            folder = Path(place, name)
+            folder.mkdir()
+            start = time.monotonic()
+            said = StringIO()
+            try:
+                with redirect_stdout(said):
+                    CASES[name](spark, folder)
+                found[name] = ""
+            except BaseException:  # noqa: BLE001 - it is told to who asked
+                found[name] = said.getvalue() + traceback.format_exc()
+            sys.stderr.write(f"{name}: {time.monotonic() - start:.1f} s\n")
+        spark.stop()
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

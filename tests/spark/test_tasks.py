@@ -1,0 +1,237 @@
+"""What a task of Spark does, without Spark: its batches have the values of the local engine."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import karat
+from karat.dialects import dialect as find_dialect
+from karat.dialects import resolve_measures
+from karat.errors import InputError
+from karat.spark.arrow import to_batches
+from karat.spark.columns import GOLD, POSITION, QUERIES, QUERY, RUN, SIDE, SideColumns, mapped
+from karat.spark.session import failure_of
+from karat.spark.summary import ALL, Notes, SummaryPlan, Tally, merge_batches, summarise_batches
+from karat.spark.task import NOTES, VALUES, Plan, evaluate_batches
+from karat.spark.worker import error_of, evaluate_part
+from karat.statistics.values import from_scale
+from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+DIALECTS = list(karat.known_dialects())
+
+
+def side(rows: pl.DataFrame, number: int, key: str = "query") -> pl.DataFrame:
+    """Return rows as a side of the stacked frame."""
+    rest = [name for name in rows.columns if name != key]
+    return rows.select(
+        pl.col(key).cast(pl.String).alias(QUERY),
+        pl.lit(number, pl.Int8).alias(SIDE),
+        pl.int_range(pl.len()).alias(POSITION),
+        pl.struct(rest).alias({GOLD: "gold", RUN: "run", QUERIES: "queries"}[number]),
+    )
+
+
+def stacked(*sides: pl.DataFrame, batch: int = 10_000) -> Iterator[pa.RecordBatch]:
+    """Return all sides, sorted as Spark sorts them, in batches that cut queries."""
+    rows = pl.concat(sides, how="diagonal").sort(QUERY, SIDE, POSITION)
+    for part in rows.iter_slices(batch):
+        yield from to_batches(part)
+
+
+def plan_of(measures: Any, dialect: str = "karat", **more: Any) -> Plan:
+    chosen: dict[str, Any] = {
+        "run": "run",
+        "measures": resolve_measures(measures, dialect),
+        "dialect": find_dialect(dialect),
+        "by": "ids",
+        "sides": {
+            GOLD: SideColumns("document", "query"),
+            RUN: SideColumns("document", "query"),
+            QUERIES: None,
+        },
+        "texts": False,
+        "unlabelled": False,
+    }
+    return Plan(**chosen | more)
+
+
+def values(plan: Plan, found: list[pa.RecordBatch]) -> pl.DataFrame:
+    """Return one row per query and measure."""
+    rows = pl.concat([pl.DataFrame(batch) for batch in found]).filter(pl.col("kind") == VALUES)
+    names = [str(measure) for measure in plan.measures]
+    none = pl.lit([None] * len(names), pl.List(pl.String))
+    return (
+        rows.select(
+            "query",
+            measure=pl.lit(names),
+            value="values",
+            reason=pl.col("reasons").fill_null(none),
+        )
+        .explode("measure", "value", "reason")
+        .select("query", "measure", "value", "reason")
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
+    run, gold = hard_case(7, dialect)
+    plan = plan_of(EVERY, dialect, rows=50)
+    found = list(evaluate_batches(plan, stacked(side(gold, GOLD), side(run, RUN), batch=9)))
+    local = karat.evaluate(run, gold, resolve_measures(EVERY, dialect), dialect=dialect)
+    assert_same(values(plan, found), local)
+    assert len(found) > 4  # and not all in one
+
+
+def test_a_gold_that_every_task_has_gives_the_same() -> None:
+    run, gold = hard_case(8)
+    packed = side(gold, GOLD).rename({"gold": "what"}).drop(SIDE)
+    file = BytesIO()
+    packed.write_ipc(file)
+    plan = plan_of(EVERY, rows=40, gold=file.getvalue, token="here")
+    names = side(gold, GOLD).select(QUERY, SIDE, POSITION).unique(QUERY)
+    found = list(evaluate_batches(plan, stacked(names, side(run, RUN), batch=11)))
+    assert_same(values(plan, found), karat.evaluate(run, gold, EVERY))
+
+
+@pytest.mark.parametrize(
+    ("by", "measures"),
+    [
+        ("ids", ["recall@2", "AP", "nDCG@3", "recall@8tokens", "context_cost", "redundancy"]),
+        ("rouge", ["recall@2", "P@3", "IoU"]),
+        ("rouge-sentence", ["recall@2", "P@3"]),
+        ("exact", ["recall@2", "P@3", "AP/ids"]),
+        ("relevance", ["P@2", "nDCG@3"]),
+        ("claims", ["recall@2", "recall@4"]),
+    ],
+)
+def test_records_with_lists_texts_and_judges(by: str, measures: list[str]) -> None:
+    given = records(3)
+    frame = pl.DataFrame(given, strict=False)
+    plan = plan_of(
+        measures,
+        by=by,
+        texts=True,
+        judge="local:text" if by in ("relevance", "claims") else None,
+        sides={
+            GOLD: SideColumns("query", "query"),
+            RUN: SideColumns("query", "query"),
+            QUERIES: None,
+        },
+        rows=8,
+        slices=("topic",),
+    )
+    run = side(frame.drop("gold", "topic", "reference"), RUN)
+    gold = side(frame.drop("retrieved"), GOLD)
+    found = list(evaluate_batches(plan, stacked(run, gold, batch=5)))
+    local = karat.evaluate(given, measures=measures, by=by, judge="local:text")
+    assert_same(values(plan, found), local)
+
+
+def test_bad_rows_are_named_by_their_query_or_left_out() -> None:
+    run, gold = hard_case(9)
+    broken = pl.concat(
+        [run, pl.DataFrame({"query": ["q1", "q2"], "doc": [None, "d1"], "score": [1.0, None]})],
+        how="vertical_relaxed",
+    )
+    rows = (side(broken, RUN), side(gold, GOLD))
+    with pytest.raises(InputError, match="run run, query 'q1': the doc is missing"):
+        list(evaluate_batches(plan_of(["RR"]), stacked(*rows)))
+    plan = plan_of(["RR"], skip_bad=True)
+    found = list(evaluate_batches(plan, stacked(*rows)))
+    assert_same(values(plan, found), karat.evaluate(run, gold, ["RR"]))
+    noted = _notes(found)
+    (skipped,) = [each for each in noted.findings if each.kind == "skipped-record"]
+    assert skipped.count == 2
+
+
+def _notes(found: list[pa.RecordBatch]) -> Notes:
+    notes = Notes()
+    for batch in found:
+        frame = pl.DataFrame(batch)
+        for data in frame.filter(frame["kind"] == NOTES)["data"]:
+            notes.add(json.loads(data))
+    return notes
+
+
+def test_findings_are_counted_over_all_batches() -> None:
+    run, gold = hard_case(4)
+    found = list(
+        evaluate_batches(plan_of(["AP"], rows=30), stacked(side(gold, GOLD), side(run, RUN)))
+    )
+    local = karat.check(run, gold)
+    ours = {each.kind: each.count for each in _notes(found).findings}
+    theirs = {each.kind: each.count for each in local if each.kind != "unsorted"}
+    assert {kind: ours[kind] for kind in theirs} == theirs
+
+
+@pytest.mark.parametrize("samples", [0, 40])
+def test_summaries_do_not_depend_on_how_the_queries_are_cut(samples: int) -> None:
+    """However partitions and batches lie, every sum is the same to the last bit."""
+    run, gold = hard_case(5, queries=80)
+    measures = ["nDCG@10", "GMAP", "relevant", "RR"]
+    plan = plan_of(measures, rows=25)
+    batches = list(evaluate_batches(plan, stacked(side(gold, GOLD), side(run, RUN))))
+    adding = SummaryPlan(("mean", "geometric", "sum", "mean"), samples=samples)
+
+    def merged(parts: list[list[pa.RecordBatch]]) -> dict[Any, Tally]:
+        summed = [batch for part in parts for batch in summarise_batches(adding, part)]
+        (rows,) = [pl.DataFrame(batch) for batch in merge_batches(adding, summed)]
+        return {
+            row["measure"]: Tally.of(row)
+            for row in rows.iter_rows(named=True)
+            if row["column"] == ALL
+        }
+
+    one = merged([batches])
+    many = merged([[batch] for batch in reversed(batches)])
+    local = karat.evaluate(run, gold, measures)
+    for at, name in enumerate(measures):
+        mine, other = one[at].moments, many[at].moments
+        assert (mine.n, [each.value for each in mine.sums]) == (
+            other.n,
+            [each.value for each in other.sums],
+        )
+        value = from_scale(mine.mean, adding.statistics[at], mine.n)
+        assert value == pytest.approx(local[name], rel=1e-14)
+        limits = one[at].limits(0.95)
+        assert (limits is None) == (samples == 0)
+        if limits is not None:
+            assert limits == pytest.approx(many[at].limits(0.95), rel=1e-12)
+
+
+def test_errors_of_tasks_come_back_as_they_were() -> None:
+    run, gold = hard_case(1)
+    broken = run.with_columns(doc=pl.lit(None, pl.String))
+    with pytest.raises(RuntimeError) as caught:
+        list(evaluate_part(plan_of(["RR"]), stacked(side(broken, RUN), side(gold, GOLD))))
+    found = failure_of(f"org.apache.spark.SparkException: Job aborted\n{caught.value}")
+    assert isinstance(found, InputError)
+    assert found.where.startswith("run run, query 'q")
+    assert str(error_of(str(caught.value))) == str(found)
+
+
+def test_executors_without_karat_are_told_what_to_do() -> None:
+    said = "Traceback\nModuleNotFoundError: No module named 'karat.spark'\n"
+    assert "the executors cannot import karat" in str(failure_of(said))
+    assert "memoryOverhead" in str(failure_of("Job aborted: worker crashed"))
+
+
+def test_columns_are_named_for_one_side_or_both() -> None:
+    names = {"query": "qid", "gold.doc": "pid", "run.doc": "chunk"}
+    assert mapped(names, "gold") == {"query": "qid", "doc": "pid"}
+    assert mapped(names, "run") == {"query": "qid", "doc": "chunk"}
+    with pytest.raises(karat.KaratError, match="did you mean query"):
+        mapped({"qury": "x"}, "run")
+
+
+assert set(STRICT) <= set(DIALECTS)
