@@ -24,22 +24,24 @@ from karat.client.budget import Budget, Limits, Prices, load_prices
 from karat.client.endpoint import Endpoint
 from karat.client.pacing import Pacer
 from karat.client.protocol import Failure, Usage
+from karat.client.providers import BEARER, OPENAI, split_spec
 from karat.client.requests import ChatRequest, Message
 from karat.client.retry import BUSY, RetryPolicy
 from karat.client.transport import Transport
 from karat.errors import OptionError
-from karat.judges.settings import MODEL, Judge
 from karat.storage.database import Database, cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from concurrent.futures import Future
 
     from karat.client.protocol import Outcome
+    from karat.judges.settings import Judge
 
 FILE = "spark-answers.sqlite"
 LAYOUT = 1
 TABLE = "CREATE TABLE IF NOT EXISTS answer (key BLOB PRIMARY KEY, body BLOB NOT NULL)"
+BASE = "/openai/v1"  # the path that every provider takes as it is
 LARGEST = 32 << 20  # bytes of a call
 SPENT = 410  # a client takes it for this one call, and does not try again
 CLOSING = 10.0  # seconds that connections and threads have to end
@@ -65,9 +67,20 @@ class ModelGateway:
             )
         if calls_per_minute is not None and not calls_per_minute > 0:
             raise OptionError(f"{calls_per_minute} calls a minute are none")
-        model = settings.model.strip().removeprefix(MODEL)
-        self._given = settings
-        self.endpoint = Endpoint.find(model, base_url=settings.base_url, key=settings.key)
+        if settings.batch or settings.ask == "auto":
+            raise OptionError(
+                "tasks of Spark ask their model at once, and in a way that is settled",
+                fix="leave out batch; name the way that `karat judge-check` recommends, as ask=",
+            )
+        provider, model = split_spec(settings.model) or (OPENAI, settings.model.strip())
+        self._given, self._header = settings, provider.header
+        self.endpoint = Endpoint.find(
+            model,
+            base_url=settings.base_url,
+            key=settings.key,
+            provider=provider,
+            headers=settings.headers,
+        )
         self.endpoint.require_access()
         prices = settings.prices
         if prices is not None and not isinstance(prices, Prices):
@@ -124,8 +137,9 @@ class ModelGateway:
         """Return the judge that tasks make: it asks the driver, which has the key and the cache."""
         return replace(
             self._given,
-            base_url=f"http://{self._host}:{self._port}/v1",
+            base_url=f"http://{self._host}:{self._port}{BASE}",
             key=self._token,
+            headers=None,
             cache="off",
             max_calls=None,
             max_tokens=None,
@@ -140,9 +154,10 @@ class ModelGateway:
         found: tuple[int, bytes, str] = self._begin(self._answer(path, body)).result(WAIT)
         return found
 
-    def accepts(self, header: str) -> bool:
-        """Tell a task of this job by its token."""
-        return hmac.compare_digest(header.encode(), f"Bearer {self._token}".encode())
+    def accepts(self, headers: Mapping[str, str]) -> bool:
+        """Tell a task of this job by its token, which stands where its provider has the key."""
+        expected = f"Bearer {self._token}" if self._header == BEARER else self._token
+        return hmac.compare_digest(headers.get(self._header, "").encode(), expected.encode())
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -242,11 +257,11 @@ class _Handler(BaseHTTPRequestHandler):
             size = int(self.headers.get("Content-Length", ""))
         except ValueError:
             size = -1
-        if not self.server.owner.accepts(self.headers.get("Authorization", "")):
+        if not self.server.owner.accepts(dict(self.headers)):
             self.close_connection = True
             self._reply(401, _error("this is the driver of another job", "access"))
             return
-        if not 0 <= size <= LARGEST or not self.path.startswith("/v1/"):
+        if not 0 <= size <= LARGEST or not self.path.startswith(f"{BASE}/"):
             self.close_connection = True
             self._reply(400, _error("no call of a task", "call"))
             return
@@ -258,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(400, _error("the call is no JSON object", "call"))
             return
         try:
-            status, content, wait = self.server.owner.ask(self.path.removeprefix("/v1"), body)
+            status, content, wait = self.server.owner.ask(self.path.removeprefix(BASE), body)
         except Exception as error:  # noqa: BLE001 - a task gets an answer whatever happened
             status, content, wait = 502, _error(type(error).__name__, "gateway"), ""
         self._reply(status, content, wait)
