@@ -18,8 +18,7 @@ EVERY: tuple[Measure, ...] = tuple(
     dict.fromkeys(
         cls(k=k).with_level(level)
         for cls in without_facts().values()
-        for k in ((None, 3) if cls.at == "k" else (None,))
-        for level in (1.0, 2.0)
+        for k, level in (((None, 1.0), (3, 2.0)) if cls.at == "k" else ((None, 1.0),))
     )
 )
 TEXTS = (

@@ -191,9 +191,8 @@ class SparkResult:
             if limits is not None and varied and not span.reason:
                 below, above = (from_scale(each, how, span.n) for each in limits)
                 row |= {"low": below, "high": above, "method": BOOTSTRAP}
-        if self.made.bounds and tally.moments.n:
-            for name in BOUNDS:
-                row[name] = getattr(tally, name).value / (1 if how == "sum" else tally.moments.n)
+        if self.made.bounds:
+            row |= {name: getattr(tally, name).value(how) for name in BOUNDS}
         return row
 
     @property
@@ -239,12 +238,12 @@ class SparkResult:
     @cached_property
     def sample(self) -> Result:
         """The sampled queries as a result of karat: for reports, comparisons, explanations."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if not self.made.sampled:
             raise OptionError(
                 "no queries were sampled", fix="evaluate with sample=0.01 (--sample 0.01)"
             )
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
         kept = self.rows.filter(F.col("kind") == SAMPLE).select("query", "data")
         with naming_errors():
             blobs = pl.DataFrame(kept.toArrow())

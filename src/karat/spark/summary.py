@@ -35,7 +35,8 @@ SUMS = ("sum1", "sum2", "sum3", "lower", "upper")
 SCHEMA = (
     "`column` string, slice string, measure int, n long, undefined long, failed long, "
     "least double, most double, sum1 array<double>, sum2 array<double>, sum3 array<double>, "
-    "lower array<double>, upper array<double>, drawn array<double>, weights array<double>, "
+    "lower array<double>, upper array<double>, lower_n long, upper_n long, "
+    "drawn array<double>, weights array<double>, "
     "notes string"
 )
 LISTED = pl.List(pl.Float64)
@@ -45,7 +46,9 @@ FRAME: dict[str, Any] = {
     "measure": pl.Int32,
     **dict.fromkeys(("n", "undefined", "failed"), pl.Int64),
     **dict.fromkeys(("least", "most"), pl.Float64),
-    **dict.fromkeys((*SUMS, "drawn", "weights"), LISTED),
+    **dict.fromkeys(SUMS, LISTED),
+    **dict.fromkeys(("lower_n", "upper_n"), pl.Int64),
+    **dict.fromkeys(("drawn", "weights"), LISTED),
     "notes": pl.String,
 }
 
@@ -61,14 +64,40 @@ class SummaryPlan:
 
 
 @dataclass(slots=True)
+class BoundSum:
+    """The sum of the lowest or the highest values that are possible, on the measure's scale."""
+
+    total: ExactSum = field(default_factory=ExactSum)
+    n: int = 0
+
+    def add(self, limits: Floats) -> None:
+        """Add the limits that are known."""
+        known = limits[~np.isnan(limits)]
+        self.total.add(known.tolist())
+        self.n += len(known)
+
+    def merge(self, other: BoundSum) -> None:
+        """Add those of another."""
+        self.total.add(other.total.parts)
+        self.n += other.n
+
+    def value(self, statistic: str) -> float | None:
+        """Return the aggregated limit; None if none is known."""
+        if not self.n:
+            return None
+        total = self.total.value
+        return total if statistic == "sum" else from_scale(total / self.n, statistic, self.n)
+
+
+@dataclass(slots=True)
 class Tally:
     """What the queries of a key say about one measure."""
 
     moments: Moments = field(default_factory=Moments)
     undefined: int = 0
     failed: int = 0
-    lower: ExactSum = field(default_factory=ExactSum)
-    upper: ExactSum = field(default_factory=ExactSum)
+    lower: BoundSum = field(default_factory=BoundSum)
+    upper: BoundSum = field(default_factory=BoundSum)
     drawn: Floats | None = None  # weighted sums of the values, one for each sample
     weights: Floats | None = None
 
@@ -77,8 +106,8 @@ class Tally:
         self.moments.merge(other.moments)
         self.undefined += other.undefined
         self.failed += other.failed
-        self.lower.add(other.lower.parts)
-        self.upper.add(other.upper.parts)
+        self.lower.merge(other.lower)
+        self.upper.merge(other.upper)
         if other.drawn is not None and other.weights is not None:
             self.draw(other.drawn, other.weights)
 
@@ -108,9 +137,11 @@ class Tally:
             **{
                 name: total.compact()
                 for name, total in zip(
-                    SUMS, (*self.moments.sums, self.lower, self.upper), strict=True
+                    SUMS, (*self.moments.sums, self.lower.total, self.upper.total), strict=True
                 )
             },
+            "lower_n": self.lower.n,
+            "upper_n": self.upper.n,
             "drawn": None if self.drawn is None else self.drawn.tolist(),
             "weights": None if self.weights is None else self.weights.tolist(),
         }
@@ -123,7 +154,8 @@ class Tally:
             None if row[name] is None else np.array(row[name]) for name in ("drawn", "weights")
         )
         moments = Moments(row["n"], (one, two, three), row["least"], row["most"])
-        return cls(moments, row["undefined"], row["failed"], lower, upper, drawn, weights)
+        bounds = BoundSum(lower, row["lower_n"]), BoundSum(upper, row["upper_n"])
+        return cls(moments, row["undefined"], row["failed"], *bounds, drawn, weights)
 
 
 Keys = dict[tuple[str, str | None, int], Tally]
@@ -165,7 +197,9 @@ def _add(plan: SummaryPlan, rows: pl.DataFrame, keys: Keys) -> None:
     scaled = to_scale(values, plan.statistics)
     failed = _flags(rows["failed"], values.shape)
     bounds = [
-        values if rows[name].null_count() == rows.height else _table(rows[name], values.shape[1])
+        scaled
+        if rows[name].null_count() == rows.height
+        else to_scale(_table(rows[name], values.shape[1]), plan.statistics)
         for name in ("lower", "upper")
     ]
     weights = None
@@ -188,7 +222,7 @@ def _add(plan: SummaryPlan, rows: pl.DataFrame, keys: Keys) -> None:
             tally.failed += lost
             tally.undefined += int((~known).sum()) - lost
             for total, limits in zip((tally.lower, tally.upper), bounds, strict=True):
-                total.add(limits[inside, measure][~np.isnan(limits[inside, measure])].tolist())
+                total.add(limits[inside, measure])
             if drawing is not None:
                 held = drawing[known]
                 tally.draw(mine[known] @ held, held.sum(axis=0))

@@ -1,0 +1,130 @@
+"""What is made of the sums that tasks return: summary, slices, gates and tables, without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+import karat
+from karat.dialects import dialect
+from karat.errors import AlignError, MeasureError, OptionError
+from karat.relate.match import find_matcher
+from karat.reports.spark import render
+from karat.reports.tables import FORMATS
+from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
+from karat.spark.result import Made, SparkResult, _checked
+from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
+from karat.spark.task import evaluate_batches
+from tests.spark.frames import hard_case
+from tests.spark.test_tasks import plan_of, side, stacked
+
+MEASURES = ["nDCG@10", "GMAP", "relevant", "RR"]
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[SparkResult, karat.Result]:
+    """Return what Spark would, and the result of the local engine."""
+    run, gold = hard_case(12)
+    about = gold.select("query").unique(maintain_order=True)
+    about = about.with_columns(topic=pl.col("query").str.slice(-1).replace({"3": None}))
+    plan = plan_of(
+        MEASURES,
+        slices=("topic",),
+        bounds=True,
+        sides={
+            GOLD: SideColumns("document", "query"),
+            RUN: SideColumns("document", "query"),
+            QUERIES: SideColumns("query", "query"),
+        },
+    )
+    rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
+    statistics = tuple(measure.aggregation for measure in plan.measures)
+    adding = SummaryPlan(statistics, slices=("topic",), samples=50)
+    (summed,) = summarise_batches(adding, evaluate_batches(plan, rows))
+    made = Made(
+        run="run",
+        run_id="monday",
+        measures=plan.measures,
+        dialect=dialect("karat"),
+        matchers={"ids": find_matcher("ids")},
+        relation="ids",
+        ids="identity",
+        level=0.95,
+        slices=("topic",),
+        bootstrap=50,
+        bounds=True,
+    )
+    tallies: dict[Any, Tally] = {}
+    notes = Notes()
+    for row in pl.DataFrame(summed).iter_rows(named=True):
+        if row["column"] == NOTED:
+            notes.add(json.loads(row["notes"]))
+        else:
+            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
+    rowless: Any = None
+    found = SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
+    local = karat.evaluate(run, gold, MEASURES, queries=about, bounds=True)
+    return found, local
+
+
+def test_summary_and_slices_are_those_of_one_machine(
+    both: tuple[SparkResult, karat.Result],
+) -> None:
+    found, local = both
+    for mine, theirs in (
+        (found.summary, local.summary),
+        (
+            found.by("topic").sort("slice", "measure", nulls_last=True),
+            local.by("topic").sort("slice", "measure", nulls_last=True),
+        ),
+    ):
+        for name in ("measure", "n", "undefined", "failed"):
+            assert mine[name].to_list() == theirs[name].to_list()
+        for name in ("value", "lower", "upper"):
+            assert mine[name].to_list() == pytest.approx(theirs[name].to_list(), rel=1e-12)
+    assert found["RR"] == pytest.approx(local["RR"], rel=1e-14)
+    assert found.queries == local.queries.height
+    limits = found.summary.filter(pl.col("measure") != "relevant")
+    assert (limits["low"] < limits["value"]).all()
+    assert (limits["high"] > limits["value"]).all()
+    with pytest.raises(MeasureError, match="was not measured"):
+        found["P@7"]
+    with pytest.raises(OptionError, match="no queries were sampled"):
+        _ = found.sample
+
+
+def test_every_format_has_the_numbers(both: tuple[SparkResult, karat.Result]) -> None:
+    found, _ = both
+    for how in FORMATS:
+        for by in ([], ["topic"]):
+            text = render(found, how, by=by, width=60 if how == "table" else None)
+            assert "nDCG" in text, how
+    said = json.loads(render(found, "json", by=["topic"]))
+    assert said["run_id"] == "monday"
+    assert {row["slice"] for row in said["slices"]} >= {"1", None}
+    assert "SparkResult(run" in repr(found)
+
+
+def test_requirements_are_decided_by_all_queries(both: tuple[SparkResult, karat.Result]) -> None:
+    found, local = both
+    texts = ["RR>=0.01", "RR>=0.99", "undefined<=0", "relevant>=1", "failed<=0"]
+    ours, theirs = karat.spark.gate(found, texts), karat.gate(local, texts)
+    assert [each.outcome for each in ours.verdicts] == [each.outcome for each in theirs.verdicts]
+    for text in ("RR>=baseline", "p90<=3ms"):
+        with pytest.raises(OptionError):
+            karat.spark.gate(found, text)
+    with pytest.raises(MeasureError):
+        karat.spark.gate(found, "P@3>=0.1")
+
+
+def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result]) -> None:
+    found, _ = both
+    notes = Notes()
+    notes.add({"findings": [], "facts": {"documents": 5, "shared": 0}})
+    with pytest.raises(AlignError, match="share no query"):
+        _checked(notes, found.made)
+    notes.add({"findings": [], "facts": {"shared": 1}})
+    assert [each.kind for each in _checked(notes, found.made)] == ["no-shared-document"]
