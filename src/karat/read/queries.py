@@ -62,7 +62,7 @@ def _by_question(stream: RunStream, gold: Gold) -> RunStream:
     nth = pl.int_range(1, pl.len() + 1).over("asked")
     numbered = pl.when(nth == 1).then("asked").otherwise(pl.format("{} ({})", "asked", nth))
     table = pl.DataFrame({"asked": asked, "name": names}).select(numbered, "name").drop_nulls()
-    if stream.whole is not None and not stream.whole["query"].is_in(table["asked"]).any():
+    if stream.whole is not None and not stream.whole["query"].is_in(table["asked"].implode()).any():
         raise _other_questions(stream.name, stream.whole["query"], table["asked"])
 
     def named(rows: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,7 @@ Where a reranker followed, the lists before and after it are two runs.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,8 +33,6 @@ from karat.read.traces.schema import RERANKER, RETRIEVER
 from karat.read.traces.span import parsed
 
 if TYPE_CHECKING:
-    import os
-
     from karat.core.data import RunStream
 
 RETRIEVED, RERANKED = "", "reranked"  # which lists of the traces: before or after a reranker
@@ -120,19 +119,21 @@ def trace_sources(
 ) -> list[TraceSource]:
     """Return the runs of an input that is traces: one, or two where lists were reranked.
 
-    An input of another kind has none.
+    An input of another kind has none, and neither has a pipe, which is read as one run.
     """
-    place = Path(path)
-    if place.is_dir():
-        if not _holds_traces(place, named):
+    source: Source
+    if os.path.isdir(path):  # noqa: PTH112 - no error where there is no such path
+        source = Source(Path(path), str(path))
+        if not _holds_traces(source.path, named):
             return []
-        calls = TraceCalls.read(place, id_from)
-        source = Source(place, str(path))
-    else:
-        source = Source.of(place)
+        calls = TraceCalls.read(path, id_from)
+    elif os.path.isfile(path):  # noqa: PTH113 - a pipe can be read only once
+        source = Source.of(path)
         if named != Traces.name and (named is not None or not is_traces(Look.at(source))):
             return []
         calls = TraceCalls.read(source, id_from)
+    else:
+        return []
     kinds = (RETRIEVED, RERANKED) if calls.reranks else (RETRIEVED,)
     return [TraceSource(source.path, source.given, source.reading, calls, each) for each in kinds]
 
