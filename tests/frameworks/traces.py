@@ -102,7 +102,7 @@ def openinference_llama_index() -> None:
     """Ask LlamaIndex's retriever, and rerank what it found."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
-    from llama_index.core.instrumentation import get_dispatcher
+    from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
     from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
     from llama_index.core.llms import MockLLM
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -110,7 +110,7 @@ def openinference_llama_index() -> None:
     from llama_index.core.schema import TextNode
     from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 
-    class Known(BaseEmbedding):  # type: ignore[misc]
+    class Known(BaseEmbedding):
         def _get_query_embedding(self, query: str) -> list[float]:
             del query
             return QUERY
@@ -121,7 +121,7 @@ def openinference_llama_index() -> None:
         def _get_text_embedding(self, text: str) -> list[float]:
             return next(VECTORS[doc] for doc, each in TEXTS.items() if each == text)
 
-    class Reversing(BaseNodePostprocessor):  # type: ignore[misc]
+    class Reversing(BaseNodePostprocessor):
         """Says what it does with the events of every reranker of LlamaIndex."""
 
         def _postprocess_nodes(self, nodes: list[Any], query_bundle: Any = None) -> list[Any]:

@@ -76,9 +76,9 @@ def command(
     karat score run.jsonl -m P@5/relevance --judge local --card card.json
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
-    and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md). Without --gold each record holds what was
-    retrieved and what is gold; several files then share the gold of the queries they share.
-    RUN may also be the folder of one saved result.
+    and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md).
+    Without --gold each record holds what was retrieved and what is gold; several files then share
+    the gold of the queries they share. RUN may also be the folder of one saved result.
     With --labels the table has for each measure what the judge says, what labels of some pairs
     say, and both together, with intervals and the number of labels (docs/estimates.md).
     If a measure has no value for any query, the exit code is 3 and standard error says why.
