@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import karat
 from karat.web.labelling import label_site
-from karat.web.server import TokenGuard, _listen
+from karat.web.server import TokenGuard, listen
 
 DEMO = Path(karat.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -126,7 +126,7 @@ def label_some(pool: Path) -> None:
 @contextmanager
 def serving(labels: karat.Labels) -> Iterator[str]:
     """Serve the page on this machine."""
-    listener = _listen(0)
+    listener = listen(0)
     port = listener.getsockname()[1]
     app = TokenGuard(label_site(labels, "pool"), TOKEN, port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))

@@ -29,8 +29,9 @@ from polars.testing import assert_frame_equal
 from karat.errors import OptionError, SaveError
 from karat.monitoring import receiver, upkeep, writer
 from karat.monitoring.day_files import drafts_of_days
+from karat.monitoring.receiver import ReceiverLimits
 from karat.monitoring.store import TraceStore
-from karat.web.trace_server import TraceAddress
+from karat.web.trace_server import TraceAddress, trace_server
 from tests.monitoring.conftest import serving
 from tests.monitoring.sending import TraceBodies, put, request_of
 
@@ -220,6 +221,17 @@ def test_other_machines_need_a_token(host: str) -> None:
     with pytest.raises(OptionError, match="no token is set"):
         TraceAddress(host)
     assert TraceAddress(host, token="x").host == host
+
+
+def test_a_port_that_is_taken(store: TraceStore) -> None:
+    with serving(store) as (ready, _):
+        port = ready.listener.getsockname()[1]
+        with (
+            pytest.raises(OptionError, match=f"port {port} cannot be used") as stop,
+            trace_server(store, TraceAddress(port=port), limits=ReceiverLimits()),
+        ):
+            pass
+        assert "--port, or 0" in stop.value.fix
 
 
 def test_too_many_spans_a_second(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:

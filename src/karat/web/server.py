@@ -61,7 +61,9 @@ def serve(site: Site, port: int, *, browse: bool = False) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def listen(port: int, host: str = HOST) -> socket.socket:
+def listen(
+    port: int, host: str = HOST, *, fix: str = "leave --port out for a free one"
+) -> socket.socket:
     """Take a port, 0 for any free one, or say why it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -71,9 +73,8 @@ def listen(port: int, host: str = HOST) -> socket.socket:
         listener.listen()  # from here on who follows the link waits instead of being refused
     except OSError as error:
         listener.close()
-        raise OptionError(
-            f"port {port} cannot be used: {error.strerror}", fix="leave --port out for a free one"
-        ) from None
+        place = "" if host == HOST else f" of {host}"
+        raise OptionError(f"port {port}{place} cannot be used: {error.strerror}", fix=fix) from None
     return listener
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from karat.monitoring.store import TraceStore
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FREE = "name another one with --port, or 0 for a free one, and tell the exporters"
 CONNECTIONS = 512
 DRAINED = 16 << 20  # bytes of a body that are read before it is refused
 
@@ -96,7 +97,7 @@ def trace_server(
 ) -> Iterator[TraceServer]:
     """Give a server; in the end what it took in is written, and put into files."""
     with contextlib.ExitStack() as held:
-        listener = held.enter_context(listen(address.port, address.host))
+        listener = held.enter_context(listen(address.port, address.host, fix=FREE))
         port = listener.getsockname()[1]
         decoders = BodyDecoders(workers, most=limits.request, id_from=id_from)
         held.callback(decoders.close)

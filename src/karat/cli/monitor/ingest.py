@@ -54,8 +54,10 @@ def command(
 
 
 def _tell(each: Ingested) -> None:
+    from karat.reports.escape import printable  # noqa: PLC0415
+
     counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
     told = [f"{number:,} {name}" for name, number in counts.items() if number]
-    click.echo(f"{each.file}: {each.spans:,} spans, {', '.join(told) or 'no calls'}")
+    click.echo(f"{printable(each.file)}: {each.spans:,} spans, {', '.join(told) or 'no calls'}")
     for reason, number in each.malformed.items():
         click.echo(f"  {number:,} × {reason}", err=True)
