@@ -123,6 +123,15 @@ def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> Non
         json.dumps(report.as_dict(), allow_nan=False)
 
 
+def test_what_is_at_the_end_of_its_range_cannot_go_beyond(
+    tmp_path: Path, calls: pl.DataFrame
+) -> None:
+    with store_of(tmp_path / "store", calls) as store:
+        report = check(store, "duplicates drops", baseline="last-week", until=at(BREAK))
+    assert report.exit_code == 3
+    assert "end of its range" in report.verdicts[0].reason
+
+
 def test_the_baseline_is_kept_until_it_is_asked_for_anew(
     tmp_path: Path, calls: pl.DataFrame
 ) -> None:

@@ -61,6 +61,8 @@ MICROSECOND = timedelta(microseconds=1)
 RECOVERY = 0.05  # chance of taking what still goes on for over
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
+TOO_FEW = "too few calls: even the worst values could not raise it yet"
+AT_THE_END = "what it is compared with is at the end of its range: it cannot go beyond"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +201,9 @@ def _verdict(
         return _raised(test, rows, evidence, promise, now)
     long_run = promise.run_length is not None
     if test.bets.most_evidence(rows.height, run_length=long_run) < promise.log_needed:
-        reason = "too few calls: even the worst values could not raise it yet"
-        reason = reason if rows.height else NO_VALUES if test.rows.height else NO_CALLS
+        reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
+        if test.bets.most_evidence(MANY, run_length=long_run) < promise.log_needed:
+            reason = AT_THE_END
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
 
