@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from karat.cli import judging, options
 from karat.errors import InputError, SaveError, choose
@@ -19,7 +20,7 @@ MARK = b'<meta name="generator" content="karat '  # by which reports are known
 
 
 @click.command("report", short_help="Show results as one HTML file.")
-@click.argument("systems", nargs=-1, required=True, metavar="RESULT|RUN...")
+@click.argument("systems", nargs=-1, required=True, metavar="RESULT|RUN|STORE...")
 @click.option("-o", "--output", metavar="FILE", help=f"Write to this file (default: {DEFAULT}).")
 @click.option(
     "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
@@ -68,15 +69,21 @@ def command(
     karat report monday tuesday --baseline monday -o changes.html
     karat report monday --plot recall.svg --chart "curve recall"
     karat report a.trec b.trec --gold gold.jsonl -m recall@5 -m nDCG@10
+    karat report store -o production.html
 
     The file needs nothing else: no network, no other files. It shows the numbers with their
     intervals, what differs, where each system is weak, and every failing query down to the chunk.
-    The options about reading and measuring are for RUN files; a saved result needs none.
+    The options about reading and measuring are for RUN files; a saved result needs none. A trace
+    store, as `karat monitor serve` keeps one, becomes the page of `karat view` about it: signals
+    over time, marks, alarms, and some queries of each point.
     """
+    from karat.monitoring.store import is_trace_store  # noqa: PLC0415
     from karat.reports.page import page  # noqa: PLC0415
     from karat.reports.report import prepare_report  # noqa: PLC0415
     from karat.results.summaries import unmeasured  # noqa: PLC0415
 
+    if any(map(is_trace_store, systems)):
+        return _of_store(systems, output)
     for system in systems:
         _require_input(system)
     with_page = plot is None or output is not None
@@ -113,6 +120,24 @@ def command(
         options.note(f"note: {note}")
     lacking = (line for system in prepared.panel.systems for line in unmeasured(system.result))
     return options.print_unmeasured(lacking)
+
+
+def _of_store(systems: tuple[str, ...], output: str | None) -> int:
+    """Write the page about a trace store."""
+    from karat.reports.report import store_report  # noqa: PLC0415
+
+    context = click.get_current_context()
+    given = [
+        name
+        for name in context.params
+        if name not in ("systems", "output")
+        and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    target = output or _default()
+    options.write(store_report(systems, given), target)
+    if target != "-":
+        options.note(f"written: {target}")
+    return 0
 
 
 def _plot(prepared: ReportContent, path: str, name: str | None) -> None:

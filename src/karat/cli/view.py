@@ -1,4 +1,4 @@
-"""`karat view`: results in the browser, to explore."""
+"""`karat view`: results, or a store of traces, in the browser, to explore."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from karat.errors import needs_package
 
 
-@click.command("view", short_help="Explore results in the browser.")
+@click.command("view", short_help="Explore results or traces in the browser.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @click.option(
     "--port",
@@ -22,16 +22,38 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     \b
     karat view results
     karat view monday tuesday --open
+    karat view store
 
-    The page has the views of `karat report`, a search over all questions, two systems side by side
-    on any query, and reports of single slices. It notices new results by itself. Tags and notes
-    about a result are kept in NAME.notes.json beside its folder. The address holds a token; without
-    it nothing is shown.
+    The page of results has the views of `karat report`, a search over all questions, two systems
+    side by side on any query, and reports of single slices. It notices new results by itself. Tags
+    and notes about a result are kept in NAME.notes.json beside its folder.
+
+    The page of a trace store, as `karat monitor serve` keeps one, has signals over time with their
+    intervals, marks, alarms, slices, and the queries behind each point. It refreshes by itself.
+
+    The address holds a token; without it nothing is shown.
     """
+    from karat.monitoring.store import is_trace_store  # noqa: PLC0415
     from karat.web.folders import ResultFolders  # noqa: PLC0415
 
+    if any(map(is_trace_store, folders)):
+        _view_store(folders, port, browse=browse)
+        return
     found = ResultFolders(folders)
     with needs_package("the page", "'karat[web]'"):
         from karat.web.app import view_site  # noqa: PLC0415
         from karat.web.server import serve  # noqa: PLC0415
     serve(view_site(found), port or 0, browse=browse)
+
+
+def _view_store(folders: tuple[str, ...], port: int | None, *, browse: bool) -> None:
+    """Serve the page of one store of traces."""
+    if len(folders) > 1:
+        raise click.UsageError("a trace store is viewed alone; name one folder")
+    from karat.monitoring.monitor import Monitor  # noqa: PLC0415
+
+    with needs_package("the page", "'karat[web]'"):
+        from karat.web.monitor_app import monitor_site  # noqa: PLC0415
+        from karat.web.server import serve  # noqa: PLC0415
+    with Monitor.open(folders[0]) as monitor:
+        serve(monitor_site(monitor), port or 0, browse=browse)

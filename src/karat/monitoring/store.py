@@ -217,6 +217,29 @@ class TraceStore:
                 if group
             ]
 
+    def calls_about(self, since: datetime | None = None, until: datetime | None = None) -> int:
+        """Return about how many calls began in a time, by what the catalogue says of its files."""
+        start = -(2**62) if since is None else _microseconds(_utc(since))
+        end = 2**62 if until is None else _microseconds(_utc(until))
+        with self._file.reading() as connection:
+            limits = {"after": start, "before": end}
+            rows = connection.execute(f"{SPREAD} {WITHIN}", limits).fetchall()
+        shares = (
+            float(calls * (min(last + 1, end) - max(first, start)) / (last + 1 - first))
+            for calls, first, last in rows
+        )
+        return round(sum(shares))
+
+    def latest_calls(self, most: int, until: datetime, columns: Sequence[str]) -> pl.DataFrame:
+        """Return some columns of the last calls before a time, without looking at all others."""
+        length = timedelta(minutes=5)
+        while True:
+            enough = self.calls_about(until - length) >= most
+            if enough or length > timedelta(days=365):
+                calls = self.scan(until - length if enough else None, until)
+                return calls.select("time", *columns).sort("time").tail(most).collect()
+            length *= 4
+
     def counts(self) -> StoreCounts:
         """Return what the store holds, and what has arrived."""
         with self._file.reading() as connection:
@@ -286,6 +309,10 @@ class TraceStore:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WAITING = "SELECT content FROM waiting"
 WITHIN = "WHERE last >= :after AND first < :before"
+SPREAD = """
+SELECT * FROM (
+    SELECT calls, first, last FROM file UNION ALL SELECT calls, first, last FROM waiting
+)"""
 TOTALS = """
 SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * bytes) FROM (
     SELECT calls, first, last, bytes, 1 AS file FROM file
@@ -293,6 +320,13 @@ SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * byt
     UNION ALL SELECT 0, NULL, NULL, 0, 0
 )
 """
+
+
+def is_trace_store(path: object) -> bool:
+    """Tell whether a path is the folder of a trace store, by what it holds."""
+    if not isinstance(path, str | os.PathLike):
+        return False
+    return (Path(path) / FILE).is_file() and (Path(path) / FOLDER).is_dir()
 
 
 def _refuse(path: Path) -> None:

@@ -127,6 +127,7 @@ REPORT = PageKind(("chart.css", "report.css"), ("page.js", "tables.js", "query.j
 RESULTS = PageKind(
     ("chart.css", "report.css", "results.css"), ("page.js", "tables.js", "results.js")
 )
+MONITOR = PageKind(("chart.css", "report.css", "monitor.css"), ("page.js", "monitor.js"))
 LABELLING = PageKind(("report.css", "label.css"), ("page.js", "passage.js", "label.js"))
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karat.errors import OptionError
 from karat.forks import refuse_after_fork
+from karat.monitoring.monitor import Monitor
+from karat.monitoring.store import is_trace_store
+from karat.reports.monitor_page import monitor_report
 from karat.reports.page import page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import ReportContent, prepare
@@ -40,7 +45,8 @@ def report(
     A system is a `Result`, the folder of one, or anything that `karat.evaluate` takes, with its
     options. The first is the baseline that others are compared with, or the one of this name.
     `only` is a column of the queries and a value: the report is about these queries alone. With
-    `unpaired` the systems were asked different queries; see `karat.compare`.
+    `unpaired` the systems were asked different queries; see `karat.compare`. The folder of a trace
+    store, alone and without options, gives the page of `karat view` about it.
 
     >>> from karat import evaluate
     >>> html = report(evaluate({"q": ["a", "b"]}, {"q": ["b"]}, ["recall@2", "RR"]))
@@ -48,6 +54,13 @@ def report(
     '<!doctype html>'
     """
     refuse_after_fork()
+    if any(map(is_trace_store, systems)):
+        given = {"baseline": baseline, "only": only, "gold": gold, "measures": measures, "rel": rel}
+        given |= {"unpaired": unpaired or None, **options}
+        html = store_report(systems, [name for name in given if given[name] is not None])
+        if output is not None:
+            write_text(output, html)
+        return html
     prepared = prepare_report(
         systems,
         baseline=baseline,
@@ -63,6 +76,16 @@ def report(
     if output is not None:
         write_text(output, html)
     return html
+
+
+def store_report(systems: Sequence[object], options: Sequence[str] = ()) -> str:
+    """Return the page about a trace store, which takes none of the options of other reports."""
+    if len(systems) > 1 or not isinstance(systems[0], str | os.PathLike):
+        raise OptionError("a trace store is reported alone", fix="name one folder")
+    if options:
+        raise OptionError(f"a report of a trace store takes no {options[0]!r}", fix="leave it out")
+    with Monitor.open(systems[0]) as monitor:
+        return monitor_report(monitor, Path(systems[0]).resolve().name)
 
 
 def prepare_report(

@@ -108,14 +108,14 @@ def _whole(table: pl.DataFrame, by: Sequence[str]) -> Grid:
     columns = {
         "signal": lambda row: row["signal"],
         **_slices(by),
-        "value": lambda row: _figure(row["value"]),
-        "interval": lambda row: _interval(row["low"], row["high"]),
+        "value": lambda row: figure(row["value"]),
+        "interval": lambda row: limits(row["low"], row["high"]),
         "calls": lambda row: f"{row['n']:,}",
         "unit": lambda row: SIGNALS[row["signal"]].unit,
     }
     order = {name: at for at, name in enumerate(SIGNALS)}
     rows = sorted(table.to_dicts(), key=lambda row: order[row["signal"]])
-    title = f"signals since {_moment(min(table['time']))} (UTC)" if rows else "no calls"
+    title = f"signals since {time_text(min(table['time']))} (UTC)" if rows else "no calls"
     return Grid.of(title, columns, rows, left=1 + len(by))
 
 
@@ -129,10 +129,10 @@ def _over_time(table: pl.DataFrame, by: Sequence[str], marks: Sequence[Mark]) ->
         signal = SIGNALS[name]
         rows = table.filter(table["signal"] == name)
         columns = {
-            "time (UTC)": lambda row: _moment(row["time"]),
+            "time (UTC)": lambda row: time_text(row["time"]),
             **_slices(by),
-            "value": lambda row: _figure(row["value"]),
-            "interval": lambda row: _interval(row["low"], row["high"]),
+            "value": lambda row: figure(row["value"]),
+            "interval": lambda row: limits(row["low"], row["high"]),
             "calls": lambda row: f"{row['n']:,}",
         }
         title = f"{name} · {signal.unit}" + (
@@ -140,24 +140,25 @@ def _over_time(table: pl.DataFrame, by: Sequence[str], marks: Sequence[Mark]) ->
         )
         listed = rows.to_dicts()
         inside = [mark for mark in marks if mark.time >= listed[0]["time"]]
-        note = "; ".join(f"{_moment(mark.time)} {mark.name}" for mark in inside)
+        note = "; ".join(f"{time_text(mark.time)} {mark.name}" for mark in inside)
         yield Grid.of(title, columns, listed, left=1 + len(by), note=note and f"marks: {note}")
 
 
-def _figure(value: float | None) -> str:
+def figure(value: float | None) -> str:
     """Write a value; of large ones, such as milliseconds, few digits matter."""
     if value is None or abs(value) < 10:
         return number(value)
     return f"{value:,.1f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _interval(low: float | None, high: float | None) -> str:
+def limits(low: float | None, high: float | None) -> str:
     """Write an interval, of which one side may be unknown."""
     if low is not None and high is not None and max(abs(low), abs(high)) < 10:
         return interval(low, high)
-    sides = ["" if each is None else _figure(each) for each in (low, high)]
+    sides = ["" if each is None else figure(each) for each in (low, high)]
     return " … ".join(sides).strip() if any(sides) else "–"
 
 
-def _moment(time: datetime) -> str:
+def time_text(time: datetime) -> str:
+    """Write a point in time, which is in UTC."""
     return f"{time:%Y-%m-%d %H:%M}"
