@@ -125,3 +125,14 @@ def test_strangers_are_turned_away() -> None:
         ModelGateway(judge("http://localhost:1", votes=3))
     with pytest.raises(OptionError, match="calls a minute"):
         ModelGateway(judge("http://localhost:1"), calls_per_minute=0)
+
+
+def test_the_token_stands_where_the_provider_has_its_key() -> None:
+    with serve() as server:
+        settings = karat.Judge("azure:m", base_url=f"{server.url}/openai/v1", key=KEY)
+        with ModelGateway(settings) as gateway:
+            made = gateway.settings()
+            assert not gateway.accepts({"Authorization": f"Bearer {made.key}"})
+            assert gateway.accepts({"api-key": str(made.key)})
+    with pytest.raises(OptionError, match="tasks of Spark"):
+        ModelGateway(judge("http://127.0.0.1:9/v1", ask="auto"))
