@@ -151,7 +151,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "openai:m", "--max-failures", "2"], "max_failures must be"),
         (["--judge", "local:text", "--ask", "single"], "takes no ask"),
         (["--judge", "local:text", "--separate-calls"], "takes no separate_calls"),
-        (["--judge", "locl"], "did you mean local?"),
+        (["--judge", "locl"], "did you mean local"),
         (["--judge", "openai"], "write openai:MODEL"),
         (["--judge", "local:text", "--dry-run"], "asks nobody"),
         (["--judge", "local:text", "--votes", "3"], "takes no votes"),

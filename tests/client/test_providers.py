@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -24,8 +25,6 @@ from tests.client.server import Call, Reaction, Server, as_json, echo, error, se
 from tests.client.test_destination import SAMPLES, both
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import Karat, Save
 
 OPTIONS: dict[str, Any] = {
@@ -120,6 +119,21 @@ def test_every_row_is_tested() -> None:
         )
         assert row.spelling in known_judges()
         assert (row.spelling in EMBEDDERS) == row.embeddings
+
+
+def test_the_table_of_the_docs_is_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    lines = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for row in PROVIDERS.values():
+        said = lines[row.spelling].split(" | ")
+        assert row.url in said[1]
+        assert row.url_variable in said[1] or row.name == "openai"
+        assert (row.key or "none") in said[2]
+        assert all((mode in said[3]) == (mode in row.modes) for mode in OUTPUT_MODES[:2])
+        assert all(name in said[4] for name in (*row.left_out, *row.renamed))
+        assert ("--batch" in said[4]) == bool(row.batch)
+        assert ("no embeddings" in said[4]) != row.embeddings
+        assert said[6].startswith(row.source)
 
 
 @pytest.mark.parametrize("name", SHAPES)

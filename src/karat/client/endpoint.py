@@ -273,24 +273,24 @@ def _completed(address: str, usual: str) -> str:
     return urlunsplit((parts.scheme, netloc, path, parts.query, ""))
 
 
-def _homes(provider: Provider) -> tuple[tuple[str, str, str], ...]:
-    """Return the variables of a key with the address that it belongs to, in order."""
+def _homes(provider: Provider) -> tuple[tuple[str, str], ...]:
+    """Return the addresses that keys belong to, with the variables of the keys, in order."""
     if provider is OPENAI:
-        return tuple((_variable(url) or usual, name, url) for url, name, usual in VARIABLES)
-    general = (_variable(VARIABLES[0][0]), VARIABLES[0][1], "")
+        return tuple((_variable(url) or usual, name) for url, name, usual in VARIABLES)
+    general = (_variable(VARIABLES[0][0]), VARIABLES[0][1])
     if not provider.key:
         return (general,)
     try:
         home = _named(provider)
     except OptionError:  # every user has another address, and none is named
         home = NOWHERE
-    return (home, provider.key, provider.url_variable), general
+    return (home, provider.key), general
 
 
 def _key_for(address: SplitResult, provider: Provider) -> tuple[str, tuple[str, ...]]:
     """Return the key of the environment for an address, and the keys that are for others."""
     withheld = []
-    for home, name, _ in _homes(provider):
+    for home, name in _homes(provider):
         if key := _variable(name):
             domain = home == NOWHERE and (address.hostname or "").endswith(
                 tuple(f".{each}" for each in provider.domains)
@@ -338,7 +338,7 @@ def _checked(key: str, provider: Provider) -> Secret:
     """Return the key without blanks around it, if it can be sent at all."""
     bare = key.strip()
     if not all("!" <= letter <= "~" for letter in bare):
-        names = " or ".join(name for _, name, _ in _homes(provider))
+        names = " or ".join(name for _, name in _homes(provider))
         raise OptionError("the key has characters that no key has", fix=f"set {names} again")
     return Secret(bare)
 

@@ -87,7 +87,7 @@ def _azure(base: str, query: str, model: str, version: str) -> Address:
 
 OPENAI = Provider(
     "openai",
-    "OpenAI, and any other server that speaks its protocol",
+    "OpenAI",
     DEFAULT_URL,
     key="OPENAI_API_KEY",
     url_variable="OPENAI_BASE_URL",
@@ -117,18 +117,18 @@ ENTRIES = (
     ),
     Provider(
         "anthropic",
-        "Anthropic, its OpenAI-compatible endpoint",
+        "Anthropic",
         "https://api.anthropic.com/v1",
         key="ANTHROPIC_API_KEY",
         modes=("none",),
         left_out=frozenset({"seed"}) | PROBABILITIES,
         embeddings=False,
-        quirk="response_format, seed and logprobs are ignored; the prompt asks for JSON",
+        quirk="its OpenAI-compatible endpoint ignores response_format, seed and logprobs",
         source="platform.claude.com/docs/en/api/openai-sdk",
     ),
     Provider(
         "gemini",
-        "Google Gemini, its OpenAI-compatible endpoint",
+        "Google Gemini",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         key="GEMINI_API_KEY",
         left_out=frozenset({"seed"}),
@@ -184,7 +184,7 @@ ENTRIES = (
     ),
     Provider(
         "llamacpp",
-        "llama.cpp, llama-server",
+        "llama.cpp",
         "http://localhost:8080/v1",
         key="LLAMA_API_KEY",
         concurrency=FEW,
@@ -194,7 +194,7 @@ ENTRIES = (
     ),
     Provider(
         "litellm",
-        "a LiteLLM proxy: Bedrock, Vertex and others behind it",
+        "a LiteLLM proxy",
         "http://localhost:4000/v1",
         key="LITELLM_PROXY_API_KEY",
         url_variable="LITELLM_PROXY_API_BASE",
