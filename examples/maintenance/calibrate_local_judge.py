@@ -34,6 +34,7 @@ from scipy.optimize import minimize
 from karat.embeddings import cached, cosine, find_embedder
 from karat.judges.local import LocalJudge
 from karat.judges.local.calibration import Model, logistic, logit
+from karat.judges.local.clauses import entries_of, find_decomposition
 from karat.judges.local.signals import compare
 from karat.judges.verdicts import Sample
 from karat.statistics.agreement import kappa
@@ -72,13 +73,15 @@ class Labels:
     pairs: list[tuple[str, str]]
     grades: Ints
     groups: list[str]
+    related: bool = True  # words of one root count
 
     @classmethod
-    def of(cls, name: str, rows: Iterable[Row]) -> "Labels":
+    def of(cls, name: str, rows: Iterable[Row], *, related: bool = True) -> "Labels":
         """Collect rows."""
         groups, texts, chunks, grades = zip(*rows, strict=True)
         pairs = list(zip(texts, chunks, strict=True))
-        return cls(name, pairs, np.array(grades, dtype=np.int64), [f"{name} {g}" for g in groups])
+        own = [f"{name} {group}" for group in groups]
+        return cls(name, pairs, np.array(grades, dtype=np.int64), own, related)
 
 
 # --- what people said -----------------------------------------------------------------------------
@@ -135,6 +138,33 @@ def claims() -> tuple[list[Row], dict[str, list[Row]]]:
         for kind, wrong in alter(text, passages[number], names):
             changed[kind].append((str(number), wrong, passages[number], 0))
     return rows, changed
+
+
+def entries() -> tuple[list[Row], list[Row]]:
+    """Return claims that are entries of lists with their passage, and the same with wrong entries.
+
+    A wrong entry is taken from the list of another answer.
+    """
+    cut = find_decomposition("rules")
+    lists = []
+    for record in records(DATA / "clapnq" / "clapnq_dev_answerable.jsonl"):
+        for sentence in split([record["output"][0]["answer"]])[0]:
+            (listed,) = cut([[sentence]])
+            own = [
+                (claim, entry)
+                for claim, entry in zip(listed, entries_of(listed), strict=True)
+                if entry
+            ]
+            if own:
+                lists.append((record["id"], own, record["passages"][0]["text"]))
+    right = [(query, claim, text, 1) for query, own, text in lists for claim, _ in own]
+    wrong = [
+        (query, claim.replace(entry, other), text, 0)
+        for (query, own, text), (_, others, _) in zip(lists, lists[1:] + lists[:1], strict=True)
+        for (claim, entry), (_, other) in zip(own, others, strict=False)
+        if other not in text
+    ]
+    return right, wrong
 
 
 def alter(text: str, passage: str, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -219,7 +249,8 @@ def demo(*, references: bool = False) -> Iterator[Row]:
 def columns(labels: Labels, names: Sequence[str]) -> Floats:
     """Return the signals of pairs."""
     embedder = None if {*names} <= {"cover", "often"} else MINILM
-    seen = compare(labels.pairs, embedder, closest="closest" in names).columns()
+    found = compare(labels.pairs, embedder, closest="closest" in names, related=labels.related)
+    seen = found.columns()
     return np.stack([seen[name] for name in names], axis=1)
 
 
@@ -374,13 +405,27 @@ def measure(judge: LocalJudge, labels: Labels, aspect: str) -> str:
     )
 
 
+def measure_lists(judge: LocalJudge, rows: list[Row]) -> str:
+    """Return how many claims of lists a judge takes for supported, each list judged as a whole."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for query, claim, text, _ in rows:
+        groups.setdefault((query, text), []).append(claim)
+    samples = [
+        Sample(query, "", (text,), items={"claims": tuple(claims)})
+        for (query, text), claims in groups.items()
+    ]
+    judged = judge.judge(samples, frozenset({"claims"}))
+    said = [row[0].value or 0 for it in judged for row in it["claims"].rows]
+    return f"{judge.name}: {sum(said)} of {len(said)} supported"
+
+
 def main() -> None:
     """Print weights and figures."""
     own, changed = claims()
     sets: dict[str, list[Labels]] = {
         "relevance": [Labels.of("NovelEval", noveleval()), Labels.of("ClapNQ", clapnq())],
         "claims": [Labels.of("ClapNQ answers", own)],
-        "statements": [Labels.of("ClapNQ sentences", clapnq(statements=True))],
+        "statements": [Labels.of("ClapNQ sentences", clapnq(statements=True), related=False)],
     }
     for kind, aspects in SIGNALS.items():
         for aspect, names in aspects.items():
@@ -400,6 +445,8 @@ def main() -> None:
         for name, rows in changed.items():
             print(measure(judge, Labels.of(name, rows), "claims"))
         print(measure(judge, sets["statements"][0], "statements"))
+        for what, rows in zip(("entries of lists", "wrong entries"), entries(), strict=True):
+            print(what, measure_lists(judge, rows))
 
 
 if __name__ == "__main__":

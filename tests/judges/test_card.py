@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from karat.errors import InputError, KaratError, OptionError, SaveError
 from karat.judges.cards.card import CardFigure, JudgeCard, figures, find_card, judge_card, verdicts
 from karat.judges.cards.labels import load_labels
+from karat.judges.cards.recalibrate import match_rate
+from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.local import LocalJudge
 from karat.statistics.agreement import kappa
@@ -465,6 +467,32 @@ def test_labels_without_a_pattern_promise_nothing() -> None:
     found = recalibrate(LocalJudge(None), rows)
     assert found.kappa is not None
     assert abs(found.kappa) < 0.15
+
+
+def test_a_few_labels_move_the_threshold_to_the_rate_of_yes(tmp_path: Path) -> None:
+    rows = graded(6)  # a judge with the built-in threshold says yes more often than these labels
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    usual = LocalJudge(None)
+    moved = find_judge(f"local:text(labels={path})")
+    assert isinstance(moved, LocalJudge)
+    about = moved.about()["recalibrated"]
+    assert (about["labels"], about["questions"]) == ("labels.jsonl", 6)
+    assert about["yes"] < about["judge_before"]
+    threshold = moved.threshold("relevance")
+    assert threshold > usual.threshold("relevance")
+    assert moved.name == f"local:text(relevance={threshold:g})"
+    many = match_rate(usual, load_labels(graded(200)), "relevance")
+    assert many.threshold("relevance") > threshold  # more labels, more of the way
+    scores = usual.scores([(row["question"], row["chunk"]) for row in rows], "relevance")
+    rates = [float((scores >= each).mean()) for each in (usual.threshold("relevance"), threshold)]
+    assert abs(rates[1] - about["yes"]) <= abs(rates[0] - about["yes"])
+    assert "recalibrated" not in usual.about()
+    for label in (0, 3):  # of labels that are all the same a rate is known, too
+        same = match_rate(
+            usual, load_labels([{**row, "label": label} for row in rows]), "relevance"
+        )
+        assert (same.threshold("relevance") > usual.threshold("relevance")) == (label == 0)
 
 
 def test_too_little_to_choose_a_threshold_on() -> None:

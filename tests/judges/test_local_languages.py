@@ -89,6 +89,27 @@ def test_an_answer_in_the_words_of_the_question_is_relevant(language: str, pages
     assert not any(other), other
 
 
+COMPOUNDS = [  # a question, a chunk that answers it in compounds or their parts, and another
+    ("Wie lange dauert das Laden des Akkus?", "Die Akkuladezeit beträgt vier Stunden."),
+    ("Wie hoch ist die Versandkostenpauschale?", "Der Versand kostet pauschal 4,90 Euro."),
+    ("Welche Garantie gilt für den Rahmen?", "Die Rahmengarantie beträgt fünf Jahre."),
+    ("Wie kündige ich den Vertrag?", "Die Vertragskuendigung erfolgt schriftlich."),
+    ("Wann werden die Bremsbeläge gewechselt?", "Bremsbelaege wechseln Sie nach 1000 km."),
+    ("Wo ist die Fahrradwerkstatt?", "Die Werkstatt für Fahrräder liegt am Markt."),
+    ("Hoe lang duurt het opladen van de accu?", "De oplaadtijd van de accu is vier uur."),
+]
+
+
+@pytest.mark.parametrize("number", range(len(COMPOUNDS)))
+def test_compounds_and_their_parts_are_the_same_words(number: int) -> None:
+    question, answer = COMPOUNDS[number]
+    others = (COMPOUNDS[number - 1][1], MANUAL["de"])
+    (judged,) = TEXT.judge([Sample("q", question, (answer, *others))], frozenset({"relevance"}))
+    own, *rest = [verdict.value for verdict in judged["relevance"].row]
+    assert own
+    assert rest == [0, 0]
+
+
 def supports(claim: str, chunk: str) -> int | None:
     sample = sample_of("q", "", (chunk,), claims=(claim,))
     return TEXT.judge([sample], frozenset({"claims"}))[0]["claims"].rows[0][0].value

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from karat.embeddings.embedder import TextEmbedder, Vectors
+from karat.embeddings.signed_weights import multiplies_signed, with_signed_weights
 from karat.errors import EmbeddingError, OptionError, needs_package
 from karat.languages import ENGLISH
 
@@ -73,7 +74,8 @@ class OnnxEncoder:
 
     Each text is a call of its own, on one thread, because an int8 model scales its activations
     by the largest in the batch: beside other texts, a text would get another vector (cosine .98 to
-    its own). Texts run side by side on all cores instead.
+    its own). Texts run side by side on all cores instead. A batch would hardly be quicker: the
+    products take the time, not the calls.
     """
 
     def __init__(
@@ -189,6 +191,8 @@ def _load_minilm(folder: Path) -> TextEmbedder:
     path = next((place for place in places if place.is_file()), places[0])
     model = _verified(path, MODEL_SHA256)
     tokenizer = _verified(folder / TOKENIZER, TOKENIZER_SHA256)
+    if multiplies_signed():
+        model = with_signed_weights(model)
     encoder = OnnxEncoder(model, tokenizer, MINILM_SETTINGS, "minilm")
     return TextEmbedder(MINILM, encoder, reads=ENGLISH, unknown_share=encoder.unknown_share)
 

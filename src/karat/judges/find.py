@@ -24,8 +24,10 @@ JUDGES = {
     "replay:FILE": "verdicts that were recorded in a file",
 }
 LOCAL = re.compile(r"local(:text)?\s*(?:\(([^()]*)\))?")
-# what can be set: the scores from which a verdict is in favour, and how entities are found
-SETTINGS = {"relevance": 0.5, "claims": 0.5, "statements": 0.5, "entities": "auto"}
+# what can be set: the scores from which a verdict is in favour, how entities and claims are found,
+# and a file of labels that moves the threshold of relevance
+SETTINGS = {"relevance": 0.5, "claims": 0.5, "statements": 0.5}
+SETTINGS |= {"entities": "auto", "decompose": "auto", "labels": ""}
 
 
 def find_judge(spec: object) -> JudgeProtocol:
@@ -120,5 +122,12 @@ def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:
 
     given = dict(split_parameters(settings, spec, OptionError))
     values = read_parameters("the judge local", given, SETTINGS, OptionError)
-    entities = values.pop("entities", None)
-    return LocalJudge("minilm" if model else None, thresholds=values, entities=entities)
+    ways = {name: values.pop(name, None) for name in ("entities", "decompose")}
+    labels = values.pop("labels", "")
+    judge = LocalJudge("minilm" if model else None, thresholds=values, **ways)
+    if not labels:
+        return judge
+    from karat.judges.cards.labels import load_labels  # noqa: PLC0415
+    from karat.judges.cards.recalibrate import match_rate  # noqa: PLC0415
+
+    return match_rate(judge, load_labels(labels), "relevance")

@@ -20,7 +20,7 @@ from karat.errors import OptionError, choose
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
 
-VERSION = 2  # of the weights and the signals: raised when a verdict may change
+VERSION = 3  # of the weights and the signals: raised when a verdict may change
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ def logit(share: float) -> float:
 
 MODELS: dict[str, dict[str, Model]] = {
     "text": {
-        "relevance": Model(-2.04, {"cover": 0.59, "often": 2.12}, (0.51, 0.61, 0.7)),
-        "claims": Model(-5.87, {"cover": 10.37}, (0.64,)),
+        "relevance": Model(-2.05, {"cover": 0.62, "often": 2.09}, (0.52, 0.62, 0.66)),
+        "claims": Model(-5.98, {"cover": 10.43}, (0.62,)),
         "statements": Model(-0.79, {"cover": 3.85}, (0.58,)),
     },
     "minilm": {
-        "relevance": Model(-4.74, {"cover": 1.29, "similarity": 7.51}, (0.56, 0.66, 0.74)),
-        "claims": Model(-8.13, {"cover": 7.38, "closest": 6.57}, (0.56,)),
+        "relevance": Model(-4.75, {"cover": 1.28, "similarity": 7.53}, (0.55, 0.65, 0.73)),
+        "claims": Model(-8.22, {"cover": 7.38, "closest": 6.6}, (0.46,)),
         "statements": Model(-1.99, {"cover": 0.76, "similarity": 4.97}, (0.65,)),
     },
 }

