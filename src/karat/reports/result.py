@@ -20,6 +20,7 @@ from karat.reports.tables import (
     to_rows,
 )
 from karat.reports.timing import timing_grid
+from karat.reports.verdicts import result_verdict_grid, verdict_frame
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def render(
     *,
     per_query: bool = False,
     by: Iterable[str] = (),
+    verdicts: bool = False,
     color: bool = False,
     width: int | None = None,
 ) -> str:
@@ -60,14 +62,22 @@ def render(
     `width` is that of the terminal, which tables fit; where it allows, they show how the queries
     are spread.
 
-    Formats with one row per line hold one table: the queries if asked for, else the slices if asked
-    for, else the summary.
+    `verdicts` also shows what a judge said. Formats with one row per line hold one table: the
+    verdicts if asked for, else the queries if asked for, else the slices if asked for, else the
+    summary.
     """
     by = list(by)
+    if verdicts and how not in ("json", "markdown", "table", "latex"):
+        return to_rows(verdict_frame(result), how)
+    said = {"verdicts": verdict_frame(result).to_dicts()} if verdicts and how == "json" else {}
+    if verdicts and how != "json":
+        shown = render(result, how, per_query=per_query, by=by, color=color, width=width)
+        said_grids = [] if result.kept.verdicts is None else [result_verdict_grid(result)]
+        return shown + render_grids(said_grids, how, color=color, width=width)
     if result.estimates is not None and how != "json":
         return _estimated(result.estimates, result.judge, how, color=color, width=width)
     if how == "json":
-        return to_json(result.as_dict(per_query=per_query, by=by))
+        return to_json(result.as_dict(per_query=per_query, by=by) | said)
     if how in ("markdown", "table", "latex"):
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
