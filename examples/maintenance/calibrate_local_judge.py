@@ -35,7 +35,7 @@ from karat.embeddings import cached, cosine, find_embedder
 from karat.judges.local import LocalJudge
 from karat.judges.local.calibration import Model, logistic, logit
 from karat.judges.local.clauses import entries_of, find_decomposition
-from karat.judges.local.signals import compare
+from karat.judges.local.signals import FINE, LONGEST, compare, often
 from karat.judges.verdicts import Sample
 from karat.statistics.agreement import kappa
 from karat.texts.sentences import split
@@ -337,6 +337,10 @@ def fitted(sets: Sequence[Labels], names: Sequence[str]) -> Model:
     where = [home == labels.name for labels in sets]
     first = threshold(scores, yes, where)
     weights = dict(zip(names, slopes.tolist(), strict=True))
+    if "often" in weights:  # whatever the length of a chunk: all words of the question are enough
+        once = often(1, LONGEST) / FINE
+        least = logistic(intercept + weights["cover"] + weights["often"] * once)
+        first = min(first, int(100 * least) / 100)
     return Model(intercept, weights, (first,))
 
 

@@ -329,3 +329,38 @@ def test_a_model_that_spacy_does_not_know() -> None:
     pytest.importorskip("spacy")
     with pytest.raises(OptionError, match="spaCy cannot load 'no_such_model'"):
         entity_finder("spacy:no_such_model")("Rome")
+
+
+PARTS = [
+    "1,500",
+    "1.5 million",
+    "U.S.",
+    "us",
+    "May 2, 1519",
+    "2 May 1519",
+    "1519",
+    "5 %",
+    "percent",
+]
+PARTS += [
+    "Côte",
+    "cote",
+    "d’Ivoire",
+    "3.5",
+    "3",
+    "年",
+    "1960年4月",
+    "Brazil’s",
+    " ",
+    ", ",
+    ".",
+    "’s",
+]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.sampled_from(PARTS), max_size=3))
+def test_what_is_quickly_seen_to_be_missing_is_missing(text: list[str], entity: list[str]) -> None:
+    held, form = Holdings(" ".join(text)), plain_form("".join(entity))
+    expected = bool(form) and f" {form} " in held._words
+    assert held.holds("".join(entity)) == expected

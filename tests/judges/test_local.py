@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +27,9 @@ from karat.judges.local.calibration import MODELS, logistic, logit
 from karat.judges.local.pieces import LONGEST, cut, windows
 from karat.judges.local.rules import negation
 from karat.judges.local.signals import MANY, compare, overlap
-from karat.judges.local.terms import content_terms, term_and_weight
+from karat.judges.local.terms import content_terms, term_and_weight, words_of
 from karat.judges.verdicts import Judged, Sample, Verdict
+from karat.texts.words import words
 from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
@@ -502,6 +505,13 @@ def test_terms_see_through_case_accents_and_endings() -> None:
     assert term_and_weight("cafés")[0] == term_and_weight("cafe")[0]
     assert term_and_weight("が")[0] == "が"  # voicing marks make another letter
     assert term_and_weight("한국")[0] == "한국"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.text("ab 'sS’\"-_5.,\n“”‘–—…•·°×€£\xa0\t\x1cé", max_size=30), max_size=3))
+def test_the_quick_way_to_words_is_the_usual_one(texts: list[str]) -> None:
+    bare = pl.Series([re.sub(r"['’]s\b", "", text) for text in texts], dtype=pl.String)
+    assert words_of(texts) == words(bare, "plain").to_list()
 
 
 def test_overlap_by_hand() -> None:

@@ -26,7 +26,7 @@ JUDGES = {
 LOCAL = re.compile(r"local(:text)?\s*(?:\(([^()]*)\))?")
 # what can be set: the scores from which a verdict is in favour, how entities and claims are found,
 # and a file of labels that moves the threshold of relevance
-SETTINGS = {"relevance": 0.5, "claims": 0.5, "statements": 0.5}
+SETTINGS: dict[str, float | str] = {"relevance": 0.5, "claims": 0.5, "statements": 0.5}
 SETTINGS |= {"entities": "auto", "decompose": "auto", "labels": ""}
 
 

@@ -64,7 +64,7 @@ def logit(share: float) -> float:
 
 MODELS: dict[str, dict[str, Model]] = {
     "text": {
-        "relevance": Model(-2.05, {"cover": 0.62, "often": 2.09}, (0.52, 0.62, 0.66)),
+        "relevance": Model(-2.05, {"cover": 0.62, "often": 2.09}, (0.51, 0.61, 0.7)),
         "claims": Model(-5.98, {"cover": 10.43}, (0.62,)),
         "statements": Model(-0.79, {"cover": 3.85}, (0.58,)),
     },

@@ -46,14 +46,12 @@ _FORMS = (
     rf"{_DAY.format('d9')}\s+{_OF}{_MONTH.format('m9')}",
 )
 DATE = re.compile(rf"(?<!\w)(?<!\d[.,/-])(?:{'|'.join(_FORMS)})(?![^\W年月日])", re.IGNORECASE)
-# what every date has: a number beside the beginning of a month, two separators, or a year in Han
-_OPENING = "|".join(sorted({name[:3] for name in MONTHS}))
-_MAY_BE = re.compile(
-    rf"\d(?:st|nd|rd|th|er|º|\.)?\s+{_OF}(?:{_OPENING})"
-    rf"|\b(?:{_OPENING})[^\W\d_]{{0,8}}\.?\s?,?\s+{_OF}\d|\d[-/.]\s?\d\d?[-/.]\s?\d|\d\s?年"
-)
 _DIGITS = re.compile(r"\d+")
 _WORD_BEFORE = re.compile(r"([^\W\d_]{3,10})\.?\s?,?\s+(?:(?:of|del?)\s+)?$")
+_WORD_BEHIND = re.compile(
+    r"(?:st|nd|rd|th|er|º)?\s+(?:(?:of|del?)\s+)?([^\W\d_年月日]+)", re.IGNORECASE
+)
+_SEPARATORS = ("-", "/", ".")
 _REACH = 20  # characters from the beginning of a month to the number behind it
 
 
@@ -64,12 +62,10 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     ['y1960m04d21', 'm05d02', 'y2021m12d24']
     """
     end = 0
-    if _MAY_BE.search(text.lower()) is None:
-        return
     for digits in _DIGITS.finditer(text):
         if digits.start() < end:  # part of the date before
             continue
-        for start in _starts(text, digits.start(), end):
+        for start in _starts(text, digits, end):
             match = DATE.match(text, start)
             if match and (word := _word(match)):
                 yield match, word
@@ -77,12 +73,22 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
                 break
 
 
-def _starts(text: str, number: int, end: int) -> Iterator[int]:
-    """Say where a date with this number can begin: at the month before it, or with it."""
-    first = max(end, number - _REACH)
-    before = _WORD_BEFORE.search(text[first:number])
-    if before and before[1].casefold() in MONTHS:
-        yield first + before.start()
+def _starts(text: str, digits: re.Match[str], end: int) -> Iterator[int]:
+    """Say where a date with this number can begin: at the month before it, or with it.
+
+    Most numbers are no dates, and what stands beside them shows it soon.
+    """
+    number, behind = digits.span()
+    if text[number - 1 : number].isspace():
+        first = max(end, number - _REACH)
+        before = _WORD_BEFORE.search(text[first:number])
+        if before and before[1].casefold() in MONTHS:
+            yield first + before.start()
+    after = text[behind : behind + 2]
+    if after[:1] not in _SEPARATORS and "年" not in after:
+        month = _WORD_BEHIND.match(text, behind)
+        if month is None or month[1].casefold() not in MONTHS:
+            return
     yield number
 
 

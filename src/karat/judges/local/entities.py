@@ -39,10 +39,10 @@ ANSWERS = re.compile(r"\b(?:yes|no|true|false|none|unknown)\b", re.IGNORECASE)
 ENDING = re.compile(r"['’]s?$")
 ARTICLES = re.compile(r"^(?:the|an?) (?=\w)")
 POSSESSIVE = re.compile(r"['’ʼ]s?(?!\w)")
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")  # the comma first: it is quickly found
 SCALED = re.compile(r"(?<![\d.])(\d+)(?:\.(\d+))?[ -](thousand|million|billion|trillion)s?\b")
 ZEROS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-DOTTED = re.compile(r"[a-z]\.[a-z]")
+DOTTED = re.compile(r"\.(?<=[a-z]\.)[a-z]")
 ACRONYM = re.compile(r"\b[a-z](?:\.[a-z])+\b\.?")
 WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
 DATED = re.compile(r"y(\d{4})m\d\d(?:d\d\d)?")
@@ -234,7 +234,9 @@ def _plain(text: str) -> tuple[str, list[str]]:
         more += parts_of(word)
         end = match.end()
     dated = "".join([*pieces, text[end:]])
-    folded = _bare(POSSESSIVE.sub("", dated).casefold())
+    if any(mark in dated for mark in "'’ʼ"):
+        dated = POSSESSIVE.sub("", dated)
+    folded = _bare(dated.casefold())
     if "," in folded:
         folded = THOUSANDS.sub("", folded)
     if any(scale in folded for scale in ZEROS):

@@ -8,8 +8,10 @@ be trusted, docs/local-judge.md. The verdicts about a sample do not depend on ot
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -140,7 +142,8 @@ class LocalJudge:
         judged: list[Judged] = []
         self._foreign.clear()
         for start in range(0, len(samples), step):
-            judged += self._some(samples[start : start + step], aspects)
+            with _without_collection():
+                judged += self._some(samples[start : start + step], aspects)
             self._foreign.update(foreign_samples(samples[start : start + step]))
             if progress is not None:
                 progress(Progress(len(judged), len(samples)))
@@ -175,6 +178,18 @@ class LocalJudge:
             )
             for number, sample in enumerate(samples)
         ]
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep Python from looking for cycles again and again among thousands of new verdicts."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:

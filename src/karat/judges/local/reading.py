@@ -106,7 +106,11 @@ class ReadChunk:
 
     def count(self, term: str) -> int:
         """Return how often a term occurs."""
-        return sum([listed.count(term) for listed in self._listed])
+        found = 0
+        for distinct, listed in zip(self.terms, self._listed, strict=True):
+            if term in distinct:
+                found += listed.count(term)
+        return found
 
     def meet(self, needle: Needle, forms: Forms, language: str) -> Met:
         """Return the terms of a needle that are here: their share in percent, and as which."""
@@ -176,7 +180,7 @@ class Reader:
         Words are compared as the language of the pair has them: that of the needle, or where it
         tells nothing, that of the chunk.
         """
-        for _, chunk in pairs:
+        for chunk in {chunk for _, chunk in pairs}:
             self.pieces_of(chunk)
         languages = self._languages(pairs)
         keys = [

@@ -74,7 +74,7 @@ def claims(
         for entry in entries_of(texts)
         for _ in sample.chunks
     ]
-    signals = compare(pairs, embedder, closest=True, reader=reader, entries=entries)
+    signals = compare(pairs, embedder, closest=True, counted=False, reader=reader, entries=entries)
     judged = _judged(signals, model, "the claim")
     asked = [bool(verdict.value) for verdict in judged]
     against = objections(pairs, signals, asked, holdings, entries)
@@ -149,7 +149,8 @@ def _verdicts(
 ) -> list[Verdict]:
     if not pairs:
         return []
-    signals = compare(pairs, embedder, related=related, reader=reader)
+    counted = "often" in model.weights
+    signals = compare(pairs, embedder, related=related, counted=counted, reader=reader)
     return _judged(signals, model, "the question")
 
 

@@ -48,16 +48,17 @@ def overlap(
     entries: Sequence[str] | None = None,
     *,
     related: bool = True,
+    counted: bool = True,
 ) -> tuple[Overlap, list[ReadChunk]]:
     """Compare needles with chunks; return the chunks as they were read, too."""
     read = (reader or Reader()).read(pairs, entries, related=related)
-    rows = [_shared(each) for each in read]
-    cover, often, place, lacking = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    rows = [_shared(each, counted=counted) for each in read]
+    cover, frequency, place, lacking = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     whole = np.array([max(each.needle.total, 1) for each in read], dtype=np.float64)
     found = Overlap(
         words=np.array([len(each.needle.terms) for each in read], dtype=np.int64),
         cover=cover / WHOLE / whole,
-        often=often / WHOLE / whole / FINE,
+        often=frequency / WHOLE / whole / FINE,
         place=place,
         lacking=lacking,
         language=[each.language for each in read],
@@ -65,28 +66,29 @@ def overlap(
     return found, [each.chunk for each in read]
 
 
-def _shared(read: Read) -> tuple[int, int, int, int]:
+def _shared(read: Read, *, counted: bool) -> tuple[int, int, int, int]:
     """Return the weight that a chunk has of a needle, the same by frequency, and the best piece.
 
-    The last number is 1 if the chunk lacks the entry of a list that the needle is about.
+    Frequencies are only `counted` where they are used. The last number is 1 if the chunk lacks the
+    entry of a list that the needle is about.
     """
     chunk, needle = read.chunk, read.needle
     met = chunk.meet(needle, read.forms, read.language)
     lacking = int(bool(needle.entry) and needle.entry.isdisjoint(met))
     if not met:
         return 0, 0, 0, lacking
-    cover = often = 0
+    cover = frequency = 0
     weighed = []
     for number, (share, held) in met.items():
         weight = needle.terms[number][1] * share
-        count = chunk.count(held[0]) if len(held) == 1 else sum(map(chunk.count, held))
         cover += weight
-        often += weight * _often(count, chunk.length)
+        if counted:
+            frequency += weight * often(sum(map(chunk.count, held)), chunk.length)
         weighed.append((weight, held))
-    return cover, often, _best_place(weighed, chunk), lacking
+    return cover, frequency, _best_place(weighed, chunk), lacking
 
 
-def _often(count: int, length: int) -> int:
+def often(count: int, length: int) -> int:
     """Return how much a number of occurrences counts, in thousandths."""
     heavy = SATURATION * (1 - LENGTH + LENGTH * min(length, LONGEST) / TYPICAL)
     return floor(FINE * (count * (SATURATION + 1) / (count + heavy)) + 0.5)
@@ -143,6 +145,7 @@ def compare(
     *,
     closest: bool = False,
     related: bool = True,
+    counted: bool = True,
     reader: Reader | None = None,
     entries: Sequence[str] | None = None,
 ) -> Signals:
@@ -151,7 +154,7 @@ def compare(
     `related` words count for relevance and claims, where this agrees better with people; of single
     statements it does not.
     """
-    shared, chunks = overlap(pairs, reader, entries, related=related)
+    shared, chunks = overlap(pairs, reader, entries, related=related, counted=counted)
     signals = Signals(shared, None, None, chunks)
     if embedder is None:
         return signals
