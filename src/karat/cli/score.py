@@ -120,8 +120,8 @@ def command(
             return 0
         gate = gates.hold(result)
         screen = options.screen(output)
-        shown = {"per_query": per_query, "by": slices, "verdicts": explain_verdicts}
-        text = render(result, how, **shown, **screen)
+        verdicts = explain_verdicts
+        text = render(result, how, per_query=per_query, by=slices, verdicts=verdicts, **screen)
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BEST_SCORES = 3  # of a unit that are shown
 NOT_KEPT = "(not kept)"
-_VERDICT_FIELDS = ("aspect", "item", "value", "reason", "quote", "unproven", "probability")
+_VERDICT_FIELDS = ("aspect", "item", "value", "reason", "quote", "unproven")
 
 VERDICT_ROW: dict[str, PolarsDataType] = {
     **dict.fromkeys(("run", "query", "aspect", "item"), pl.String),
@@ -96,13 +96,14 @@ class KeptRun:
         places: dict[str, dict[str, Any]] = {}
         for key, row in zip(keys, chunks, strict=True):
             places.setdefault(key, {"rank": row["rank"], "doc": row["doc"]})
-        nowhere = {"rank": None, "doc": None}
+        nowhere: dict[str, Any] = {"rank": None, "doc": None}
         return tuple(
             ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
                 query=query,
                 run=self._run,
                 **(places.get(key, nowhere) if row["chunk"] else nowhere),
-                **{name: row.get(name) for name in _VERDICT_FIELDS},  # old results lack some
+                probability=row.get("probability"),  # old results have none
+                **{name: row[name] for name in _VERDICT_FIELDS},
             )
             for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
         )

@@ -67,17 +67,32 @@ def render(
     summary.
     """
     by = list(by)
-    if verdicts and how not in ("json", "markdown", "table", "latex"):
+    if not verdicts:
+        return _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
+    if how == "json":
+        said = verdict_frame(result).to_dicts()
+        return to_json(result.as_dict(per_query=per_query, by=by) | {"verdicts": said})
+    if how not in ("markdown", "table", "latex"):
         return to_rows(verdict_frame(result), how)
-    said = {"verdicts": verdict_frame(result).to_dicts()} if verdicts and how == "json" else {}
-    if verdicts and how != "json":
-        shown = render(result, how, per_query=per_query, by=by, color=color, width=width)
-        said_grids = [] if result.kept.verdicts is None else [result_verdict_grid(result)]
-        return shown + render_grids(said_grids, how, color=color, width=width)
+    shown = _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
+    grids_said = [] if result.kept.verdicts is None else [result_verdict_grid(result)]
+    return shown + render_grids(grids_said, how, color=color, width=width)
+
+
+def _numbers(
+    result: Result,
+    how: str,
+    *,
+    per_query: bool,
+    by: list[str],
+    color: bool,
+    width: int | None,
+) -> str:
+    """Return the values of a result."""
     if result.estimates is not None and how != "json":
         return _estimated(result.estimates, result.judge, how, color=color, width=width)
     if how == "json":
-        return to_json(result.as_dict(per_query=per_query, by=by) | said)
+        return to_json(result.as_dict(per_query=per_query, by=by))
     if how in ("markdown", "table", "latex"):
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
