@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from rich.cells import cell_len
 
 import karat
 from karat.explanation.units import verdict_table
+from karat.reports.result import render
 from karat.results.store import seal
 from karat.storage.folders import MANIFEST
 from tests.client.server import serve
@@ -72,6 +74,19 @@ def test_every_format_has_the_same_verdicts(cli: Karat, samples: Path) -> None:
             assert row["reason"] in text
             assert row["quote"] in text
         assert "1.0000" in text  # the table of values is still there
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_gets_a_list(samples: Path, width: int) -> None:
+    measures = ["context_recall", "context_precision"]
+    result = karat.evaluate(samples, measures=measures, judge="local:text", keep=50)
+    text = render(result, "table", verdicts=True, width=width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    flat = " ".join(text.split())
+    for row in verdict_table(result).iter_rows(named=True):
+        assert f"chunk {row['rank']} · verdict {row['value']}" in flat
+        assert f"probability {row['probability']:.2f} why: {row['reason']}" in flat
+        assert f"quote: {row['quote']}" in flat
 
 
 def test_probabilities_of_a_model_reach_table_saved_result_and_report(

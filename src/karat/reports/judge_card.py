@@ -60,7 +60,7 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
     if card.calibration is not None:
         yield _reliability(card.calibration, card.level)
     if card.bias is not None:
-        yield _probe(card.bias)
+        yield _probe(card.bias, card.level)
     if card.recalibration is not None:
         yield _recalibration(card.recalibration)
 
@@ -124,22 +124,21 @@ def _reliability(found: Calibration, level: float) -> Grid:
     return Grid(title, header, rows, note=note)
 
 
-def _probe(found: BiasProbe) -> Grid:
+def _probe(found: BiasProbe, level: float) -> Grid:
     """Lay out what probing for bias found."""
     rows = [
         [
             each.statistic + (f" ({each.reason})" if each.reason else ""),
             "" if each.flips is None else str(each.flips),
             number(each.value),
-            number(each.low),
-            number(each.high),
+            interval(each.low, each.high),
             str(each.n),
         ]
         for each in found.figures
     ]
     failed = f", {found.failed} verdicts failed" if found.failed else ""
     title = f"probed for bias with {found.calls} calls{failed}"
-    return Grid(title, ["statistic", "flips", "value", "low", "high", "n"], rows)
+    return Grid(title, ["statistic", "flips", "value", f"{level:.0%} interval", "n"], rows)
 
 
 def render_judges(found: JudgeComparison, how: str, *, width: int | None = None) -> str:
@@ -156,7 +155,7 @@ def _judges_grids(found: JudgeComparison) -> Iterator[Grid]:
             grid = _reliability(card.calibration, card.level)
             yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows, note=grid.note)
         if card.bias is not None:
-            grid = _probe(card.bias)
+            grid = _probe(card.bias, card.level)
             yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows)
         if card.recalibration is not None:
             yield _recalibration(card.recalibration)

@@ -20,7 +20,7 @@ from karat.reports.tables import (
     to_rows,
 )
 from karat.reports.timing import timing_grid
-from karat.reports.verdicts import result_verdict_grid, verdict_frame
+from karat.reports.verdicts import render_verdicts, verdict_frame
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def render(
     if how not in ("markdown", "table", "latex"):
         return to_rows(verdict_frame(result), how)
     shown = _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
-    grids_said = [] if result.kept.verdicts is None else [result_verdict_grid(result)]
-    return shown + render_grids(grids_said, how, color=color, width=width)
+    return shown + render_verdicts(result, how, color=color, width=width)
 
 
 def _numbers(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.reports.escape import printable
 from karat.reports.grid import Grid, one_line
+from karat.reports.tables import render_grids
+from karat.reports.terminal import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
@@ -53,12 +56,45 @@ def verdict_grid(title: str, verdicts: Sequence[ExplainedVerdict], *, named: boo
     )
 
 
-def result_verdict_grid(result: Result) -> Grid:
-    """Lay out every verdict of a result."""
+def render_verdicts(
+    result: Result, how: str, *, color: bool = False, width: int | None = None
+) -> str:
+    """Return every verdict of a result as a table; as a list, where a table is too wide."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
     from karat.explanation.units import verdicts_of  # noqa: PLC0415 - few results are judged
 
-    judge = result.judge.get("name", "")
-    return verdict_grid(f"what the judge {judge} said", verdicts_of(result), named=True)
+    if result.kept.verdicts is None:
+        return ""
+    verdicts = verdicts_of(result)
+    title = f"what the judge {result.judge.get('name', '')} said"
+    drawn = render_grids([verdict_grid(title, verdicts, named=True)], how, color=color)
+    if how != "table" or width is None or max(map(cell_len, drawn.splitlines())) <= width:
+        return drawn
+    several = len(result.runs) > 1
+    lines = [f"{title}\n"]
+    for place, each in enumerate(verdicts):
+        name = f"{each.run} · {each.query}" if several else each.query
+        before = verdicts[place - 1] if place else None
+        if before is None or (before.run, before.query) != (each.run, each.query):
+            lines.append(f"\n {printable(name)}\n")
+        lines += [f"{printable(line)}\n" for line in _lines(each)]
+    return wrap("".join(lines), width, hang=2) + "\n"
+
+
+def _lines(verdict: ExplainedVerdict) -> Iterator[str]:
+    """Yield one verdict in lines: what it is, then why."""
+    facts = [verdict.aspect]
+    facts += [one_line(verdict.item, 120)] if verdict.item != verdict.query else []
+    facts += [] if verdict.rank is None else [f"chunk {verdict.rank}"]
+    facts.append("failed" if verdict.value is None else f"verdict {verdict.value}")
+    facts += [] if verdict.probability is None else [f"probability {verdict.probability:.2f}"]
+    yield f"   {' · '.join(facts)}"
+    if verdict.reason:
+        yield f"     why: {one_line(verdict.reason, 200)}"
+    if verdict.quote:
+        missing = " (not in the chunk)" if verdict.unproven else ""
+        yield f"     quote: {one_line(verdict.quote, 200)}{missing}"
 
 
 def verdict_frame(result: Result) -> pl.DataFrame:
