@@ -153,6 +153,7 @@ CALLS = {
     "anchor": "GOLD, {'b': 'text'}",
     "check": "RUN, GOLD",
     "compare": "result, result",
+    "compare_judges": "[{'question': '?', 'chunk': 'a', 'label': 1}], ['local', len]",
     "curve": "result",
     "drift": "GOLD, {'b': 'text'}",
     "evaluate": "RUN, GOLD",

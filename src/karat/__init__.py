@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from karat.explanation.explain import Explanation, explain
     from karat.findings import Finding
     from karat.judges.cards.card import JudgeCard, judge_card
+    from karat.judges.cards.comparison import JudgeComparison, compare_judges
     from karat.judges.llm.check import JudgeCheck, judge_check
     from karat.judges.settings import Judge
     from karat.labels.anchor import anchor, drift
@@ -74,6 +75,7 @@ _MODULES = {
     "karat.explanation.explain": "Explanation explain",
     "karat.findings": "Finding",
     "karat.judges.cards.card": "JudgeCard judge_card",
+    "karat.judges.cards.comparison": "JudgeComparison compare_judges",
     "karat.judges.llm.check": "JudgeCheck judge_check",
     "karat.judges.settings": "Judge",
     "karat.labels.anchor": "anchor drift",
@@ -106,14 +108,14 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
     "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "GateReport", "Gold",
-    "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "JudgeCheck", "KaratError", "LabelPool",
-    "Labels", "Measure", "Monitor", "Policy", "PowerAnalysis", "Relation", "Result", "Retriever",
-    "RetrieverTuning", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check", "choose",
-    "compare", "curve", "drift", "evaluate", "explain", "find_matcher", "fuse", "gate", "judge",
-    "judge_card", "judge_check", "known_dialects", "known_measures", "load", "load_corpus",
-    "load_gold", "load_run", "parse_measure", "pool", "power", "ppi", "questions",
-    "register_aspect", "register_measure", "register_shape", "report", "retrieve", "smallest_k",
-    "tune",
+    "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "JudgeCheck", "JudgeComparison",
+    "KaratError", "LabelPool", "Labels", "Measure", "Monitor", "Policy", "PowerAnalysis",
+    "Relation", "Result", "Retriever", "RetrieverTuning", "Run", "RunLike", "Shape", "Tuning",
+    "agree", "anchor", "check", "choose", "compare", "compare_judges", "curve", "drift", "evaluate",
+    "explain", "find_matcher", "fuse", "gate", "judge", "judge_card", "judge_check",
+    "known_dialects", "known_measures", "load", "load_corpus", "load_gold", "load_run",
+    "parse_measure", "pool", "power", "ppi", "questions", "register_aspect", "register_measure",
+    "register_shape", "report", "retrieve", "smallest_k", "tune",
 ]  # fmt: skip
 
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import karat
 from karat.judges.cards.card import JudgeCard, find_card
+from tests.client.server import serve
+from tests.judges.model import well
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +78,54 @@ def test_slices_and_a_new_threshold(cli: Karat, labels: Path) -> None:
     again = json.loads(shown)["recalibration"]
     assert again["questions"] == 12
     assert again["kappa"] == 1.0
+
+
+def test_calibration_is_shown_where_there_are_probabilities(cli: Karat, labels: Path) -> None:
+    done = cli("judge-card", labels, "--judge", "local:text", "--no-save")
+    assert "calibration: 24 verdicts with a probability" in done.out
+    assert "expected calibration error" in done.out
+    shown = json.loads(
+        cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
+    )
+    found = karat.judge_card(labels, judge="local:text").calibration
+    assert found is not None
+    assert shown["calibration"]["brier"] == found.brier
+    assert sum(each["n"] for each in shown["calibration"]["bins"]) == 24
+
+
+def test_judges_side_by_side(cli: Karat, labels: Path) -> None:
+    judges = ("--judge", "local:text", "--judge", "local:text(relevance=0.99)")
+    done = cli("judge-card", labels, *judges)
+    assert done.code == 0
+    first, second = (line for line in done.out.splitlines() if line.startswith(" local:text"))
+    assert first.split()[:2] == ["local:text", "1.0000"]
+    assert second.split()[:2] == ["local:text(relevance=0.99)", "0.0000"]
+    assert "−1.0000" in second
+    assert done.err.count("note: card saved in") == 2
+    assert find_card("local:text(relevance=0.99)") is not None
+    shown = json.loads(cli("judge-card", labels, *judges, "--no-save", "--format", "json").out)
+    assert [each["judge"] for each in shown["judges"]] == [*judges[1::2]]
+    assert shown["differences"][0]["value"] == -1.0
+    done = cli("judge-card", labels, *judges, "--save", "x.json")
+    assert done.code == 2
+    assert "several judges have several cards" in done.err
+
+
+def test_probing_says_before_what_it_takes(cli: Karat, labels: Path) -> None:
+    with serve(well) as server:
+        asked = ("--judge", "openai:some-model", "--base-url", server.url, "--probe-bias")
+        planned = cli("judge-card", labels, *asked, "--dry-run")
+        assert planned.out.startswith("calls: 36 (0 more are in the cache)")
+        assert not server.calls
+        done = cli("judge-card", labels, *asked, "--no-save", "--judge", "local:text")
+        assert done.code == 0
+        assert "note: probing for bias takes about 24 calls more" in done.err
+        assert len(server.calls) == 36
+        assert "openai:some-model · probed for bias with 24 calls" in done.out
+        assert "local:text · probed for bias with 0 calls" in done.out
+    done = cli("judge-card", labels, "--judge", "local:text", "--dry-run")
+    assert done.code == 2
+    assert "asks nobody" in done.err
 
 
 def test_judgements_by_id(cli: Karat, save: Save) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import karat
-from karat.reports.agreement import render_card
 from karat.reports.explanation import render as render_explanation
 from karat.reports.grid import Grid
+from karat.reports.judge_card import render_card
 from karat.reports.result import render, spread_line
 from karat.reports.tables import BARS, latex
 from karat.reports.terminal import terminal

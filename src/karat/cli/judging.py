@@ -152,14 +152,7 @@ _calls = options.option_set(
         help="Prices of a million tokens: a TOML or JSON file of models, or two numbers.",
     ),
 )
-judge_options = options.option_set(
-    click.option(
-        "--judge",
-        default="local",
-        metavar="JUDGE",
-        help="Who judges context_recall and the like: local, local:text, openai:MODEL, "
-        "ollama:MODEL, azure:DEPLOYMENT and other providers, replay:FILE.",
-    ),
+_asking = options.option_set(
     _server,
     click.option(
         "--ask",
@@ -192,6 +185,32 @@ judge_options = options.option_set(
         help="Let the model list claims and statements (default: they are sentences).",
     ),
     _calls,
+)
+JUDGES = (
+    "local, local:text, openai:MODEL, ollama:MODEL, azure:DEPLOYMENT and other providers, "
+    "replay:FILE"
+)
+judge_options = options.option_set(
+    click.option(
+        "--judge",
+        default="local",
+        metavar="JUDGE",
+        help=f"Who judges context_recall and the like: {JUDGES}.",
+    ),
+    _asking,
+)
+# of commands that compare judges
+several_judges_options = options.option_set(
+    click.option(
+        "--judge",
+        "judges",
+        multiple=True,
+        default=("local",),
+        metavar="JUDGE",
+        help=f"Who judges: {JUDGES}; may be repeated, and the first is what others are compared "
+        "with.",
+    ),
+    _asking,
 )
 check_options = options.option_set(_server, _calls)  # of what names the judge by an argument
 # of commands that need a language model
@@ -233,6 +252,22 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError("--dry-run asks nobody, and so cannot embed with a server")
         judge = DryRunJudge(find_judge(judge))
     return {"judge": judge, **server}
+
+
+def take_several(choices: dict[str, Any]) -> list[Any]:
+    """Do as `take` for several judges; options about calls are for those that ask a model."""
+    from karat.judges.settings import Judge  # noqa: PLC0415
+
+    specs = choices.pop("judges")
+    if len(specs) == 1:
+        return [take(choices | {"judge": specs[0]})["judge"]]
+    about_calls = {each.name for each in fields(Judge)} | {"refresh", "no_cache", "dry_run"}
+    mute = dict.fromkeys(about_calls)
+    given = {name: value for name, value in choices.items() if name in about_calls}
+    return [
+        take({"judge": spec, **(given if Judge(spec).asks_model else given | mute)})["judge"]
+        for spec in specs
+    ]
 
 
 def _embeds_remotely() -> bool:

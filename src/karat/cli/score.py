@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT = 50  # documents of each list that a saved result remembers, for reports
+JUDGED = 1000  # that it remembers where verdicts about them are shown
 
 
 @click.command("score", short_help="Measure runs against a gold.")
@@ -34,6 +35,11 @@ KEPT = 50  # documents of each list that a saved result remembers, for reports
     default=0.95,
     metavar="SHARE",
     help="Confidence level of the intervals; 0 for no intervals.",
+)
+@click.option(
+    "--explain-verdicts",
+    is_flag=True,
+    help="Also show what the judge said about every chunk: verdict, probability, reason, quote.",
 )
 @options.labels
 @click.option(
@@ -60,6 +66,7 @@ def command(
     output: str | None,
     save: str | None,
     per_query: bool,
+    explain_verdicts: bool,
     level: float,
     **choices: Any,  # noqa: ANN401
 ) -> int:
@@ -72,6 +79,7 @@ def command(
     karat score samples.jsonl --by rouge -m recall@5 -m P@5/exact
     karat score run.trec --gold qrels.txt --require "recall@5>=0.8"
     karat score samples.jsonl -m context_recall@5 --judge openai:MODEL
+    karat score samples.jsonl -m context_recall --judge local --explain-verdicts
     karat score results/monday -m nDCG@20
     karat score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
     karat score run.jsonl -m P@5/relevance --judge local --card card.json
@@ -121,14 +129,15 @@ def command(
             again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
             result = rescore(saved, named, **again, **options.explicit({"level": level}))
         else:
-            choices |= {"level": level or None, "keep": KEPT if save is not None else 0}
+            choices |= {"level": level or None, "keep": _kept(save, explain_verdicts)}
             choices |= {} if progress is None else {"progress": progress}
             result = _measure(*options.paths(runs, gold), named, choices, labels, card)
         if judging.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
         screen = options.screen(output)
-        text = render(result, how, per_query=per_query, by=slices, **screen)
+        verdicts = explain_verdicts
+        text = render(result, how, per_query=per_query, by=slices, verdicts=verdicts, **screen)
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTS:
@@ -137,10 +146,17 @@ def command(
         options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
+    if explain_verdicts and result.kept.verdicts is None:
+        options.note("note: no judge was asked, so there are no verdicts to explain")
     if save is not None:
         options.note(f"saved: {save}")
     lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
+
+
+def _kept(save: str | None, explain_verdicts: bool) -> int:
+    """Return how many documents of each list a result remembers, and with them the verdicts."""
+    return JUDGED if explain_verdicts else KEPT if save is not None else 0
 
 
 def _measure(  # noqa: PLR0917

@@ -17,6 +17,8 @@ from karat.texts.words import tidy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from polars._typing import PolarsDataType
+
     from karat.align.align import Aligned
     from karat.explanation.ranking import RelationView
     from karat.relate.match.matcher import BoundByRule, Units
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 BEST_SCORES = 3  # of a unit that are shown
 NOT_KEPT = "(not kept)"
 _VERDICT_FIELDS = ("aspect", "item", "value", "reason", "quote", "unproven")
+
+VERDICT_ROW: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("run", "query", "aspect", "item"), pl.String),
+    "rank": pl.Int64,
+    "doc": pl.String,
+    "value": pl.Int64,
+    "probability": pl.Float64,
+    "reason": pl.String,
+    "quote": pl.String,
+    "unproven": pl.Boolean,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,10 @@ class ExplainedVerdict:
     reason: str
     quote: str
     unproven: bool
+    probability: float | None = None  # of a yes, or of a grade above 0, where the judge tells it
+    doc: str | None = None  # of the chunk
+    query: str = ""
+    run: str = ""
 
 
 class KeptRun:
@@ -46,7 +63,7 @@ class KeptRun:
     def __init__(self, result: Result, run: str, queries: Iterable[str] | None = None) -> None:
         wanted = None if queries is None else list(queries)
         verdicts = result.kept.verdicts
-        self._settings = result.provenance.settings
+        self._settings, self._run = result.provenance.settings, run
         self._lists = _RowsByQuery(result.kept.listed.get(run), wanted)
         self._verdicts = _RowsByQuery(
             None if verdicts is None else verdicts.filter(pl.col("run") == run).drop("run"), wanted
@@ -76,12 +93,16 @@ class KeptRun:
         if table is None:
             return ()
         keys = chunk_keys(row.get("text") for row in chunks)
-        ranks: dict[str, int] = {}
+        places: dict[str, dict[str, Any]] = {}
         for key, row in zip(keys, chunks, strict=True):
-            ranks.setdefault(key, row["rank"])
+            places.setdefault(key, {"rank": row["rank"], "doc": row["doc"]})
+        nowhere: dict[str, Any] = {"rank": None, "doc": None}
         return tuple(
             ExplainedVerdict(  # a verdict about the whole list is about no chunk of it
-                rank=ranks.get(key) if row["chunk"] else None,
+                query=query,
+                run=self._run,
+                **(places.get(key, nowhere) if row["chunk"] else nowhere),
+                probability=row.get("probability"),  # old results have none
                 **{name: row[name] for name in _VERDICT_FIELDS},
             )
             for key, row in zip(chunk_keys(table["chunk"]), table.to_dicts(), strict=True)
@@ -122,6 +143,23 @@ class KeptRun:
             return split([text], splitter)[0]
         except KaratError:  # the splitter is not installed here
             return []
+
+
+def verdicts_of(result: Result) -> tuple[ExplainedVerdict, ...]:
+    """Return every verdict that a result keeps, run by run, in the order of its queries."""
+    if result.kept.verdicts is None:
+        return ()
+    queries = result.queries["query"].to_list()
+    kept = (KeptRun(result, run) for run in result.runs)
+    return tuple(
+        each for run in kept for query in queries for each in run.explained_verdicts(query)
+    )
+
+
+def verdict_table(result: Result) -> pl.DataFrame:
+    """Return every verdict that a result keeps as a row, as the JSON output prints them."""
+    rows = [[getattr(each, name) for name in VERDICT_ROW] for each in verdicts_of(result)]
+    return pl.DataFrame(rows, schema=VERDICT_ROW, orient="row")
 
 
 def chunk_keys(texts: Iterable[str | None]) -> list[str]:

@@ -30,6 +30,7 @@ class ChunkVerdict:
     reason: str = ""
     item: int | str = ""  # the number of an item of the gold, or a text that stands nowhere else
     unproven: bool = False
+    probability: float | None = None  # of a yes
     part: bool = False  # it is about the sentence at its place, not about the chunk
     places: tuple[tuple[int, int], ...] = ()  # in the text of the chunk
 
@@ -43,6 +44,8 @@ class ChunkVerdict:
             "part": self.part,
             "places": list(where),
         }
+        if self.probability is not None:
+            found["probability"] = round(self.probability, 4)
         return found | {name: value for name, value in more.items() if value}
 
 
@@ -99,6 +102,7 @@ class VerdictReader:
                 reason=shorten(row["reason"] or ""),
                 item=numbers.get((row["aspect"], item)) or shorten(item),
                 unproven=bool(row["unproven"]),
+                probability=row.get("probability"),
                 part=at in parts,
                 places=tuple(where or ()),
             )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from karat.findings import shorten
 from karat.measures import parse_measure
-from karat.reports.grid import Grid
+from karat.reports.grid import Grid, one_line
 from karat.reports.tables import bullets, cleaner, number, render_grids
+from karat.reports.verdicts import verdict_grid
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from karat.explanation.calculation import Calculation
     from karat.explanation.explain import Explanation
     from karat.explanation.ranking import Item, Ranking, Step
-    from karat.explanation.units import ExplainedVerdict
 
 SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
 
@@ -60,7 +59,7 @@ def grids(explained: Explanation) -> Iterator[Grid]:
         yield _steps(explained, ranking)
         yield _items(explained, ranking)
     if explained.verdicts:
-        yield _verdicts(explained)
+        yield verdict_grid(f"what the judge {explained.judge} said", explained.verdicts)
     if len(explained.dialects) > 1:
         yield _values(explained)
 
@@ -110,12 +109,12 @@ def _steps(explained: Explanation, ranking: Ranking) -> Grid:
     texts = any(step.text is not None for step in steps)
     columns: dict[str, Callable[[Step], str]] = {
         "rank": lambda step: str(step.rank),
-        "document": lambda step: _short(step.doc, 24) if texts else step.doc,
+        "document": lambda step: one_line(step.doc, 24) if texts else step.doc,
     }
     if any(step.chunk is not None for step in steps):
         columns["chunk"] = lambda step: str(step.chunk)
     if texts:
-        columns["text"] = lambda step: _short(step.text or "")
+        columns["text"] = lambda step: one_line(step.text or "")
     mark = len(columns)
     columns[""] = lambda step: MARKS[step.mark]
     columns["covers"] = lambda step: ", ".join(f"item {item}" for item in step.covers)
@@ -202,18 +201,13 @@ def _scores(step: Step) -> str:
     return ", ".join(f"{number(score)} item {item}" for item, score in step.scores)
 
 
-def _short(text: str, width: int = 60) -> str:
-    """Return the beginning of a text on one line."""
-    return shorten(" ".join(text.split()), width)
-
-
 def _items(explained: Explanation, ranking: Ranking) -> Grid:
     relevant = [item for item in ranking.items if item.relevant]
     met = sum(item.rank is not None for item in relevant)
     seen_by = "".join(f", {each}" for each in _seen_by(explained, ranking))
     columns: dict[str, Callable[[Item], str]] = {
         "item": lambda item: str(item.number),
-        "any of": lambda item: " or ".join(_short(doc, 80) for doc in item.docs),
+        "any of": lambda item: " or ".join(one_line(doc, 80) for doc in item.docs),
         "grade": lambda item: f"{item.grade:g}",
         "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
     }
@@ -224,31 +218,6 @@ def _items(explained: Explanation, ranking: Ranking) -> Grid:
         left=2,
         good=_cells(3, (item.relevant and item.rank is not None for item in ranking.items)),
         bad=_cells(3, (item.relevant and item.rank is None for item in ranking.items)),
-    )
-
-
-def _verdicts(explained: Explanation) -> Grid:
-    """Lay out what the judge said about each chunk and item."""
-    verdicts = explained.verdicts
-    title = f"what the judge {explained.judge} said"
-    title += ", ? marks a yes that no quote proves" * any(each.unproven for each in verdicts)
-    columns: dict[str, Callable[[ExplainedVerdict], str]] = {
-        "about": lambda verdict: verdict.aspect,
-        "question, claim, entity or statement": lambda verdict: _short(verdict.item, 40),
-        "chunk": lambda verdict: "–" if verdict.rank is None else str(verdict.rank),
-        "verdict": lambda verdict: (
-            "failed" if verdict.value is None else f"{verdict.value}{' ?' * verdict.unproven}"
-        ),
-        "why": lambda verdict: _short(verdict.reason, 48),
-        "quote": lambda verdict: _short(verdict.quote, 48),
-    }
-    return Grid.of(
-        title,
-        columns,
-        verdicts,
-        left=len(columns),
-        good=_cells(3, (verdict.value for verdict in verdicts)),
-        bad=_cells(3, (verdict.value is None for verdict in verdicts)),
     )
 
 

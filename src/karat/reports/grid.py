@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from karat.findings import shorten
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -45,3 +47,12 @@ class Grid:
         """
         cells = [[show(row) for show in columns.values()] for row in rows]
         return cls(title, list(columns), cells, **more)
+
+
+def one_line(text: str, most: int = 60) -> str:
+    """Return the beginning of a text on one line, for a cell.
+
+    >>> one_line("Rome is\\n in Italy.", 8)
+    'Rome is…'
+    """
+    return shorten(" ".join(text.split()), most)

@@ -20,6 +20,7 @@ from karat.reports.tables import (
     to_rows,
 )
 from karat.reports.timing import timing_grid
+from karat.reports.verdicts import render_verdicts, verdict_frame
 from karat.spelling import name_relations
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def render(
     *,
     per_query: bool = False,
     by: Iterable[str] = (),
+    verdicts: bool = False,
     color: bool = False,
     width: int | None = None,
 ) -> str:
@@ -60,10 +62,32 @@ def render(
     `width` is that of the terminal, which tables fit; where it allows, they show how the queries
     are spread.
 
-    Formats with one row per line hold one table: the queries if asked for, else the slices if asked
-    for, else the summary.
+    `verdicts` also shows what a judge said. Formats with one row per line hold one table: the
+    verdicts if asked for, else the queries if asked for, else the slices if asked for, else the
+    summary.
     """
     by = list(by)
+    if not verdicts:
+        return _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
+    if how == "json":
+        said = verdict_frame(result).to_dicts()
+        return to_json(result.as_dict(per_query=per_query, by=by) | {"verdicts": said})
+    if how not in ("markdown", "table", "latex"):
+        return to_rows(verdict_frame(result), how)
+    shown = _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
+    return shown + render_verdicts(result, how, color=color, width=width)
+
+
+def _numbers(
+    result: Result,
+    how: str,
+    *,
+    per_query: bool,
+    by: list[str],
+    color: bool,
+    width: int | None,
+) -> str:
+    """Return the values of a result."""
     if result.estimates is not None and how != "json":
         return _estimated(result.estimates, result.judge, how, color=color, width=width)
     if how == "json":

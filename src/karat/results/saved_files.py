@@ -200,11 +200,12 @@ NEEDED: dict[str, dict[str, Callable[[pl.DataType], bool]]] = {
 OTHERS: dict[str, dict[str, Callable[[pl.DataType], bool]]] = {
     "listed": {"score": _number, "text": _text, "start": _number, "end": _number},
     "relation": {"judged_to": _whole, "chunk_end": _many(_whole), "item_times": _many(_whole)},
+    "verdicts": {"probability": _number},  # older results lack it
 }
 MAY_LACK = {
     "relation": {"undefined_reason", "judged_to", "chunk_end", "item_times"},
     "listed": {"doc", "score", "text", "start", "end"},
-    "verdicts": {"item", "chunk", "value", "reason", "quote", "unproven"},
+    "verdicts": {"item", "chunk", "value", "reason", "quote", "unproven", "probability"},
     "about": {"query"},
 }
 

@@ -36,6 +36,7 @@ VERDICTS = {
     "reason": pl.String,
     "quote": pl.String,
     "unproven": pl.Boolean,
+    "probability": pl.Float64,  # of a yes; null if the judge tells none
 }
 
 
@@ -130,7 +131,7 @@ def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[objec
     """Yield the verdicts about one aspect of a sample, as rows of `VERDICTS`."""
     for item, chunk, verdict in _cells(find_aspect(aspect), sample, judged):
         reason = verdict.reason if verdict.failure is None else str(verdict.failure)
-        proof = (verdict.quote, verdict.unproven)
+        proof = (verdict.quote, verdict.unproven, verdict.probability)
         yield sample.query, aspect, item, chunk, verdict.value, reason, *proof
 
 

@@ -16,12 +16,14 @@ import numpy as np
 
 from karat.errors import InputError, SaveError, choose
 from karat.forks import refuse_after_fork
-from karat.judges.aspects import ASPECTS, VerdictShape, find_aspect
+from karat.judges.aspects import ASPECTS
+from karat.judges.cards.bias import BiasProbe, ProbeFigure, find_bias, probing_judges
 from karat.judges.cards.labels import LabelledPairs, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
+from karat.judges.cards.samples import LabelledSamples
 from karat.judges.find import find_judge
-from karat.judges.verdicts import Judged, JudgeProtocol, Sample, Verdict
 from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
+from karat.statistics.calibration import Calibration, ReliabilityBin, calibration
 from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
 from karat.statistics.values import UNIT, check_share
 from karat.storage.database import cache_folder
@@ -29,6 +31,7 @@ from karat.storage.files import write_text
 
 if TYPE_CHECKING:
     from karat.core.data import Ints
+    from karat.judges.verdicts import JudgeProtocol, Verdict
     from karat.progress import Report
 
 
@@ -57,6 +60,8 @@ class JudgeCard:
     slices: tuple[Slice, ...] = ()
     created: str = ""
     recalibration: Recalibration | None = None
+    calibration: Calibration | None = None  # where the judge tells probabilities
+    bias: BiasProbe | None = None  # where it was probed for
 
     def __getitem__(self, statistic: str) -> CardFigure:
         """Return a figure by name, such as kappa."""
@@ -130,6 +135,7 @@ def judge_card(
     rel: int = 1,
     level: float = 0.95,
     recalibrate: bool = False,
+    probe_bias: bool = False,
     progress: Report | None = None,
 ) -> JudgeCard:
     """Let a judge label what people have labelled, and measure how far they agree.
@@ -140,8 +146,12 @@ def judge_card(
     whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
     is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
     the label from which people say yes, and intervals have this `level`. `recalibrate` also chooses
-    the local judge's threshold that fits these labels best. `card.save()` keeps the card where
-    results look for one to cite.
+    the local judge's threshold that fits these labels best. `probe_bias` asks twice more, with the
+    chunks in another order and the same again without a cache, and says how many verdicts flip
+    (`karat.judges.cards.bias`). `card.save()` keeps the card where results look for one to cite.
+
+    A judge that tells probabilities also has a `calibration`: how far they can be believed. People
+    say yes from `rel` on, and the probability is that of a yes.
 
     >>> labels = [
     ...     {"question": "Where is Rome?", "chunk": "Rome is in Italy.", "label": 1},
@@ -153,16 +163,45 @@ def judge_card(
     (1.0, 1.0)
     """
     refuse_after_fork()
+    card, _ = measure_judge(
+        load_labels(labels, corpus=corpus, questions=questions),
+        find_judge(judge),
+        aspect=aspect,
+        slices=slices,
+        rel=rel,
+        level=level,
+        recalibrate=recalibrate,
+        probe_bias=probe_bias,
+        progress=progress,
+    )
+    return card
+
+
+def measure_judge(
+    given: LabelledPairs,
+    asked: JudgeProtocol,
+    *,
+    aspect: str = "relevance",
+    slices: Iterable[str] | str = (),
+    rel: int = 1,
+    level: float = 0.95,
+    recalibrate: bool = False,
+    probe_bias: bool = False,
+    progress: Report | None = None,
+) -> tuple[JudgeCard, list[int | None]]:
+    """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
     choose(
         "aspect with labels", aspect, [name for name, it in ASPECTS.items() if not it.judge_lists]
     )
     check_share("level", level)
-    given = load_labels(labels, corpus=corpus, questions=questions)
-    asked = find_judge(judge)
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
     for column in columns:
         choose("column of the labels", column, given.columns)
-    values = verdicts(asked, given, aspect, progress)
+    if probe_bias:
+        probing_judges(asked)  # before it is paid
+    samples = LabelledSamples.of(given, aspect)
+    said = samples.ask(asked, progress)
+    values = [None if each is None else each.value for each in said]
     known = np.array([value is not None for value in values])
     if not known.any():
         raise InputError("the judge gave no verdict at all", where=asked.name)
@@ -173,7 +212,7 @@ def judge_card(
         names = [given.queries[at] for at in which.tolist()]
         return tuple(figures(graded[which], true[which], names, rel=rel, level=level))
 
-    return JudgeCard(
+    card = JudgeCard(
         judge=asked.name,
         about=asked.about(),
         aspect=aspect,
@@ -194,7 +233,20 @@ def judge_card(
         ),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         recalibration=choose_threshold(asked, given, aspect, rel) if recalibrate else None,
+        calibration=calibration(
+            [_chance(each) for each in said], true >= rel, level=level, clusters=given.queries
+        ),
+        bias=find_bias(asked, samples, said, given.queries, level=level, progress=progress)
+        if probe_bias
+        else None,
     )
+    return card, values
+
+
+def _chance(verdict: Verdict | None) -> float:
+    """Return the probability of a verdict; NaN without one."""
+    told = None if verdict is None or verdict.value is None else verdict.probability
+    return float("nan") if told is None else told
 
 
 def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # noqa: ANN401
@@ -209,45 +261,9 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
 def verdicts(
     judge: JudgeProtocol, labels: LabelledPairs, aspect: str, progress: Report | None = None
 ) -> list[int | None]:
-    """Return the verdict about each pair; all chunks of a question are judged together.
-
-    Where a verdict is about the whole list, each labelled text is one list.
-    """
-    alone = find_aspect(aspect).shape is VerdictShape.LIST
-    pairs = list(zip(labels.queries, labels.questions, labels.chunks, strict=True))
-    keys = [(query, question, chunk if alone else "") for query, question, chunk in pairs]
-    places: dict[tuple[str, str, str], dict[str, int]] = {}
-    for key, (_, _, chunk) in zip(keys, pairs, strict=True):
-        mine = places.setdefault(key, {})
-        mine.setdefault(chunk, len(mine))
-    samples = [
-        _sample(query, question, tuple(chunks), aspect)
-        for (query, question, _), chunks in places.items()
-    ]
-    judged = dict(zip(places, judge.judge(samples, frozenset({aspect}), progress), strict=True))
-    return [
-        _value(judged[key], aspect, places[key][chunk])
-        for key, (_, _, chunk) in zip(keys, pairs, strict=True)
-    ]
-
-
-def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> Sample:
-    shape = find_aspect(aspect).shape
-    if shape is VerdictShape.ITEMS:
-        return Sample(query, "", chunks, reference=question, items={aspect: (question,)})
-    parts = {aspect: tuple((chunk,) for chunk in chunks)} if shape is VerdictShape.PARTS else {}
-    return Sample(query, question, chunks, parts=parts)
-
-
-def _value(judged: Judged, aspect: str, place: int) -> int | None:
-    """Return the verdict about a chunk; None if it failed, or if the judge asked something else."""
-    if aspect in judged.failures:
-        return None
-    rows = judged[aspect].rows
-    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
-    if find_aspect(aspect).shape is VerdictShape.PARTS:
-        row = [each[0] for each in rows if len(each) == 1]
-    return row[place].value if place < len(row) else None
+    """Return the value of the verdict about each pair; None where there is none."""
+    said = LabelledSamples.of(labels, aspect).ask(judge, progress)
+    return [None if each is None else each.value for each in said]
 
 
 def _fingerprint(labels: LabelledPairs) -> str:
@@ -356,5 +372,20 @@ def _card(given: dict[str, Any]) -> JudgeCard:
                 for each in given["slices"]
             ),
             "recalibration": again and Recalibration(**again),
+            "calibration": _calibration(given.get("calibration")),
+            "bias": _bias(given.get("bias")),
         }
     )
+
+
+def _calibration(given: dict[str, Any] | None) -> Calibration | None:
+    if given is None:
+        return None
+    bins = tuple(ReliabilityBin(**each) for each in given["bins"])
+    return Calibration(**{**given, "bins": bins})
+
+
+def _bias(given: dict[str, Any] | None) -> BiasProbe | None:
+    if given is None:
+        return None
+    return BiasProbe(**{**given, "figures": tuple(ProbeFigure(**it) for it in given["figures"])})

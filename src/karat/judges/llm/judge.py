@@ -148,6 +148,20 @@ class LLMJudge:
             self._choose(self._check.recommended)
             self.stats.note("way-to-ask", self._check.in_words())
 
+    def anew(self, *, cached: bool) -> LLMJudge:
+        """Return a judge that asks the same model in the same way, from the same budget.
+
+        It does not stop at failures; without `cached` it knows no earlier answers.
+        """
+        settings = replace(
+            self.settings,
+            ask=self.way,
+            budget=self.budget,
+            max_failures=1.0,
+            cache=self.cache if cached else "off",
+        )
+        return LLMJudge(settings, other_prompts=self._other_prompts, endpoint=self.endpoint)
+
     def _load(self, language: str) -> dict[str, Prompt]:
         return load_prompts(self.settings.prompts, self._other_prompts, language=language)
 

@@ -79,7 +79,9 @@ def claims(
     asked = [bool(verdict.value) for verdict in judged]
     against = objections(pairs, signals, asked, holdings, entries)
     found = (
-        Verdict(0, f"{reason}; {verdict.reason}", verdict.quote) if reason else verdict
+        Verdict(0, f"{reason}; {verdict.reason}", verdict.quote, probability=0.0)
+        if reason
+        else verdict
         for verdict, reason in zip(judged, against, strict=True)
     )
     return [
@@ -159,12 +161,12 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     likeness = columns.get("closest", columns.get("similarity"))
     lowest = model.thresholds[0]
     return [
-        Verdict(grade, _reason(logistic(total), lowest, cover, like), quote)
+        Verdict(grade, _reason(score, lowest, cover, like), quote, probability=score)
         if words
         else Verdict.failed(JudgeReason.NO_WORDS, what)
-        for grade, total, cover, like, words, quote in zip(
+        for grade, score, cover, like, words, quote in zip(
             model.grades(sums).tolist(),
-            sums.tolist(),
+            map(logistic, sums.tolist()),
             columns["cover"].tolist(),
             [None] * len(sums) if likeness is None else likeness.tolist(),
             signals.overlap.words.tolist(),

@@ -131,7 +131,7 @@ const queryDetail = (() => {
       const here = ([low, high]) => low <= from && to <= high;
       const yes = placed.filter((each) => here(each) && each[2].value > 0), no = placed.filter((each) => here(each) && each[2].value === 0);
       const part = text.slice(from, to);
-      const why = (yes.length ? yes : no).map(([, , each]) => `${each.aspect}: ${says(each)}${each.reason ? ` — ${each.reason}` : ""}`).join("\n") || null;
+      const why = (yes.length ? yes : no).map(([, , each]) => `${each.aspect}: ${says(each)}${chance(each)}${each.reason ? ` — ${each.reason}` : ""}`).join("\n") || null;
       if (yes.length || (chunk.matched || []).some(here)) return h("mark", { title: why }, part);
       return no.length ? h("span", { class: "refused", title: why }, part) : part;
     });
@@ -152,6 +152,7 @@ const queryDetail = (() => {
 
   /* ---- what a judge said: a line, which opens into reasons; every "no" is folded once more ---- */
   const says = (each) => each.value === null ? "failed" : each.aspect === "relevance" || each.value > 1 ? `grade ${each.value}` : each.value ? "yes" : "no";
+  const chance = (each) => each.probability === undefined || each.probability === null ? "" : ` (probability of yes ${each.probability.toFixed(2)})`;
   function verdicts(every, text, details) {
     const aspects = [...new Set(every.map((each) => each.aspect))];
     const summary = aspects.map((aspect) => {
@@ -168,7 +169,7 @@ const queryDetail = (() => {
   function verdict(each, text, details) {
     const [from, to] = each.part && each.places ? each.places[0] : [0, 0];
     const about = typeof each.item === "number" ? itemText(each, details) : each.item || text.slice(from, to);
-    return h("li", {}, h("strong", {}, `${each.aspect}: ${says(each)}`), each.reason ? ` — ${each.reason}` : "",
+    return h("li", {}, h("strong", {}, `${each.aspect}: ${says(each)}`), chance(each), each.reason ? ` — ${each.reason}` : "",
       each.unproven ? h("span", { class: "tag bad" }, " quote not in the text") : "", about ? h("span", { class: "about" }, about) : null);
   }
   function itemText(each, details) {
