@@ -143,6 +143,8 @@ def test_subcommands_explain_themselves(name: str, cli: Karat) -> None:
         default = option.to_info_dict()["default"]
         if default not in (None, False, (), []) and not option.is_flag:
             assert f"[default: {default}" in shown, option.opts
+    spelled = [text for option in found.params for text in option.opts]
+    assert len(spelled) == len(set(spelled))  # else one of two would silently win
 
 
 def test_the_help_lists_all(cli: Karat) -> None:

@@ -62,6 +62,18 @@ def test_a_store_says_what_its_calls_say(
     assert_frame_equal(churned, buckets(signal_frame(CALLS, ["churn", "empty"]), "1d"))
 
 
+def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Karat) -> None:
+    args = ("monitor", "show", "--store", folder, "-s", "other_language", "--format", "json")
+    usual, german = (
+        json.loads(cli(*args, *more).out) for more in ((), ("--expected-language", "de"))
+    )
+    with Monitor.open(folder) as monitor:
+        told = monitor.buckets("other_language", None, expected_language="de")
+        assert german["buckets"][0]["value"] == told["value"][0] != usual["buckets"][0]["value"]
+        with pytest.raises(OptionError, match="did you mean expected_language"):
+            monitor.signals("other_language", expected_languages="de")  # type: ignore[call-arg]
+
+
 def test_a_period_sees_the_history_before_it(monitor: Monitor) -> None:
     since = START + timedelta(hours=30)
     names = ["churn", "unseen", "empty"]

@@ -14,6 +14,7 @@ import pytest
 
 from karat.read.traces import TRACE_SCHEMA, decode, files, read_traces
 from karat.read.traces.parts import CUT_NAME, CUT_TEXT, MANY_DOCUMENTS, UNNAMED, WRONG_DOCUMENT
+from karat.read.traces.plain import NO_LATENCY
 from karat.read.traces.span import (
     ATTRIBUTES,
     DOCUMENTS,
@@ -283,3 +284,12 @@ def test_memory_is_bounded_by_parts_of_a_file(
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 2 * peaks[0]
+
+
+@pytest.mark.parametrize("latency", ["-5.0", "NaN", "Infinity", "1" + "0" * 400])
+def test_a_latency_that_is_none(latency: str) -> None:
+    """A clock that was set back, or a program that divides by 0, makes no call fast."""
+    record = '{"question": "How?", "retrieved": ["d1"], "time": "2026-08-01", "latency_ms": %s}'
+    found = decode((record % latency).encode(), protobuf=False)
+    assert found.frame["latency_ms"].to_list() == [None]
+    assert found.malformed == {NO_LATENCY: 1}

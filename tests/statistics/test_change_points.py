@@ -106,3 +106,23 @@ def test_equal_values_are_no_change() -> None:
     assert change_evidence(ranks, 0.5, side="both").max() < log(20)
     moved = conformal_ranks(np.full(60, 2.0), np.full(500, 3.0))
     assert change_evidence(moved, 0.5)[-1] > log(20)
+
+
+def test_a_rank_stays_as_it_was_when_more_values_come() -> None:
+    """Else every look would draw anew, and one of many looks would find chance on its side."""
+    values = np.random.default_rng(4).normal(size=80).round(1)
+    ranks = conformal_ranks(values, [0.1, -0.4, 0.1])
+    for count in (1, 17, 50):
+        assert conformal_ranks(values[:count], [0.1, -0.4, 0.1]).tolist() == ranks[:count].tolist()
+
+
+def test_values_that_are_gone_take_their_money_with_them() -> None:
+    whole = change_evidence(VALUES, 0.6)
+    for gone in (1, 20, len(VALUES) - 1):
+        rest = change_evidence(VALUES[gone:], 0.6, earlier=gone)
+        assert (rest <= whole[gone:] + 1e-9).all()
+        anew = change_evidence(VALUES[gone:], 0.6)
+        assert rest[0] < anew[0]
+    late = np.concatenate([VALUES, np.zeros(60)])
+    kept = change_evidence(late[len(VALUES) :], 0.6, earlier=len(VALUES))
+    assert kept[-1] > log(20)  # a change is still found

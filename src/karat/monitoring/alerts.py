@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError, nearest
@@ -182,6 +183,8 @@ def _subject(name: str, text: str) -> tuple[Signal, float | None]:
 def _in_unit(signal: Signal, number: str, unit: str, text: str) -> float:
     """Return a number in the unit of the signal."""
     unit = unit.lower()
+    if not isfinite(float(number)):
+        raise OptionError(f"{number} in {text!r} is no number", fix="write a smaller one")
     if signal.unit == "ms":
         if unit not in TIMES:
             raise OptionError(

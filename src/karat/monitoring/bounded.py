@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from karat.statistics.intervals import interval
 from karat.statistics.quantiles import quantile_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.core.data import Floats
     from karat.monitoring.alerts import Alert
     from karat.monitoring.signals import Signal
@@ -82,24 +85,27 @@ class BoundedSignal:
         below, upto = (np.searchsorted(known, values, side=side) for side in ("left", "right"))
         return np.where(np.isnan(values), np.nan, (below + upto) / (2 * len(known)))
 
-    def evidence(self, values: Floats, *, run_length: bool = False) -> float:
-        """Return the logarithm of the evidence after the last value: the mean over the bounds."""
+    def evidence(self, values: Floats, *, run_length: bool = False, earlier: int = 0) -> float:
+        """Return the logarithm of the evidence after the last value: the mean over the bounds.
+
+        `earlier` values were watched before these, and are not there any longer.
+        """
         if not len(values):
             return 0.0 if not run_length else -np.inf
-        method = shiryaev_roberts if run_length else change_evidence
+        method = _method(earlier, run_length=run_length)
         found = [
             float(method(self.stream(bound, values), bound.mean, side=bound.side)[-1])
             for bound in self.bounds
         ]
         return float(np.logaddexp.reduce(found) - log(len(found)))
 
-    def most_evidence(self, count: int, *, run_length: bool = False) -> float:
+    def most_evidence(self, count: int, *, run_length: bool = False, earlier: int = 0) -> float:
         """Return what the evidence would be, had all of this many values been as bad as can be.
 
         Of more than 10,000 it is that of 10,000, which is as good as certain.
         """
         count = min(count, 10_000)
-        method = shiryaev_roberts if run_length else change_evidence
+        method = _method(earlier, run_length=run_length)
         found = []
         for bound in self.bounds:
             worst = np.full(count, 0.0 if bound.side == "below" else 1.0)
@@ -121,6 +127,11 @@ class BoundedSignal:
         return best or (self.bounds[0], ChangePoint(0, 0.0))
 
 
+def _method(earlier: int, *, run_length: bool) -> Callable[..., Floats]:
+    # the gamblers of Shiryaev and Roberts each begin with 1: nobody's money is a part of another's
+    return shiryaev_roberts if run_length else partial(change_evidence, earlier=earlier)
+
+
 def as_ratio(values: Floats, median: float) -> Floats:
     """Return x ÷ (x + m): half at the median, and never more than 1."""
     positive = np.maximum(values, 0.0)
@@ -130,18 +141,25 @@ def as_ratio(values: Floats, median: float) -> Floats:
 
 
 def at_line(alert: Alert, line: float) -> BoundedSignal:
-    """Return the bets on an alert that names a number; nothing is estimated."""
+    """Return the bets on an alert about a number, moved by its margin; nothing is estimated."""
     signal = alert.about
+    low, high = signal.bounds
+    lines = {side: float(np.clip(_moved(alert, line, side), low, high)) for side in _sides(alert)}
     if alert.quantile is not None:
         bounds = tuple(
-            _beyond(alert.quantile, line, upward=side == "above") for side in _sides(alert)
+            _beyond(alert.quantile, moved, upward=side == "above") for side, moved in lines.items()
         )
         return BoundedSignal(_beyond_words(bounds[0], signal), bounds)
-    low, high = signal.bounds
-    mean = (line - low) / (high - low)
+    means = {side: (moved - low) / (high - low) for side, moved in lines.items()}
     return BoundedSignal(
-        "the value itself", tuple(Bound(side, mean) for side in _sides(alert)), (low, high)
+        "the value itself", tuple(Bound(side, mean) for side, mean in means.items()), (low, high)
     )
+
+
+def _moved(alert: Alert, value: float, side: str) -> float:
+    """Return how far a value may go on one side before it is an alarm."""
+    sign = -1 if side == "below" else 1
+    return value * (1 + sign * alert.margin) if alert.relative else value + sign * alert.margin
 
 
 def _beyond(quantile: float, line: float, *, upward: bool) -> Bound:
@@ -193,8 +211,7 @@ def against_values(alert: Alert, reference: Floats, error: float, seed: int) -> 
         low, high = signal.bounds
         found = interval(known, level=level, bounds=signal.bounds)
         limit = found.low if side == "below" else found.high
-        limit = float(limit if limit is not None else 0.0)
-        limit = limit * (1 + sign * alert.margin) if alert.relative else limit + sign * alert.margin
+        limit = _moved(alert, float(limit if limit is not None else 0.0), side)
         bounds.append(Bound(side, float(np.clip((limit - low) / (high - low), 0.0, 1.0))))
     if signal.transform == "ratio":
         median = float(np.median(known))
@@ -212,9 +229,7 @@ def _against_quantile(alert: Alert, known: Floats, level: float) -> BoundedSigna
         limit = found.low if side == "below" else found.high
         if limit is None:
             return FEW_IN_BASELINE
-        sign = -1 if side == "below" else 1
-        limit = limit * (1 + sign * alert.margin) if alert.relative else limit + sign * alert.margin
-        bounds.append(_beyond(alert.quantile, limit, upward=side == "above"))
+        bounds.append(_beyond(alert.quantile, _moved(alert, limit, side), upward=side == "above"))
     return BoundedSignal(_beyond_words(bounds[0], alert.about), tuple(bounds))
 
 

@@ -256,7 +256,9 @@ VALUES: dict[str, Callable[[CallTable], Floats]] = {
     "score_gap": lambda calls: np.abs(calls.scores.at(0) - calls.scores.at(1)),
     "score_spread": _spreads,
     "score_entropy": _entropies,
-    "other_language": lambda calls: in_another_language(calls["question"], calls.given.language),
+    "other_language": lambda calls: in_another_language(
+        calls["question"], calls.given.expected_language
+    ),
     "query_distance": lambda calls: question_distances(calls["question"], calls.given),
     "near_duplicates": lambda calls: near_duplicate_shares(
         calls["docs"], calls["texts"], calls.given

@@ -181,7 +181,8 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
             evidence.append(-np.inf)
         else:
             values = test.watched["value"].to_numpy().astype(np.float64)
-            evidence.append(test.bets.evidence(values, run_length=promise.run_length is not None))
+            long_run = promise.run_length is not None
+            evidence.append(test.bets.evidence(values, run_length=long_run, earlier=test.earlier))
     rejected = e_bh(evidence, promise.rate)
     return [
         _verdict(test, each, promise, now, rejected=raised)
@@ -200,9 +201,10 @@ def _verdict(
     if rejected:
         return _raised(test, rows, evidence, promise, now)
     long_run = promise.run_length is not None
-    if test.bets.most_evidence(rows.height, run_length=long_run) < promise.log_needed:
+    known: dict[str, Any] = {"run_length": long_run, "earlier": test.earlier}
+    if test.bets.most_evidence(rows.height, **known) < promise.log_needed:
         reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
-        if test.bets.most_evidence(MANY, run_length=long_run) < promise.log_needed:
+        if test.bets.most_evidence(MANY, **known) < promise.log_needed:
             reason = AT_THE_END
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
@@ -319,6 +321,7 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
             test.state["past"] = [*test.state.get("past", []), past][-20:]
             test.state["since"] = (last + MICROSECOND).isoformat()
             del test.state["open"]
+            test.state.pop("seen", None)
             return _row(test, RESOLVED, after, evidence, promise, bound, resolved=now, **known)
     current = rows.filter(pl.col("time") >= since)
     return _row(test, STILL_OPEN, current, evidence, promise, bound, **known)
@@ -344,7 +347,9 @@ def _remember(
         if baseline is not None and baseline.window is not None:
             window = [each.isoformat() for each in baseline.window]
             saved.setdefault("baselines", {})[baseline.text] = window
+        looked = datetime.now(UTC)  # whatever moment the check was about
         for test, verdict in zip(tests, verdicts, strict=True):
+            test.note_seen()
             there = every.get(test.key, {})
             mine = verdict
             if verdict.outcome == ALARM and there.get("open") is not None:
@@ -352,6 +357,7 @@ def _remember(
                 mine = replace(verdict, outcome=STILL_OPEN)
             last = {
                 "checked": now.isoformat(),
+                "looked": looked.isoformat(),
                 "alert": mine.alert,
                 "signal": mine.signal,
                 "slice": mine.slice,
@@ -364,9 +370,12 @@ def _remember(
             }
             every[test.key] = {**test.state, "last": last}
             found.append(mine)
-        old = (now - FORGOTTEN).isoformat()
-        for key in [key for key, each in every.items() if each["last"]["checked"] < old]:
+        old = (looked - FORGOTTEN).isoformat()
+        for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
             del every[key]
+        known = saved.get("baselines", {})
+        for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
+            del known[name]  # what nobody has compared with for so long is found anew
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import polars as pl
 
-from karat.errors import OptionError
+from karat.errors import OptionError, nearest
 from karat.forks import refuse_after_fork
 from karat.labels.estimates import ppi
 from karat.monitoring.baselines import parse_moment
@@ -49,7 +49,7 @@ class SignalOptions(TypedDict, total=False):
     corpus: object
     questions: object
     embedder: object
-    language: str
+    expected_language: str
     date_key: str | None
     judge: object
     sample: float
@@ -98,8 +98,8 @@ class Monitor:
         traces and are cheap. Null is undefined. `by` are columns or attributes to slice by, `since`
         and `until` limit the time: a datetime, its text, a period before now such as `7d`, or the
         name of a mark. `kind` is retriever or reranker: whose lists are looked at. `corpus`,
-        `questions` (of the evaluation set, compared by `embedder`), `language` and `date_key`
-        are what some signals need; see docs/monitoring.md.
+        `questions` (of the evaluation set, compared by `embedder`), `expected_language` and
+        `date_key` are what some signals need; see docs/monitoring.md.
 
         Judged signals are given by `judge`, which sees the share `sample` of the traces, and at
         most `per_day` calls a day.
@@ -229,6 +229,10 @@ class Monitor:
 
     def _looking(self, names: Iterable[str] | str | None, options: SignalOptions) -> _Look:
         """Read options, once for all windows."""
+        for name in options:
+            if name not in SignalOptions.__optional_keys__:
+                fix = nearest(name, sorted(SignalOptions.__optional_keys__))
+                raise OptionError(f"unknown option {name!r}", fix=fix or "see help(karat.Monitor)")
         sample = None
         if (judge := options.get("judge")) is not None:
             sample = JudgedSample(
@@ -239,7 +243,7 @@ class Monitor:
             corpus=options.get("corpus"),
             questions=options.get("questions"),
             embedder=options.get("embedder"),
-            language=options.get("language", "en"),
+            expected_language=options.get("expected_language", "en"),
             date_key=options.get("date_key"),
         )
         since, until = self._moment(options.get("since")), self._moment(options.get("until"))

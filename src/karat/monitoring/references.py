@@ -30,14 +30,15 @@ class References:
     """What is known beside the traces.
 
     `corpus` has the columns of `karat.load_corpus`, `questions` are those of the evaluation set,
-    `embedder` compares questions with these, `language` is the one that questions are expected in,
-    and `date_key` the key of the documents' metadata that holds their date, if not a usual one.
+    `embedder` compares questions with these, `expected_language` is the one that questions
+    are expected in, and `date_key` the key of the documents' metadata that holds their date, if not
+    a usual one.
     """
 
     corpus: pl.DataFrame | None = None
     questions: Sequence[str] = field(default=())
     embedder: object = "minilm"
-    language: str = ENGLISH
+    expected_language: str = ENGLISH
     date_key: str | None = None
 
     @classmethod
@@ -47,7 +48,7 @@ class References:
         corpus: object = None,
         questions: object = None,
         embedder: object = None,
-        language: str = ENGLISH,
+        expected_language: str = ENGLISH,
         date_key: str | None = None,
     ) -> References:
         """Read what is given: paths, frames, records or plain lists."""
@@ -55,7 +56,7 @@ class References:
             corpus=None if corpus is None else load_corpus(corpus),
             questions=() if questions is None else _asked(questions),
             embedder="minilm" if embedder is None else embedder,
-            language=language,
+            expected_language=expected_language,
             date_key=date_key,
         )
 

@@ -233,8 +233,8 @@ _LISTED = (
     ),
     Signal(
         "other_language",
-        "1 where the question is in another language than the one that is expected (English), "
-        "else 0; by words and script, undefined where nothing tells",
+        "1 where the question is in another language than the one that is expected (English, or "
+        "`--expected-language`), else 0; by words and script, undefined where nothing tells",
         "share",
         "either",
         reads=("question",),

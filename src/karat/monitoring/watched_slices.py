@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat.errors import OptionError
 from karat.monitoring.baselines import Baseline, parse_moment
 from karat.monitoring.bounded import Bound, BoundedSignal, against_values, at_line
 from karat.monitoring.stored_signals import stored_signals
+from karat.read.traces.schema import RETRIEVER
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
@@ -40,6 +42,31 @@ class WatchedSlice:
         rows = self.rows.drop_nulls("value")
         since = self.state.get("since")
         return rows if since is None else rows.filter(pl.col("time") >= parse_moment(since))
+
+    @property
+    def earlier(self) -> int:
+        """How many values a check has seen that are not among those watched any longer.
+
+        Their days were deleted, or a later beginning was asked for. What was bet on them is lost:
+        otherwise every day that goes would be a new chance to be wrong.
+        """
+        seen = self.state.get("seen")
+        return 0 if seen is None else max(seen["earlier"], seen["n"] - self._seen_before(seen))
+
+    def note_seen(self) -> None:
+        """Remember how many values there were; a look at the past says nothing new."""
+        rows, seen = self.watched, self.state.get("seen")
+        if not rows.height or (seen and rows["time"][-1] < parse_moment(seen["until"])):
+            return
+        earlier = self.earlier
+        until = rows["time"][-1].isoformat()
+        self.state["seen"] = {"earlier": earlier, "n": earlier + rows.height, "until": until}
+
+    def _seen_before(self, seen: dict[str, Any]) -> int:
+        rows, until = self.watched, parse_moment(seen["until"])
+        if not rows.height or rows["time"][-1] < until:
+            return int(seen["n"])
+        return rows.filter(pl.col("time") <= until).height
 
 
 def watched_slices(  # noqa: PLR0917
@@ -85,9 +112,11 @@ def watched_slices(  # noqa: PLR0917
     error = alpha / 2 / max(len(parts), 1)
     found = []
     for alert, column, value in parts:
-        name = f"{column}={value}" if column else ""
+        name = "" if value is None else f"{column}={value}"
         text = "" if baseline is None else baseline.text
         key = f"{alert.text} | {name} | {text}"
+        if kind != RETRIEVER:  # the lists of rerankers are watched by themselves
+            key = f"{kind}: {key}"
         state = saved.get("tests", {}).get(key, {})
         rows = _of_slice(watched, alert.signal, column, value)
         known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
@@ -96,18 +125,20 @@ def watched_slices(  # noqa: PLR0917
     return found, notes
 
 
-def _slices(watched: pl.DataFrame, reference: pl.DataFrame, column: str) -> tuple[list[str], int]:
-    """Return the values of a column that are watched, and how many are not."""
+def _slices(
+    watched: pl.DataFrame, reference: pl.DataFrame, column: str
+) -> tuple[list[str | None], int]:
+    """Return the values of a column that are watched, None for all, and how many are not."""
     if not column:
-        return [""], 0
+        return [None], 0
     every = pl.concat([watched.select(column), reference.select(column)])
     counts = every.group_by(column).len().sort(["len", column], descending=[True, False])
     names = counts[column].to_list()
-    return sorted(names[:MOST_SLICES]) or [""], max(len(names) - MOST_SLICES, 0)
+    return sorted(names[:MOST_SLICES]) or [None], max(len(names) - MOST_SLICES, 0)
 
 
-def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str) -> pl.DataFrame:
-    rows = frame.filter(pl.col(column) == value) if column and value else frame
+def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str | None) -> pl.DataFrame:
+    rows = frame if value is None else frame.filter(pl.col(column) == value)
     return rows.select("time", "trace", "span", value=pl.col(signal).cast(pl.Float64))
 
 
@@ -125,13 +156,14 @@ def _bets(
         quantile = alert.quantile
         if quantile is None and alert.about.transform in ("ratio", "rank"):
             quantile = 0.5
-        sign = {"below": -1, "above": 1}.get(alert.side, 0)
-        moved = (
-            baseline.number * (1 + sign * alert.margin)
-            if alert.relative
-            else (baseline.number + sign * alert.margin)
-        )
-        return at_line(replace(alert, quantile=quantile), moved), baseline.number, ""
+        low, high = alert.about.bounds
+        if not low <= baseline.number <= high:
+            raise OptionError(
+                f"{alert.signal} lies between {low:g} and {high:g}, and the baseline is "
+                f"{baseline.number:g}",
+                fix="write a share, such as 2%" if high == 1 else "choose another number",
+            )
+        return at_line(replace(alert, quantile=quantile), baseline.number), baseline.number, ""
     if baseline is not None and baseline.result is not None:
         known = baseline.values(alert.about)
     known = known[~np.isnan(known)]

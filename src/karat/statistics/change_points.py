@@ -17,6 +17,7 @@ Every gambler spreads the money over several sizes of bets, since the size of a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -47,19 +48,22 @@ class ChangePoint:
     log_capital: float  # of the gambler who began there
 
 
-def change_evidence(values: ArrayLike, mean: float, *, side: str = "below") -> Floats:
+def change_evidence(
+    values: ArrayLike, mean: float, *, side: str = "below", earlier: int = 0
+) -> Floats:
     """Return the logarithm of the evidence, after each value, that the mean is no longer kept.
 
     `below`: that it has fallen below `mean`, at some time; `above`, `both`: as in
     `betting_capital`. An e-process: reaching 1 ÷ α at any time, while nothing has changed, has a
-    chance of α at most.
+    chance of α at most. That stays so where the first `earlier` values are not known any longer:
+    the money of those who began with them counts as lost.
 
     >>> steady, broken = [0.9, 0.7] * 500, [0.5, 0.3] * 30
     >>> evidence = change_evidence(steady + broken, 0.78)
     >>> bool(evidence[:1000].max() < np.log(20) < evidence[-1])
     True
     """
-    return _mixed(values, mean, side, _with_waiting_money)
+    return _mixed(values, mean, side, partial(_with_waiting_money, first=earlier))
 
 
 def shiryaev_roberts(values: ArrayLike, mean: float, *, side: str = "below") -> Floats:
@@ -136,13 +140,14 @@ def _best_start(sums: Floats, before: Floats, _count: Ints) -> Floats:
     return np.asarray(sums - np.minimum.accumulate(before, axis=0))
 
 
-def _with_waiting_money(sums: Floats, before: Floats, count: Ints) -> Floats:
+def _with_waiting_money(sums: Floats, before: Floats, count: Ints, *, first: int) -> Floats:
     """Return the sum of the gamblers that have begun, and of the money of those still waiting.
 
     After n values 1 ÷ (1 + ln(1 + n)) is waiting: it falls slowly, so that late changes are found.
     """
-    waiting = 1 / (1 + np.log1p(count))
-    earlier = np.concatenate([np.ones((1, *waiting.shape[1:])), waiting[:-1]])
+    waiting = 1 / (1 + np.log1p(first + count))
+    at_first = np.full((1, *waiting.shape[1:]), 1 / (1 + np.log1p(first)))
+    earlier = np.concatenate([at_first, waiting[:-1]])
     with np.errstate(divide="ignore"):
         part = np.log(earlier - waiting)  # no money for a moment without a value
     begun = sums + np.logaddexp.accumulate(part - before, axis=0)
@@ -155,10 +160,11 @@ def conformal_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -
     While values come from where the reference came from, whatever that is, the ranks are
     independent and spread evenly between 0 and 1 (Vovk's conformal test): mean ½. A rank in the
     reference alone would not do, since a reference has chances of its own. Equal values are put in
-    random order, by the seed. NaN stays NaN, and is left out of the reference.
+    random order, by the seed. NaN stays NaN, and is left out of the reference. The rank of a value
+    never changes as more values come: else each look would be a new chance to be wrong.
 
     >>> conformal_ranks([5.0, 9.0, 0.0], [1.0, 2.0, 3.0, 4.0]).round(2).tolist()
-    [0.8, 0.98, 0.0]
+    [0.81, 0.87, 0.11]
     """
     table = np.asarray(values, dtype=np.float64)
     known = np.asarray(reference, dtype=np.float64)
@@ -166,14 +172,13 @@ def conformal_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -
         raise InputError("ranks are of one list of values among another")
     defined = ~np.isnan(table)
     every = np.concatenate([known[~np.isnan(known)], table[defined]])
-    rng = np.random.default_rng(seed)
-    ties = rng.random(len(every))
+    ties = np.random.default_rng(seed).random(len(every))
     order = np.lexsort((ties, every))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(len(every))
     smaller = _smaller_before(place)
     among = np.arange(1, len(every) + 1)
-    ranks = (smaller + rng.random(len(every))) / among
+    ranks = (smaller + np.random.default_rng([seed, 1]).random(len(every))) / among
     found = np.full(len(table), np.nan)
     found[defined] = ranks[len(every) - int(defined.sum()) :]
     return found

@@ -263,8 +263,9 @@ def _divided(groups: _Groups, permutations: int, seed: int, alpha: float) -> Sig
     total = here + there  # of units that are in one group only
     hits = 1
     for assigned, swapped in divisions(side, len(kept), permutations, seed):
-        second = assigned @ total[alone] + there[kept].sum(axis=0)
-        second += swapped @ (here[kept] - there[kept])
+        # einsum adds in a fixed order; of a matrix product the last digit depends on the threads
+        second = np.einsum("ij,jk->ik", assigned, total[alone]) + there[kept].sum(axis=0)
+        second += np.einsum("ij,jk->ik", swapped, here[kept] - there[kept])
         first = total.sum(axis=0) - second
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn = _standardised(first, second)

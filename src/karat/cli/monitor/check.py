@@ -89,7 +89,7 @@ def command(
 
     \b
     karat monitor check --store store --alert "empty>2%" --alert "p95>800ms"
-    karat monitor check --store store --baseline last-week --alert "top_score drops by service"
+    karat monitor check --store store --baseline last-week --alert "churn rises"
 
     Exits with 0 where all is quiet, with 1 while an alarm is open, and with 3 where there are too
     few calls to decide. An alarm is raised once, and stays open until the signal is back.

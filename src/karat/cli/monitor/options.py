@@ -33,7 +33,7 @@ signal_options = shared.option_set(
     ),
     click.option("--embedder", metavar="MODEL", help="Model for query_distance (default: minilm)."),
     click.option(
-        "--language",
+        "--expected-language",
         default="en",
         metavar="CODE",
         help="Language that questions are expected in, for other_language.",

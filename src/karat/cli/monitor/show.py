@@ -60,7 +60,7 @@ def command(
     karat monitor show --store store
     karat monitor show --store store -s empty -s latency_p95 --every day
     karat monitor show --store store -s churn --slice tenant.id --since 7d
-    karat monitor show --store store -s context_relevancy --judge openai:MODEL --per-day 200
+    karat monitor show --store store -s sufficiency --judge openai:MODEL
     karat monitor show --list
 
     Intervals are for one look at one number. Whoever looks every hour uses `karat monitor check`.

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from karat.read.traces.schema import RetrievalCall
 
 CONVENTION = "plain"
+NO_LATENCY = "latency below 0 or without end: left out"
 NAMES = {
     "question": ("question", "query_text", "user_input", "query", "input"),
     "retrieved": ("retrieved", "documents", "docs", "results", "retrieved_contexts", "contexts"),
@@ -78,7 +81,7 @@ def _calls(record: Mapping[str, Any], span: Span, parts: TakenParts) -> list[Ret
     error = _get(record, "error")
     span.error = None if error in (None, False) else str(error)
     call = parts.begin_call(span, taken=lambda _: False)
-    call.latency_ms = _latency(record)
+    call.latency_ms = _latency(record, parts)
     call.question = parts.question(_get(record, "question"))
     call.service, call.session, call.user = (
         parts.name(_get(record, name)) for name in ("service", "session", "user")
@@ -96,9 +99,14 @@ def _calls(record: Mapping[str, Any], span: Span, parts: TakenParts) -> list[Ret
     return [call, after]
 
 
-def _latency(record: Mapping[str, Any]) -> float | None:
+def _latency(record: Mapping[str, Any], parts: TakenParts) -> float | None:
     """Return how long it took, in milliseconds, under the first name that tells a unit."""
     for name, unit in DURATIONS.items():
         if isinstance(record.get(name), int | float) and not isinstance(record[name], bool):
-            return float(record[name]) * unit
+            with contextlib.suppress(OverflowError):  # an integer of a thousand digits
+                taken = float(record[name]) * unit
+                if 0 <= taken < math.inf:
+                    return taken
+            parts.malformed[NO_LATENCY] += 1
+            return None
     return None

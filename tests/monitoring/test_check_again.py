@@ -1,0 +1,125 @@
+"""Checks that are run again and again: what is deleted, forgotten, looked back at, or odd."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.errors import OptionError
+from karat.monitoring.alarm_report import ALARM, QUIET, STILL_OPEN, UNDECIDED
+from karat.monitoring.alerts import parse_alert
+from karat.monitoring.bounded import at_line
+from karat.monitoring.check import STATE, check
+from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
+
+
+def test_a_check_run_twice_counts_calls_once(tmp_path: Path) -> None:
+    alerts = ["empty>1%", "top_score changes", "p95 rises"]
+    with store_of(tmp_path / "store", made_calls(WEEK + 300)) as store:
+        known = {"baseline": "last-week", "until": at(WEEK + 300)}
+        first, again = (check(store, alerts, **known).as_dict() for _ in range(2))  # type: ignore[arg-type]
+        check(store, alerts, baseline="last-week", until=at(WEEK + 100))  # a look at the past
+        assert check(store, alerts, **known).as_dict() == again == first  # type: ignore[arg-type]
+
+
+def test_a_beginning_that_moves_is_not_a_new_chance(tmp_path: Path) -> None:
+    """Checks of the last hours, every hour: each bets on other calls, with what money is left."""
+    calls = made_calls(600, empty=0.05)
+    with store_of(tmp_path / "a", calls) as store, store_of(tmp_path / "b", calls) as other:
+        for until in range(50, 601, 50):
+            span = {"since": at(until - 80), "until": at(until)}
+            (looked,) = check(store, "empty>5%", **span).verdicts  # type: ignore[arg-type]
+        (once,) = check(other, "empty>5%", **span).verdicts  # type: ignore[arg-type]
+        (whole,) = check(other, "empty>5%", until=at(600), rebaseline=True).verdicts
+        assert store.state(STATE)["tests"]["empty>5% |  | "]["seen"]["n"] == 600
+    assert (looked.n, looked.now) == (once.n, once.now)
+    assert looked.log_evidence < once.log_evidence
+    assert looked.log_evidence <= whole.log_evidence + 1e-9
+
+
+def test_days_that_were_deleted_are_not_bet_on_anew(tmp_path: Path) -> None:
+    calls = made_calls(1200, range(900, 1200))
+    with store_of(tmp_path / "whole", calls) as store:
+        before = check(store, "empty>5%", until=at(900)).verdicts[0]
+        whole = check(store, "empty>5%", until=at(940)).verdicts[0]
+        state = store.state(STATE)
+    assert before.outcome == QUIET
+    state["tests"]["empty>5% |  | "].pop("open", None)
+    with store_of(tmp_path / "rest", calls.tail(-600)) as store:
+        anew = check(store, "empty>5%", until=at(940)).verdicts[0]
+        with store.changing_state(STATE) as saved:
+            saved.clear()
+            saved.update(state)
+        rest = check(store, "empty>5%", until=at(940)).verdicts[0]
+        assert rest.log_evidence < anew.log_evidence
+        assert rest.log_evidence <= whole.log_evidence + 1e-9
+        assert check(store, "empty>5%", until=at(1200)).verdicts[0].outcome == ALARM
+        assert store.state(STATE)["tests"]["empty>5% |  | "]["seen"]["n"] == 1200
+
+
+def test_a_slice_without_a_name_is_a_slice(tmp_path: Path) -> None:
+    calls = made_calls(300)
+    named = ["", "acme", "(none)"]
+    values = [[{"key": "tenant", "value": named[number % 3]}] for number in range(300)]
+    calls = calls.with_columns(attributes=pl.Series(values, dtype=calls.schema["attributes"]))
+    with store_of(tmp_path / "store", calls) as store:
+        report = check(store, "empty>2% by tenant", until=at(300))
+    assert {each.slice: each.n for each in report.verdicts} == {
+        "tenant=": 100, "tenant=(none)": 100, "tenant=acme": 100,
+    }  # fmt: skip
+
+
+def test_a_check_about_another_time_forgets_nothing(tmp_path: Path) -> None:
+    """Alerts are forgotten that nobody has looked at for a month, not those of another month."""
+    with store_of(tmp_path / "store", made_calls(400, range(100, 400))) as store:
+        assert check(store, "empty>2%", until=at(400)).exit_code == 1
+        check(store, "p95>800ms", until=datetime(2099, 1, 1, tzinfo=UTC))
+        assert check(store, "empty>2%", until=at(400)).verdicts[0].outcome == STILL_OPEN
+
+
+def test_a_baseline_is_forgotten_with_the_alerts_that_used_it(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store", made_calls(WEEK + 400)) as store:
+        first = check(store, "empty rises", baseline="last-week", until=at(WEEK + 400))
+        with store.changing_state(STATE) as saved:
+            for each in saved["tests"].values():
+                each["last"]["looked"] = (datetime.now(UTC) - timedelta(days=40)).isoformat()
+        check(store, "empty>2%", until=at(WEEK + 400))
+        later = at(WEEK + 400) + timedelta(days=7)
+        anew = check(store, "empty rises", baseline="last-week", until=later)
+    assert first.window is not None
+    assert anew.window == tuple(each + timedelta(days=7) for each in first.window)
+
+
+def test_rerankers_are_watched_by_themselves(tmp_path: Path) -> None:
+    calls = made_calls(400, range(400))
+    fine = made_calls(400, empty=0.0).with_columns(
+        kind=pl.lit("reranker"), span=pl.lit("r") + pl.col("span")
+    )
+    with store_of(tmp_path / "store", calls, fine) as store:
+        assert check(store, "empty>2%", until=at(400)).verdicts[0].outcome == ALARM
+        reranked = check(store, "empty>2%", until=at(400), kind="reranker").verdicts[0]
+        assert (reranked.outcome, reranked.now) == (QUIET, 0.0)
+        assert check(store, "empty>2%", until=at(400)).verdicts[0].outcome == STILL_OPEN
+
+
+def test_the_margin_of_a_number_counts_on_both_sides() -> None:
+    bets = at_line(parse_alert("empty changes by 0.05"), 0.1)
+    assert [(each.side, round(each.mean, 9)) for each in bets.bounds] == [
+        ("below", 0.05), ("above", 0.15),
+    ]  # fmt: skip
+    latency = at_line(parse_alert("p95 changes by 10%"), 400.0)
+    assert [each.beyond for each in latency.bounds] == pytest.approx([360.0, 440.0])
+
+
+def test_numbers_out_of_range(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store", made_calls(200)) as store:
+        with pytest.raises(OptionError, match="between 0 and 1, and the baseline is 70"):
+            check(store, "empty rises", baseline="70", until=at(200))
+        end = check(store, "empty rises by 0.1", baseline="95%", until=at(200)).verdicts[0]
+        assert end.outcome == UNDECIDED
+        assert "end of its range" in end.reason
+    with pytest.raises(OptionError, match="no number"):
+        parse_alert("latency>1e400ms")
