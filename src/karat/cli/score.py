@@ -146,12 +146,17 @@ def command(
         options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
+    _note(result, save, explain_verdicts=explain_verdicts)
+    lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
+    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
+
+
+def _note(result: Result, save: str | None, *, explain_verdicts: bool) -> None:
+    """Say what a user would miss in the table."""
     if explain_verdicts and result.kept.verdicts is None:
         options.note("note: no judge was asked, so there are no verdicts to explain")
     if save is not None:
         options.note(f"saved: {save}")
-    lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
-    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
 def _kept(save: str | None, explain_verdicts: bool) -> int:
