@@ -371,9 +371,9 @@ class Result:
                 key: each.select(each.queries.is_in(queries).to_numpy())
                 for key, each in self.relations.items()
             },
-            about=_about(self.about, queries),
+            about=summaries.of_queries(self.about, queries),
             kept=Kept(
-                _about(self.kept.listed, queries),
+                summaries.of_queries(self.kept.listed, queries),
                 None if verdicts is None else verdicts.filter(pl.col("query").is_in(queries)),
             ),
         )
@@ -497,8 +497,3 @@ class Result:
         return np.where(
             undefined_reason if failed else undefined_reason & ~relation.failed, np.nan, values
         )
-
-
-def _about(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
-    """Return the rows of some queries of each run."""
-    return {run: table.filter(pl.col("query").is_in(queries)) for run, table in tables.items()}

@@ -12,7 +12,7 @@ from karat.results.bounds import bounds
 from karat.statistics.intervals import Interval, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from polars._typing import PolarsDataType
 
@@ -30,6 +30,11 @@ BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 # of the interval: how it was made, or why there is none; shown beside the summary, not in it
 METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
 NO_INTERVAL = Interval(None, None, None, 0.0, "", 0, 0)
+
+
+def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
+    """Return the rows of some queries of each run."""
+    return {run: table.filter(pl.col("query").is_in(queries)) for run, table in tables.items()}
 
 
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:

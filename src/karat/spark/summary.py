@@ -225,7 +225,8 @@ def _add(plan: SummaryPlan, rows: pl.DataFrame, keys: Keys) -> None:
                 total.add(limits[inside, measure])
             if drawing is not None:
                 held = drawing[known]
-                tally.draw(mine[known] @ held, held.sum(axis=0))
+                drawn = np.einsum("i,ij->j", mine[known], held)  # in a fixed order
+                tally.draw(drawn, held.sum(axis=0))
     if len(keys) > SLICES * len(plan.statistics):
         raise AlignError(
             f"a column has more than {SLICES:,} values, which are no slices",
