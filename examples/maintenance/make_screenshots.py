@@ -115,7 +115,7 @@ def watch_some(monitor: karat.Monitor) -> None:
 def monitor_pictures(monitor: karat.Monitor, folder: Path) -> None:
     """Make the pictures of the page about a store."""
     with serving(monitor_site(monitor)) as address, browsing() as browser:
-        page = browser.new_page(viewport={"width": 1120, "height": 1000})
+        page = browser.new_page(viewport={"width": 1200, "height": 1030})
         page.goto(f"{address}/?token={TOKEN}")
         take(page, folder / "monitor.png")
         phone = browser.new_page(
