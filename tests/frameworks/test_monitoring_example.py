@@ -41,12 +41,8 @@ def test_a_broken_index_is_noticed(tmp_path: Path) -> None:
     assert f"after {told[1]} questions" in (ROOT / "docs" / "monitoring.md").read_text("utf-8")
     with TraceStore.open(tmp_path / "store") as store:
         (alarm,), _ = known_alarms(store)
+        (mark,) = store.marks()
         calls = store.scan(alarm.since).collect()
-    assert alarm.since >= store_mark(tmp_path)
+    assert alarm.since >= mark.time
     assert {*calls["service"]} == {"help-desk"}
     assert calls["docs"].list.len().to_list() == [5] * calls.height
-
-
-def store_mark(folder: Path) -> object:
-    with TraceStore.open(folder / "store") as store:
-        return store.marks()[0].time
