@@ -1,13 +1,16 @@
-"""Make the pictures of `karat report` and `karat label` in the documentation.
+"""Make the pictures of `karat report`, `karat label` and `karat view` in the documentation.
 
     python examples/maintenance/make_screenshots.py
 
 Writes `docs/images/report.png`, `label.png`, `label-settle.png` and `label-phone.png`: the data of
-the demo, as a report, and pooled, with some labels, in a real browser. Needs playwright, a Chromium
-and Pillow.
+the demo, as a report, and pooled, with some labels, in a real browser; and `monitor.png` and
+`monitor-phone.png`: its questions asked for four days, with a broken index on the last. Needs
+playwright, a Chromium and Pillow.
 """
 
 import itertools
+import json
+import random
 import shutil
 import sys
 import tempfile
@@ -15,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
@@ -23,8 +27,10 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import karat
+from karat.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
 from karat.web.labelling import label_site
-from karat.web.server import TokenGuard, listen
+from karat.web.monitor_app import monitor_site
+from karat.web.server import Site, TokenGuard, listen
 
 DEMO = Path(karat.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -36,6 +42,8 @@ GUIDELINES = """\
 0: another model, another task, or only the same words."""
 NOTE = "does not say it for the Fold"
 ENOUGH = 60  # labels
+START = datetime(2026, 5, 4, tzinfo=UTC)  # of the calls that are watched
+REBUILT = START + timedelta(days=3)
 QUERY = "q41"  # that is opened in the picture of a report
 WIDTH, OVERVIEW, OPENED = 1200, 690, 760  # of that picture, and the heights of its two parts
 
@@ -45,7 +53,11 @@ def main(folder: Path = IMAGES) -> None:
     with tempfile.TemporaryDirectory() as place:
         pool = Path(place) / "pool"
         label_some(pool)
-        with karat.Labels.open(pool) as labels, serving(labels) as address, browsing() as browser:
+        with (
+            karat.Labels.open(pool) as labels,
+            serving(label_site(labels, "pool")) as address,
+            browsing() as browser,
+        ):
             report(browser, Path(place) / "report.html", folder / "report.png")
             page = browser.new_page(viewport={"width": 1120, "height": 660})
             look(page, f"{address}/label?annotator=anna")
@@ -61,6 +73,58 @@ def main(folder: Path = IMAGES) -> None:
             )
             look(phone, f"{address}/label?annotator=bob")
             take(phone, folder / "label-phone.png")
+        with karat.Monitor.open(Path(place) / "store", create=True) as monitor:
+            watch_some(monitor)
+            monitor_pictures(monitor, folder)
+
+
+def watch_some(monitor: karat.Monitor) -> None:
+    """Ask the demo's questions every five minutes; on the last day the index is broken."""
+    choice = random.Random(1)  # noqa: S311
+    lines = (DEMO / "questions.jsonl").read_text("utf-8").splitlines()
+    asked = [(each["query"], each["question"]) for each in map(json.loads, lines)]
+    texts = dict(karat.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
+    run: dict[str, list[Retrieved]] = {}
+    for line in (DEMO / "bm25.trec").read_text("utf-8").splitlines():
+        query, _, doc, _, score, _ = line.split()
+        run.setdefault(query, []).append(Retrieved(doc, texts[doc], float(score), None))
+    calls = []
+    for number in range(4 * 288):
+        time = START + number * timedelta(minutes=5)
+        query, question = choice.choice(asked)
+        docs = run[query][:5]
+        if time >= REBUILT:
+            docs = choice.choices(docs, k=len(docs)) if choice.random() < 0.9 else []
+        calls.append(
+            RetrievalCall(
+                f"{number:032x}",
+                f"{number:016x}",
+                round(time.timestamp() * 1e6),
+                "openinference",
+                latency_ms=20 + 60 * choice.random(),
+                question=question,
+                docs=docs,
+                service=("web", "api")[number % 2],
+            )
+        )
+    monitor.store.add(frame_of_calls(calls))
+    monitor.mark("index rebuilt", REBUILT)
+    monitor.check(["empty>2%", "duplicates rises"], baseline="before:index rebuilt")
+
+
+def monitor_pictures(monitor: karat.Monitor, folder: Path) -> None:
+    """Make the pictures of the page about a store."""
+    with serving(monitor_site(monitor)) as address, browsing() as browser:
+        page = browser.new_page(viewport={"width": 1200, "height": 1030})
+        page.goto(f"{address}/?token={TOKEN}")
+        take(page, folder / "monitor.png")
+        phone = browser.new_page(
+            viewport={"width": 390, "height": 700}, has_touch=True, color_scheme="dark"
+        )
+        phone.goto(f"{address}/?token={TOKEN}#signals")
+        phone.locator(".charts").evaluate("(charts) => charts.scrollIntoView()")
+        phone.wait_for_timeout(1000)
+        take(phone, folder / "monitor-phone.png")
 
 
 def report(browser: Browser, file: Path, picture: Path) -> None:
@@ -124,11 +188,11 @@ def label_some(pool: Path) -> None:
 
 
 @contextmanager
-def serving(labels: karat.Labels) -> Iterator[str]:
-    """Serve the page on this machine."""
+def serving(site: Site) -> Iterator[str]:
+    """Serve pages on this machine."""
     listener = listen(0)
     port = listener.getsockname()[1]
-    app = TokenGuard(label_site(labels, "pool"), TOKEN, port)
+    app = TokenGuard(site, TOKEN, port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

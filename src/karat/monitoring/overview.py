@@ -26,6 +26,8 @@ LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", 
 AT_FIRST = 80_000  # calls that are shown while no period is chosen, at most about
 AROUND = 40_000  # calls on both sides of a mark, at most about
 BUCKETS = 60  # points of a chart, at most about
+REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
+SLOWLY = 20_000  # calls of a period up to which texts are looked at
 DENSEST = 400  # points, where somebody chose the length
 SHORTEST = timedelta(minutes=30)  # on either side of a mark
 SLICES = 6  # lines of a chart
@@ -81,6 +83,7 @@ class Overview:
     watched: list[WatchedAlert]
     around: AroundMark | None
     columns: dict[str, list[str]] = field(default_factory=dict)  # to slice by, with values
+    left_out: list[str] = field(default_factory=list)  # signals that would take too long
 
 
 def overview(monitor: Monitor, look: Look) -> Overview:
@@ -101,9 +104,8 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     every = _spelled(length)
     look = replace(look, period=period, every=every)
     by = [look.by] if look.by else []
-    table = monitor.buckets(
-        look.signals, every=every, by=by, since=start, until=until, kind=look.kind
-    )
+    names, left_out = _affordable(store, look, start, until)
+    table = monitor.buckets(names, every=every, by=by, since=start, until=until, kind=look.kind)
     values, more = _slices(table, look)
     if by:
         table = table.filter(pl.col(look.by).is_in(values))
@@ -121,7 +123,8 @@ def overview(monitor: Monitor, look: Look) -> Overview:
         marks=marks,
         alarms=alarms,
         watched=watched,
-        around=_around(store, marks, look, until),
+        around=_around(store, marks, look, names, until),
+        left_out=left_out,
         columns=_columns(store, end),
     )
 
@@ -137,6 +140,21 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
         if counts.first is None or since is None or since <= counts.first:
             return ALL
     return found
+
+
+def _affordable(
+    store: TraceStore, look: Look, since: datetime, until: datetime
+) -> tuple[list[str], list[str]]:
+    """Return the signals that are shown, and those that so many calls would make too slow."""
+    costly = store.calls_about(since, until) > SLOWLY
+    long = store.calls_about(None, until) > REMEMBERED
+    slow = {
+        each.name
+        for each in find_signals(look.signals)
+        if (each.history and long) or (not each.cheap and costly)
+    }
+    shown = [name for name in look.signals if name not in slow]
+    return shown, [name for name in look.signals if name in slow]
 
 
 def _fitting(span: timedelta) -> str:
@@ -176,7 +194,9 @@ def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
     return found[:SLICES], max(len(found) - SLICES, 0)
 
 
-def _around(store: TraceStore, marks: list[Mark], look: Look, until: datetime) -> AroundMark | None:
+def _around(
+    store: TraceStore, marks: list[Mark], look: Look, names: list[str], until: datetime
+) -> AroundMark | None:
     named = [mark for mark in marks if mark.name == look.mark] if look.mark else marks
     if not named:
         return None
@@ -188,7 +208,7 @@ def _around(store: TraceStore, marks: list[Mark], look: Look, until: datetime) -
     return around_mark(
         store,
         mark,
-        look.signals,
+        names,
         by=look.by,
         only=look.only,
         kind=look.kind,

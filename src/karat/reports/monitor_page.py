@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 IN_ALL = 300  # calls in a file
 OF_BUCKET = 6  # of these, of one point
+SILENCE = {"shown": [], "total": 0}  # what a bucket without calls shows
 PERIOD_NAMES = {"1h": "last hour", "1d": "last day", "all": "all of the time"}
 SECTIONS = {"alarms": "Alarms", "signals": "Signals", "marks": "Before and after"}
 
@@ -46,9 +47,8 @@ def monitor_report(monitor: Monitor, name: str, look: Look | None = None) -> str
         return f"#bucket-{at[time]}"
 
     listed = [
-        {"number": at[time], "time": time_text(time), "calls": calls}
-        for time, calls in buckets.items()
-        if time in at
+        {"number": number, "time": time_text(time), "calls": buckets.get(time, SILENCE)}
+        for time, number in at.items()
     ]
     return _page(monitor, name, found, link, buckets=listed)
 
@@ -135,6 +135,11 @@ def _notes(found: Overview) -> list[str]:
             told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
             unit = "spans" if reasons is counts.malformed else "calls"
             notes.append(f"{total:,} {unit} {what}: {told}")
+    if found.left_out:
+        notes.append(
+            f"not shown, as there are very many calls: {', '.join(found.left_out)}; "
+            "choose a shorter time, or use karat monitor show"
+        )
     if found.more_slices:
         notes.append(
             f"{found.more_slices:,} more values of {found.look.by} with fewer calls are not drawn"
