@@ -140,6 +140,9 @@ CUT = {
     "It is made in Rome, in Paris, and in Berlin.": 3,
     "She met Bach, Telemann and Quantz in Leipzig.": 1,  # who was met where?
     "The game is built around four pillars: exploration, survival, combat, and trading.": 4,
+    "It is in Italy, Lazio, and Europe.": 3,
+    "The members are family, friends, and neighbours.": 3,
+    "The trip is for work, primarily for sales, and research.": 1,
     "Floods, storms, and fires cause most of the damage.": 3,
     "The oldest is Nestor, who lives in Pylos.": 2,
     "The first bridge was Old Bridge, built in 1566 by Hayruddin.": 2,

@@ -139,7 +139,7 @@ def test_a_judged_report_is_small_and_readable(watched: Watched, tmp_path: Path)
 
         def verdict(text: str) -> dict[str, object]:
             said = {"value": dice.random() < 0.2, "reason": prose(dice.randrange(10**6), 18)}
-            return said | {"quote": text[:60]}
+            return said | {"quote": text[:60], "probability": 0.25}
 
         return {
             "relevance": [verdict(chunk) for chunk in sample.chunks],
@@ -180,13 +180,18 @@ def test_a_judged_report_is_small_and_readable(watched: Watched, tmp_path: Path)
     height = page.locator("tr.detail").evaluate("(node) => node.getBoundingClientRect().height")
     assert height < 2_500
     chunk = page.locator(".chunk", has=page.locator("mark")).first
-    assert "statements: yes — " in "".join(
+    assert "statements: yes (probability of yes 0.25) — " in "".join(
         mark.get_attribute("title") or "" for mark in page.locator(".chunk mark[title]").all()
     )
-    assert chunk.locator(".refused[title*='statements: no — ']").count() > 0
+    assert (
+        chunk.locator(".refused[title*='statements: no (probability of yes 0.25) — ']").count() > 0
+    )
     assert not chunk.locator(".verdicts li").first.is_visible()
     chunk.locator(".said > summary").click()
     assert chunk.locator(".said > .verdicts li").first.is_visible()
+    assert (
+        "(probability of yes 0.25) — " in chunk.locator(".said > .verdicts li").first.inner_text()
+    )
     folded = chunk.locator(".said details")
     assert not folded.locator("li").first.is_visible()
     folded.locator("summary").click()

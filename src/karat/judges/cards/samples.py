@@ -60,7 +60,7 @@ class LabelledSamples:
         >>> from karat.judges.cards.labels import load_labels
         >>> rows = [{"question": "?", "chunk": chunk, "label": 1} for chunk in "abc"]
         >>> LabelledSamples.of(load_labels(rows), "relevance").shuffled().samples[0].chunks
-        ('b', 'c', 'a')
+        ('c', 'a', 'b')
         """
         rng = np.random.default_rng(seed)
         moved: list[Sample] = []

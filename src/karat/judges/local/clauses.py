@@ -59,7 +59,7 @@ _PREPOSITIONS = (
     "like near of on over than through to toward towards under until upon via with without"
 )
 PREPOSITIONS = frozenset(_PREPOSITIONS.split())
-ASIDE = re.compile(r"\w+(?:ed|ing)\s(?:as|at|by|from|in|on|to|with)\b|\w+ly\b", re.IGNORECASE)
+ASIDE = re.compile(r"[a-z]\w*(?:(?:ed|ing)\s(?:as|at|by|from|in|on|to|with)\b|ly\s)")
 NUMERIC = re.compile(r"[$€£¥₹]?\d")
 PRONOUNS = frozenset({"he", "i", "it", "she", "they", "we", "you"})
 # words that make a clause of an entry, or an entry no list
