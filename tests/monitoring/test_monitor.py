@@ -13,6 +13,7 @@ import karat
 from karat.errors import JudgeError, OptionError
 from karat.judges.verdicts import Sample
 from karat.monitoring.call_values import signal_frame
+from karat.monitoring.check import STATE
 from karat.monitoring.judged import JudgedSample, judged_frame
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.signals import SIGNALS
@@ -322,3 +323,22 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
         shown = render(table, "table", every=every, by=by, marks=monitor.marks(), width=columns)
         assert max(map(len, shown.split("\n"))) <= columns
         assert shown.count("tenant.id") >= 1
+
+
+def test_a_dry_run_counts_all_calls_and_saves_nothing(
+    folder: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.monitoring.judged.AT_ONCE", 7)
+    judge = ("--judge", "openai:MODEL", "--dry-run", "--format", "json")
+    named = ("--store", folder, "--until", START + timedelta(hours=40))
+    shown = cli("monitor", "show", *named, "-s", "context_relevancy", *judge)
+    alert = ("--alert", "context_relevancy<0.5", "--alert", "empty>0.01%")
+    checked = cli("monitor", "check", *named, *alert, *judge)
+    assert checked.code == 0
+    assert json.loads(shown.out) == json.loads(checked.out)
+    assert json.loads(shown.out)["forecast"]["calls"] > 7
+    with Monitor.open(folder) as monitor:
+        assert monitor.store.state(STATE) is None
+        again = [monitor.check("empty>0.01%", remember=False, until="2026-05-08") for _ in "ab"]
+        assert [each.exit_code for each in again] == [1, 1]
+        assert len(again[1].news) == 1
