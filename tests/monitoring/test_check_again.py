@@ -11,6 +11,7 @@ import pytest
 from karat.errors import OptionError
 from karat.monitoring.alarm_report import ALARM, QUIET, STILL_OPEN, UNDECIDED
 from karat.monitoring.alerts import parse_alert
+from karat.monitoring.baselines import find_baseline
 from karat.monitoring.bounded import at_line
 from karat.monitoring.check import STATE, check
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
@@ -121,6 +122,9 @@ def test_numbers_out_of_range(tmp_path: Path) -> None:
         end = check(store, "empty rises by 0.1", baseline="95%", until=at(200)).verdicts[0]
         assert end.outcome == UNDECIDED
         assert "end of its range" in end.reason
+    for wrong in ("1e999", "-1e999%"):
+        with pytest.raises(OptionError, match="is no number"):
+            find_baseline(wrong, at(0))
     with pytest.raises(OptionError, match="no number"):
         parse_alert("latency>1e400ms")
 
