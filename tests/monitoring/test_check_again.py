@@ -11,6 +11,7 @@ import pytest
 from karat.errors import OptionError
 from karat.monitoring.alarm_report import ALARM, QUIET, STILL_OPEN, UNDECIDED
 from karat.monitoring.alerts import parse_alert
+from karat.monitoring.baselines import find_baseline
 from karat.monitoring.bounded import at_line
 from karat.monitoring.check import STATE, check
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
@@ -121,5 +122,21 @@ def test_numbers_out_of_range(tmp_path: Path) -> None:
         end = check(store, "empty rises by 0.1", baseline="95%", until=at(200)).verdicts[0]
         assert end.outcome == UNDECIDED
         assert "end of its range" in end.reason
+    for wrong in ("1e999", "-1e999%"):
+        with pytest.raises(OptionError, match="is no number"):
+            find_baseline(wrong, at(0))
     with pytest.raises(OptionError, match="no number"):
         parse_alert("latency>1e400ms")
+
+
+def test_a_baseline_is_over_and_has_calls_before_it_is_kept(tmp_path: Path) -> None:
+    calls = made_calls(WEEK + 400)
+    with store_of(tmp_path / "store", calls.tail(400)) as store:
+        store.mark("next release", at(WEEK + 5000))
+        for future in ("before:next release", "2026-11-02/2027-01-01"):
+            with pytest.raises(OptionError, match="goes on until 20"):
+                check(store, "empty rises", baseline=future, until=at(WEEK + 400))
+        assert check(store, "empty rises", baseline="last-week", until=at(WEEK + 1)).exit_code == 3
+        later = at(WEEK + 400) + timedelta(days=7)  # now last week is another, which has calls
+        found = check(store, "empty rises", baseline="last-week", until=later)
+        assert found.verdicts[0].before is not None

@@ -1,6 +1,7 @@
 """The facade over a store: periods, windows, judged signals, and the command line."""
 
 import json
+import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ import karat
 from karat.errors import JudgeError, OptionError
 from karat.judges.verdicts import Sample
 from karat.monitoring.call_values import signal_frame
+from karat.monitoring.check import STATE
 from karat.monitoring.judged import JudgedSample, judged_frame
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.signals import SIGNALS
@@ -322,3 +324,50 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
         shown = render(table, "table", every=every, by=by, marks=monitor.marks(), width=columns)
         assert max(map(len, shown.split("\n"))) <= columns
         assert shown.count("tenant.id") >= 1
+
+
+def test_a_dry_run_counts_all_calls_and_saves_nothing(
+    folder: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.monitoring.judged.AT_ONCE", 7)
+    judge = ("--judge", "openai:MODEL", "--dry-run", "--format", "json")
+    named = ("--store", folder, "--until", START + timedelta(hours=40))
+    shown = cli("monitor", "show", *named, "-s", "context_relevancy", *judge)
+    alert = ("--alert", "context_relevancy<0.5", "--alert", "empty>0.01%")
+    checked = cli("monitor", "check", *named, *alert, *judge)
+    assert checked.code == 0
+    assert json.loads(shown.out) == json.loads(checked.out)
+    assert json.loads(shown.out)["forecast"]["calls"] > 7
+    with Monitor.open(folder) as monitor:
+        assert monitor.store.state(STATE) is None
+        again = [monitor.check("empty>0.01%", remember=False, until="2026-05-08") for _ in "ab"]
+        assert [each.exit_code for each in again] == [1, 1]
+        assert len(again[1].news) == 1
+
+
+def test_slices_whose_names_mean_something_else(tmp_path: Path) -> None:
+    """Attributes have any name; those that would stand for two things are refused."""
+    odd = ("bucket", "len", "count", "latency", "docs")
+    attributes = [[{"key": name, "value": f"{row % 2}"} for name in odd] for row in range(40)]
+    calls = CALLS.filter(kind="retriever").head(40)
+    calls = calls.with_columns(
+        attributes=pl.Series(attributes, dtype=CALLS.schema["attributes"]),
+        latency_ms=pl.Series([-1.0, math.nan, math.inf, None] * 10),
+    )
+    with Monitor.open(tmp_path / "store", create=True) as monitor:
+        monitor.store.add(calls)
+        for name in odd:
+            table = monitor.buckets("empty", None, by=name)
+            assert table[name].to_list() == ["0", "1"]
+            report = monitor.check(f"empty>2% by {name}", until="2026-06-01")
+            assert [each.slice for each in report.verdicts] == [f"{name}=0", f"{name}=1"]
+        for name in ("empty", "", "time", "value", "\0n"):
+            with pytest.raises(OptionError, match="not sliced by"):
+                monitor.buckets("empty", None, by=name)
+        with pytest.raises(OptionError, match="not sliced by empty"):
+            monitor.check("empty>2% by empty")
+        with pytest.raises(OptionError, match="unknown kind 'rerankers'"):
+            monitor.signals("empty", kind="rerankers")
+        assert monitor.signals("latency")["latency"].null_count() == 40  # no length of time
+        (none,) = monitor.check("p95>800ms", until="2026-06-01").verdicts
+        assert (none.outcome, none.n, none.reason) == ("undecided", 0, "no call has a value")

@@ -87,6 +87,8 @@ def find_baseline(
     if number is not None:
         percent = number["percent"] or ""
         value = float(plain.removesuffix(percent)) / (100 if percent else 1)
+        if not np.isfinite(value):
+            raise OptionError(f"the baseline {text!r} is no number", fix=FORM)
         return Baseline(plain, number=value)
     window = _window(plain.lower(), now) or _marked(plain, marks or {}) or _interval(plain)
     if window is not None:

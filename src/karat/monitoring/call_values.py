@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.errors import OptionError
+from karat.errors import OptionError, choose
 from karat.monitoring.documents import (
     ages,
     near_duplicate_shares,
@@ -19,13 +19,16 @@ from karat.monitoring.documents import (
 from karat.monitoring.questions import in_another_language, question_distances
 from karat.monitoring.references import NOTHING_GIVEN, References
 from karat.monitoring.signals import find_signals
+from karat.read.traces.schema import RERANKER, RETRIEVER
 from karat.statistics.rank_overlap import rbo_of_lists
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
+    from karat.monitoring.signals import Signal
 
 KEY = ("time", "trace", "span")
 COLUMNS = ("service", "session", "user", "kind", "hop", "convention")  # calls are sliced by these
+KINDS = (RETRIEVER, RERANKER)
 NO_SLICE = "(none)"  # where a call lacks the attribute
 
 Calls = pl.LazyFrame | pl.DataFrame
@@ -52,7 +55,8 @@ def signal_frame(
     wanted = find_signals(names)
     for each in wanted:
         given.require(each)
-    slices = slice_names(by)
+    choose("kind", kind, KINDS)
+    slices = slice_names(by, wanted)
     kinds = {kind, *(each.kind for each in wanted if each.kind)}
     made = [each for each in wanted if each.name in EXPRESSIONS]
     rest = [each for each in wanted if each.name not in EXPRESSIONS]
@@ -144,13 +148,15 @@ class CallTable:
         return ScoreLists(self["scores"])
 
 
-def slice_names(by: Iterable[str] | str) -> list[str]:
-    """Return the names of columns to slice by, each once."""
+def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[str]:
+    """Return the names of columns to slice by, each once; none is that of a wanted signal."""
     names = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    taken = {"", *KEY, *RESERVED, *(each.name for each in wanted)}
     for name in names:
-        if name in KEY or name in RESERVED:
+        if name in taken or name.startswith(RAW):
             raise OptionError(
-                f"calls are not sliced by {name}", fix="choose service, user, or an attribute"
+                f"calls are not sliced by {name or 'nothing'}",
+                fix="choose service, user, or an attribute",
             )
     return names
 
@@ -178,6 +184,11 @@ def _fine() -> pl.Expr:
     return pl.col("error").is_null()
 
 
+def _latencies() -> pl.Expr:
+    taken = pl.col("latency_ms")  # of whoever fills a store by themselves, anything
+    return pl.when(taken.is_finite() & (taken >= 0)).then(taken)
+
+
 def _duplicates() -> pl.Expr:
     count = pl.col("docs").list.len()
     return pl.when(count > 0).then(1 - pl.col("docs").list.n_unique() / count)
@@ -187,9 +198,9 @@ EXPRESSIONS: dict[str, Callable[[], pl.Expr]] = {
     "queries": lambda: pl.lit(1.0),
     "error": lambda: (~_fine()).cast(pl.Float64),
     "empty": lambda: pl.when(_fine()).then((pl.col("docs").list.len() == 0).cast(pl.Float64)),
-    "latency": lambda: pl.col("latency_ms"),
-    "latency_p95": lambda: pl.col("latency_ms"),
-    "latency_p99": lambda: pl.col("latency_ms"),
+    "latency": _latencies,
+    "latency_p95": _latencies,
+    "latency_p99": _latencies,
     "documents": lambda: pl.when(_fine()).then(pl.col("docs").list.len().cast(pl.Float64)),
     "duplicates": _duplicates,
     "query_length": lambda: pl.col("question").str.len_chars().cast(pl.Float64),

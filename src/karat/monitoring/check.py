@@ -93,6 +93,7 @@ def check(
     since: datetime | str | None = None,
     until: datetime | str | None = None,
     rebaseline: bool = False,
+    remember: bool = True,
     kind: str = "retriever",
     **given: Any,  # noqa: ANN401
 ) -> CheckReport:
@@ -101,7 +102,8 @@ def check(
     `baseline` is what alerts without a number of their own compare with; see
     `karat.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to `until`
     (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and what is
-    open. `given` goes to `signal_frame`.
+    open. Without `remember`, nothing is saved: the same alarm is news to the next check. `given`
+    goes to `signal_frame`.
     """
     check_share("error rate", alpha)
     if run_length is not None and run_length < 2:
@@ -125,7 +127,9 @@ def check(
     estimated = estimated and (found is None or found.number is None)
     promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
     decided = _decide(tests, promise, now)
-    verdicts = _remember(store, tests, decided, found, now, fresh=rebaseline)
+    verdicts = decided
+    if remember:
+        verdicts = _remember(store, tests, decided, found, now, fresh=rebaseline)
     return CheckReport(
         verdicts=tuple(_with_questions(store, verdicts)),
         checked=now,
@@ -167,7 +171,13 @@ def _baseline(
     if kept is not None:
         since, until = map(parse_moment, kept)
         return Baseline(text.strip(), window=(since, until))
-    return find_baseline(text, now, listed_marks(store.marks()))
+    found = find_baseline(text, now, listed_marks(store.marks()))
+    if found.window is not None and found.window[1] > now:
+        raise OptionError(
+            f"the baseline {text!r} goes on until {found.window[1]:%Y-%m-%d %H:%M} UTC",
+            fix="name one that is over: what comes after it is what is watched",
+        )
+    return found
 
 
 def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list[AlarmVerdict]:
@@ -344,7 +354,8 @@ def _remember(
         if fresh:
             for key in [key for key in every if key.endswith(f" | {text}")]:
                 del every[key]
-        if baseline is not None and baseline.window is not None:
+        used = any(each.alert.needs_baseline and each.before is not None for each in tests)
+        if baseline is not None and baseline.window is not None and used:
             window = [each.isoformat() for each in baseline.window]
             saved.setdefault("baselines", {})[baseline.text] = window
         looked = datetime.now(UTC)  # whatever moment the check was about

@@ -19,6 +19,7 @@ import polars as pl
 from karat.errors import JudgeError, OptionError
 from karat.evaluation.evaluate import evaluate
 from karat.judges.find import find_judge, on_server
+from karat.judges.verdicts import JudgeReason
 from karat.monitoring.call_values import KEY, RAW, Calls, key_columns, slice_names
 from karat.monitoring.documents import texts_by_document
 from karat.monitoring.references import NOTHING_GIVEN, References
@@ -185,9 +186,12 @@ def _documents(texts: list[str]) -> list[dict[str, Any]]:
 def _require_verdicts(name: str, rows: pl.DataFrame, shown: pl.Series) -> None:
     """Raise if a judge has no verdict about anything, but for lists that are empty."""
     full = rows.filter(pl.col("query").is_in((shown > 0).arg_true().implode()))
-    if full.height and not full["value"].count():
+    if not full.height or full["value"].count():
+        return
+    reason = full["reason"][0]
+    if not reason.endswith(JudgeReason.DRY_RUN):  # which goes on, to count what would be asked
         raise JudgeError(
-            f"the judge gave no verdict about {name}: {full['reason'][0]}",
+            f"the judge gave no verdict about {name}: {reason}",
             fix="ask a language model (--judge openai:MODEL), or leave this signal out",
         )
 

@@ -146,6 +146,7 @@ class Monitor:
         alpha: float = 0.05,
         run_length: int | None = None,
         rebaseline: bool = False,
+        remember: bool = True,
         **options: Unpack[SignalOptions],
     ) -> CheckReport:
         """Tell whether signals have changed, with alarms that may be looked at at any time.
@@ -155,8 +156,8 @@ class Monitor:
         period, a number, or the folder of a saved result. `alpha` is the chance that an alarm is
         ever raised while nothing changes; with `run_length`, one comes after that many calls or
         more, on average. State is kept in the store: an alarm is raised once and stays open until
-        the signal is back; `rebaseline` begins anew. The options are those of `signals`; alerts
-        name their slices themselves. See docs/alarms.md.
+        the signal is back; `rebaseline` begins anew, and without `remember` nothing is saved. The
+        options are those of `signals`; alerts name their slices themselves. See docs/alarms.md.
         """
         refuse_after_fork()
         look = self._looking((), options)
@@ -171,6 +172,7 @@ class Monitor:
             since=look.since,
             until=look.until,
             rebaseline=rebaseline,
+            remember=remember,
             kind=look.kind,
             given=look.given,
             sample=look.sample,

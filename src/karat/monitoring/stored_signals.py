@@ -39,7 +39,7 @@ def stored_signals(
     judged = [each.name for each in wanted if each.needs == "judge"]
     if judged and sample is None:
         given.require(find_signals(judged)[0])
-    slices = slice_names(by)
+    slices = slice_names(by, wanted)
     history = any(each.history for each in wanted)
     calls = store.scan(None if history else since, until)
     plain = [each.name for each in wanted if each.needs != "judge"]

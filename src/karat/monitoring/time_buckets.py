@@ -33,6 +33,7 @@ HOUR = timedelta(hours=1)
 POISSON = "poisson-score"
 PPI = "ppi"  # the mean of a judge, corrected by labels
 LABEL = " label"  # behind the name of a judged signal: the column of its labels
+BUCKET_START, COUNT = "\0bucket", "\0count"  # no attribute that calls are sliced by is so named
 NAMED = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 BUCKET: dict[str, pl.DataType] = {
@@ -80,12 +81,12 @@ def buckets(
     if every is None:
         length = _whole(frame["time"])
         table = summarise(frame, pl.col("time").min(), length, slices, level, given)
-        return table.rename({"bucket": "time"})
+        return table.rename({BUCKET_START: "time"})
     length = bucket_length(every)
     start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s")
     if length % timedelta(days=7) == timedelta(0):  # weeks begin on Monday
         start = pl.col("time").dt.truncate(f"{length.days // 7}w")
-    table = summarise(frame, start, length, slices, level, given).rename({"bucket": "time"})
+    table = summarise(frame, start, length, slices, level, given).rename({BUCKET_START: "time"})
     return with_silence(table, slices, length, level) if "queries" in frame.columns else table
 
 
@@ -107,13 +108,13 @@ def summarise(  # noqa: PLR0917
 ) -> pl.DataFrame:
     """Return the rows of `buckets`, but for those without calls."""
     wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
-    groups = ["bucket", *slices]
+    groups = [BUCKET_START, *slices]
     ids = pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
-    read = frame.drop("trace", "span", strict=False).with_columns(start.alias("bucket"))
+    read = frame.drop("trace", "span", strict=False).with_columns(start.alias(BUCKET_START))
     ordered = read.sort([*groups, "time"], maintain_order=True)
-    counts = ordered.group_by(groups, maintain_order=True).len()
-    ends = counts["len"].cum_sum().to_numpy()
-    spans = list(zip(ends - counts["len"].to_numpy(), ends, strict=True))
+    counts = ordered.group_by(groups, maintain_order=True).len(COUNT)
+    ends = counts[COUNT].cum_sum().to_numpy()
+    spans = list(zip(ends - counts[COUNT].to_numpy(), ends, strict=True))
     rows: list[tuple[object, ...]] = []
     reranker = (ordered["kind"] == RERANKER).to_numpy()
     reranks, only = np.concatenate(([0], np.cumsum(reranker))), bool(reranker.all())
@@ -142,7 +143,7 @@ def summarise(  # noqa: PLR0917
             there = there if each.kind or only else last - first - there
             undefined = there - made.n if each.per_call else 0
             rows.append((*key, each.name, made.n, undefined, *limits, made.method))
-    schema = {"bucket": frame.schema["time"], **dict.fromkeys(slices, pl.String()), **BUCKET}
+    schema = {BUCKET_START: frame.schema["time"], **dict.fromkeys(slices, pl.String()), **BUCKET}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

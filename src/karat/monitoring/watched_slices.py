@@ -132,7 +132,7 @@ def _slices(
     if not column:
         return [None], 0
     every = pl.concat([watched.select(column), reference.select(column)])
-    counts = every.group_by(column).len().sort(["len", column], descending=[True, False])
+    counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
     names = counts[column].to_list()
     return sorted(names[:MOST_SLICES]) or [None], max(len(names) - MOST_SLICES, 0)
 

@@ -107,7 +107,8 @@ def command(
         hook = Webhook(webhook)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
-    choices |= judging.take(choices)
+    taken = judging.take(choices)
+    choices |= taken
     with Monitor.open(store) as monitor:
         opened = monitor.store
         report = monitor.check(
@@ -118,8 +119,11 @@ def command(
             since=since,
             until=until,
             rebaseline=rebaseline,
+            remember=not isinstance(taken["judge"], judging.DryRunJudge),
             **choices,
         )
+        if judging.write_dry_run(taken, how, output):
+            return 0
         failure = "" if hook is None else hook.deliver(opened, report, texts=webhook_texts)
         if hook is not None and failure:
             options.note(

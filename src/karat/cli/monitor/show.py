@@ -8,7 +8,6 @@ import click
 
 from karat.cli import judging, options
 from karat.cli.monitor.options import signal_options
-from karat.errors import JudgeError
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
@@ -79,12 +78,9 @@ def command(
     taken = judging.take(choices)
     looked = {"by": by, **choices, **taken}
     with Monitor.open(store) as monitor, options.progress("reading calls") as progress:
-        try:
-            table = monitor.buckets(names or None, every, level=level, progress=progress, **looked)
-        except JudgeError:
-            if judging.write_dry_run(taken, how, output):
-                return
-            raise
+        table = monitor.buckets(names or None, every, level=level, progress=progress, **looked)
         marks = monitor.marks()
+    if judging.write_dry_run(taken, how, output):
+        return
     text = render(table, how, every=every, by=by, marks=marks, **screen)
     options.write(text, output, how)
