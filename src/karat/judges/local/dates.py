@@ -52,6 +52,10 @@ _WORD_BEHIND = re.compile(
     r"(?:st|nd|rd|th|er|º)?\s+(?:(?:of|del?)\s+)?([^\W\d_年月日]+)", re.IGNORECASE
 )
 _SEPARATORS = ("-", "/", ".")
+_LINKING = frozenset({"of", "de"})  # between a day and its month; or `del`
+_FIRST = frozenset(name[:3] for name in MONTHS)
+_LAST = frozenset(name[-3:] for name in MONTHS) | {"del"}
+_ORDINAL = frozenset({"st", "nd", "rd", "th", "er"})
 _REACH = 20  # characters from the beginning of a month to the number behind it
 
 
@@ -63,7 +67,10 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """
     end = 0
     for digits in _DIGITS.finditer(text):
-        if digits.start() < end:  # part of the date before
+        number, behind = digits.span()
+        if number < end:  # part of the date before
+            continue
+        if not (_may_follow(text, number) or _may_begin(text, behind)):
             continue
         for start in _starts(text, digits, end):
             match = DATE.match(text, start)
@@ -71,6 +78,23 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
                 yield match, word
                 end = match.end()
                 break
+
+
+def _may_follow(text: str, number: int) -> bool:
+    """Tell quickly whether a month may stand before a number: by its last letters."""
+    if not text[number - 1 : number].isspace():
+        return False
+    last = text[max(0, number - _REACH) : number].rstrip(" .,\t\n\r\xa0")[-3:].casefold()[-3:]
+    return last in _LAST or last[-2:] in _LINKING or not last[-1:].isalpha()
+
+
+def _may_begin(text: str, behind: int) -> bool:
+    """Tell quickly whether a date may begin with the number that ends here."""
+    after = text[behind : behind + 4].casefold()
+    if after[:1].isspace():
+        month = after[1:4]
+        return month in _FIRST or month[:2] in _LINKING or month[:1].isspace() or "年" in after
+    return after[:1] in _SEPARATORS or after[:2] in _ORDINAL or after[:1] == "º" or "年" in after
 
 
 def _starts(text: str, digits: re.Match[str], end: int) -> Iterator[int]:

@@ -29,6 +29,7 @@ NUMBER = re.compile(
     r"(?:\s?(?:%|percent\b|per\scent\b)|[ -](?:thousand|million|billion|trillion)\b)?(?!\w)",
     re.IGNORECASE,
 )
+DIGIT = re.compile(r"\d")
 TOKEN = re.compile(r"\w+(?:[-'’.&]\w+)*")
 KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}(?:・[\u30a1-\u30fa\u30fc]{2,})*")
 BREAK = re.compile(r"[.!?:;\n\"“”(){}\[\]|•]|--")  # between two words: no name goes on there
@@ -45,6 +46,12 @@ ZEROS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 DOTTED = re.compile(r"\.(?<=[a-z]\.)[a-z]")
 ACRONYM = re.compile(r"\b[a-z](?:\.[a-z])+\b\.?")
 WORD = re.compile(r"\d+(?:\.\d+)+|\w+")
+DECIMAL = re.compile(r"\.(?<=\d\.)\d")
+# characters of ASCII that no word holds become spaces
+WORD_CHARACTERS = bytes(
+    byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else ord(" ")
+    for byte in range(256)
+)
 DATED = re.compile(r"y(\d{4})m\d\d(?:d\d\d)?")
 KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
 
@@ -62,12 +69,16 @@ def names_of(text: str) -> Iterator[tuple[int, int]]:
     name: list[tuple[int, int]] = []  # words so far; particles at the end may fall off
     before = 0
     only_names = (
-        all(word[0].isupper() for word in TOKEN.findall(text)) and ANSWERS.search(text) is None
+        all(match[0][0].isupper() for match in TOKEN.finditer(text))
+        and ANSWERS.search(text) is None
     )
     for match in TOKEN.finditer(text):
+        word = match[0]
+        if not name and word.islower():  # most words
+            before = match.end()
+            continue
         between = text[before : match.start()]
         before = match.end()
-        word = match[0]
         if name and (BREAK.search(between) or "," in between):
             yield from _place(text, name)
             name = []
@@ -84,6 +95,8 @@ def names_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_name(word: str, *, initial: bool) -> bool:
+    if word.islower():
+        return False
     if not word[0].isupper():
         return any(letter.isupper() for letter in word)  # iPhone, eBay
     plain = ENDING.sub("", word)
@@ -135,7 +148,8 @@ def entity_finder(kind: str = "auto") -> EntityFinder:
 def entities_by_rules(text: str) -> list[str]:
     """Return dates, numbers and capitalised names in the order of the text."""
     found = [match.span() for match, _ in find_dates(text)]
-    numbers = ((it.end() - len(it[0].lstrip()), it.end()) for it in NUMBER.finditer(text))
+    counted = NUMBER.finditer(text) if DIGIT.search(text) else ()
+    numbers = ((it.end() - len(it[0].lstrip()), it.end()) for it in counted)
     for spans in (numbers, names_of(text)):
         taken = list(found)
         found += [
@@ -167,6 +181,8 @@ class Holdings:
     [True, True, True, True, False]
     """
 
+    __slots__ = ("_all", "_quick", "_text")
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._quick = ""
@@ -191,12 +207,14 @@ class Holdings:
             folded = _bare(self._text.casefold())
             self._quick = f" {THOUSANDS.sub('', _joined(folded))}"  # 1,500 is 1500
         for word in form.split():
-            if word.isdigit():
+            if word.isalpha():
+                there = word in self._quick or word == "percent"
+            elif word.isdigit():
                 there = self._may_count(word)
             elif dated := DATED.fullmatch(word):
                 there = dated[1] in self._quick
             else:
-                there = word in self._quick or word == "percent" or not word.isalpha()
+                there = True
             if not there:
                 return False
         return True
@@ -216,10 +234,11 @@ class Holdings:
     def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
         """Return the entities with a word that is missing, in any form that a language has."""
         stem = known(language).stem
-        stems = {stem(word) for word in self._words.split()} if known(language).endings else set()
+        words = self._words
+        stems = {stem(word) for word in words.split()} if known(language).endings else set()
 
         def is_there(word: str) -> bool:
-            return f" {word} " in self._words or stem(word) in stems
+            return f" {word} " in words or (bool(stems) and stem(word) in stems)
 
         return [fact for fact in facts if not all(map(is_there, plain_form(fact).split()))]
 
@@ -245,6 +264,8 @@ def _plain(text: str) -> tuple[str, list[str]]:
     folded = folded.replace("%", " percent ").replace("per cent", "percent")
     if not folded.isascii():
         folded = LETTER.sub(r" \g<0> ", folded)
+    elif DECIMAL.search(folded) is None:  # no need for the pattern
+        return " ".join(folded.encode().translate(WORD_CHARACTERS).decode().split()), more
     return " ".join(WORD.findall(folded)), more
 
 

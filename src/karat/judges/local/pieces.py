@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 
 SHORTEST = 20  # characters of a piece, so that abbreviations and headings stay with what follows
-END = re.compile(r"""[.!?]["'”’)\]]*\s+|[。！？…]["'”’」』）]*|\n\s*""")
+# one set of characters first: a search for it is several times as quick as one for alternatives
+END = re.compile(
+    r"""[.!?\n。！？…](?:(?<=[.!?])["'”’)\]]*\s+|(?<=[。！？…])["'”’」』）]*|(?<=\n)\s*)"""
+)
 LONGEST = 600  # characters of a piece; text without any full stop is cut at spaces
 READ = 1100  # characters that an embedding model reads at once, about 256 tokens of English
 WINDOW = 900  # characters of a window of a longer chunk
@@ -28,7 +31,10 @@ def cut(chunk: str) -> list[str]:
         found = END.search(chunk, start + SHORTEST)
         end = len(chunk) if found is None else found.end()
         if piece := chunk[start:end].strip():
-            pieces += _parts(piece)
+            if len(piece) > LONGEST:
+                pieces += _parts(piece)
+            else:
+                pieces.append(piece)
         start = end
     return pieces
 

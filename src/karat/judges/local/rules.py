@@ -113,16 +113,16 @@ def entities(
 ) -> list[AspectVerdicts]:
     """Find the entities of each reference, and which chunks hold them."""
     listed = cache(find)
-    return [
-        AspectVerdicts(
-            tuple(
-                tuple(_held(entity, chunk, reader, holdings) for chunk in sample.chunks)
-                for entity in listed(sample.reference)
-            ),
-            items=tuple(listed(sample.reference)),
+    found = []
+    for sample in samples:
+        items = tuple(listed(sample.reference))
+        quoted = cache(Holdings)  # of the pieces of one sample: nobody else asks for them
+        rows = tuple(
+            tuple(_held(item, chunk, reader, holdings, quoted) for chunk in sample.chunks)
+            for item in items
         )
-        for sample in samples
-    ]
+        found.append(AspectVerdicts(rows, items=items))
+    return found
 
 
 def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -> Floats:
@@ -181,11 +181,13 @@ def _reason(score: float, threshold: float, cover: float, likeness: float | None
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
-def _held(entity: str, chunk: str, reader: Reader, holdings: Held) -> Verdict:
+def _held(entity: str, chunk: str, reader: Reader, holdings: Held, quoted: Held) -> Verdict:
     if not holdings(chunk).holds(entity):
         return MISSING
-    pieces = reader.pieces_of(chunk)
-    return Verdict(1, "in the chunk", next((it for it in pieces if Holdings(it).holds(entity)), ""))
+    for piece in reader.pieces_of(chunk):
+        if quoted(piece).holds(entity):
+            return Verdict(1, "in the chunk", piece)
+    return Verdict(1, "in the chunk")
 
 
 def objections(
