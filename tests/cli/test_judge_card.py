@@ -158,6 +158,11 @@ def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:
         (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
         (["--aspect", "entities"], "Invalid value for '--aspect'"),
         (["--judge", "local:text", "--level", "3"], "the level is 3"),
+        (
+            ["--judge", "local:text", "--judge", "local:text(relevance=0.4)", "--votes", "3"],
+            "votes",
+        ),
+        (["--judge", "local:text", "--judge", "local:text"], "the judges are local:text, local:t"),
     ],
 )
 def test_mistakes_are_named(cli: Karat, labels: Path, arguments: list[str], message: str) -> None:

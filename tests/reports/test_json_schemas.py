@@ -61,6 +61,9 @@ def test_judged_scores_with_latency(cli: Karat, tmp_path: Path) -> None:
     chosen = ["-m", "context_precision", "-m", "context_recall", "--judge", "local:text"]
     done = cli("score", path, *chosen, "--save", tmp_path / "r", "--format", "json", "--per-query")
     hold("score", json.loads(done.out))
+    shown = json.loads(cli("score", path, *chosen, "--explain-verdicts", "--format", "json").out)
+    assert shown["verdicts"]
+    hold("score", shown)
     hold("manifest", json.loads((tmp_path / "r" / "manifest.json").read_text()))
 
 

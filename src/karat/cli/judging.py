@@ -262,11 +262,11 @@ def take_several(choices: dict[str, Any]) -> list[Any]:
     if len(specs) == 1:
         return [take(choices | {"judge": specs[0]})["judge"]]
     about_calls = {each.name for each in fields(Judge)} | {"refresh", "no_cache", "dry_run"}
-    mute = dict.fromkeys(about_calls)
     given = {name: value for name, value in choices.items() if name in about_calls}
+    able = [spec for spec in specs if Judge(spec).asks_model] or specs  # or all turn them down
+    mute = dict.fromkeys(about_calls)
     return [
-        take({"judge": spec, **(given if Judge(spec).asks_model else given | mute)})["judge"]
-        for spec in specs
+        take({"judge": spec, **given, **({} if spec in able else mute)})["judge"] for spec in specs
     ]
 
 
