@@ -14,14 +14,13 @@ from karat.monitoring.call_values import COLUMNS
 from karat.monitoring.known_alarms import KnownAlarm, WatchedAlert, known_alarms
 from karat.monitoring.signals import SIGNALS, find_signals
 from karat.monitoring.time_buckets import bucket_length
-from karat.monitoring.upkeep import parse_period
 
 if TYPE_CHECKING:
     from karat.monitoring.monitor import Monitor
     from karat.monitoring.store import Mark, StoreCounts, TraceStore
 
 ALL = "all"
-PERIODS = ("1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
+PERIODS = ("5m", "15m", "1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
 LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
 AT_FIRST = 80_000  # calls that are shown while no period is chosen, at most about
 AROUND = 40_000  # calls on both sides of a mark, at most about
@@ -29,7 +28,7 @@ BUCKETS = 60  # points of a chart, at most about
 REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
 SLOWLY = 20_000  # calls of a period up to which texts are looked at
 DENSEST = 400  # points, where somebody chose the length
-SHORTEST = timedelta(minutes=30)  # on either side of a mark
+SHORTEST = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
 FEW, MANY = 2, 50  # values of an attribute by which it makes sense to slice
@@ -95,7 +94,7 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     end = min(counts.last or now, now + AHEAD)
     period = look.period or _quick_period(store, counts, end)
     first = min(counts.first or end, end)
-    start = first if period == ALL else max(first, end - parse_period(period))
+    start = first if period == ALL else max(first, end - bucket_length(period))
     length = bucket_length(look.every or _fitting(end - start))
     if (end - start) / length > DENSEST:
         length = bucket_length(_fitting(end - start))
@@ -133,7 +132,7 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
     """Return the longest period with few enough calls."""
     found = PERIODS[0]
     for period in PERIODS:
-        since = None if period == ALL else end - parse_period(period)
+        since = None if period == ALL else end - bucket_length(period)
         if store.calls_about(since) > AT_FIRST:
             break
         found = period
