@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from karat.errors import OptionError
-from karat.monitoring.alarm_report import ALARM, QUIET, STILL_OPEN, UNDECIDED
+from karat.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
 from karat.monitoring.alerts import parse_alert
 from karat.monitoring.baselines import find_baseline
 from karat.monitoring.bounded import at_line
@@ -140,3 +140,36 @@ def test_a_baseline_is_over_and_has_calls_before_it_is_kept(tmp_path: Path) -> N
         later = at(WEEK + 400) + timedelta(days=7)  # now last week is another, which has calls
         found = check(store, "empty rises", baseline="last-week", until=later)
         assert found.verdicts[0].before is not None
+
+
+def test_a_resolved_alarm_tells_where_the_signal_is_now(tmp_path: Path) -> None:
+    """Not the mean of the calls since it was raised, of which many were still broken."""
+    calls = made_calls(1000, range(200, 600))
+    with store_of(tmp_path / "store", calls) as store:
+        assert check(store, "p95>800ms", until=at(300)).verdicts[0].outcome == ALARM
+        (back,) = check(store, "p95>800ms", until=at(900)).verdicts
+        assert back.outcome == RESOLVED
+        assert 250 <= back.n <= 320
+        assert back.now == pytest.approx(470, abs=80)
+        (anew,) = check(store, "p95>800ms", until=at(1000)).verdicts
+        assert (anew.outcome, anew.n) == (QUIET, 100)
+
+
+@pytest.mark.slow
+def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
+    """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""
+    alerts = ["empty rises", "top_score changes", "p95 rises by tenant"]
+    false, late = 0, []
+    for run in range(25):
+        calls = made_calls(1000, range(700, 1000), seed=100 + run, empty=0.05)
+        baseline = f"{at(0).isoformat()}/{at(200).isoformat()}"
+        with store_of(tmp_path / f"{run}", calls) as store:
+            for until in range(250, 1001, 50):
+                report = check(store, alerts, baseline=baseline, until=at(until), alpha=0.2)
+                if report.news:
+                    false += until <= 700
+                    late += [until - 700] if until > 700 else []
+                    break
+    assert false <= 5  # 20 % of them, where 1 % is usual
+    assert false + len(late) == 25
+    assert sorted(late)[len(late) // 2] <= 150

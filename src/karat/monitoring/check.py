@@ -45,7 +45,7 @@ from karat.monitoring.baselines import (
 )
 from karat.monitoring.bounded import Bound
 from karat.monitoring.watched_slices import WatchedSlice, summary_of, watched_slices
-from karat.statistics.change_points import change_evidence
+from karat.statistics.change_points import change_evidence, change_point
 from karat.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
 from karat.statistics.values import check_share
 
@@ -323,6 +323,9 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
         back = change_evidence(stream, float(opened["back"]), side=side)[-1]
         if back >= log(1 / RECOVERY):
             last = after["time"][-1]
+            # the calls since it is back, without those of the alarm before them
+            found = change_point(stream, float(opened["back"]), side=side)
+            after = after if found is None else after.slice(found.start)
             past = {
                 "since": opened["since"],
                 "opened": opened["opened"],
