@@ -74,10 +74,10 @@ def _shared(read: Read, *, counted: bool) -> tuple[int, int, int, int]:
     """
     chunk, needle = read.chunk, read.needle
     met = chunk.meet(needle, read.forms, read.language)
-    lacking = int(bool(needle.entry) and needle.entry.isdisjoint(met))
+    lacking = int(needle.entry.isdisjoint(met)) if needle.entry else 0
     if not met:
         return 0, 0, 0, lacking
-    cover = frequency = 0
+    cover = frequency = place = 0
     weighed = []
     for number, (share, held) in met.items():
         weight = needle.terms[number][1] * share
@@ -85,7 +85,9 @@ def _shared(read: Read, *, counted: bool) -> tuple[int, int, int, int]:
         if counted:
             frequency += weight * often(sum(map(chunk.count, held)), chunk.length)
         weighed.append((weight, held))
-    return cover, frequency, _best_place(weighed, chunk), lacking
+    if len(chunk.terms) > 1:
+        place = _best_place(weighed, chunk, cover)
+    return cover, frequency, place, lacking
 
 
 def often(count: int, length: int) -> int:
@@ -94,10 +96,11 @@ def often(count: int, length: int) -> int:
     return floor(FINE * (count * (SATURATION + 1) / (count + heavy)) + 0.5)
 
 
-def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk) -> int:
-    """Return the piece with the largest weight of shared terms, the first of equals."""
-    if len(chunk.terms) == 1:
-        return 0
+def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk, most: int) -> int:
+    """Return the piece with the largest weight of shared terms, the first of equals.
+
+    `most` is the weight of all terms: no piece has more.
+    """
     best = place = 0
     for number, terms in enumerate(chunk.terms):
         weight = 0
@@ -106,6 +109,8 @@ def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk) -> int:
                 weight += each
         if weight > best:
             best, place = weight, number
+            if weight == most:
+                break
     return place
 
 
