@@ -150,13 +150,13 @@ class ReadPiece(NamedTuple):
     halves: int
 
 
-class Read(NamedTuple):
-    """A needle and a chunk as they were read."""
+class ReadPairs(NamedTuple):
+    """Needles and chunks as they were read, pair by pair."""
 
-    needle: Needle
-    forms: Forms  # in which the needle's terms occur in any of the chunks
-    chunk: ReadChunk
-    language: str
+    needles: list[Needle]
+    forms: list[Forms]  # in which the needle's terms occur in any of the chunks
+    chunks: list[ReadChunk]
+    languages: list[str]
 
 
 class Reader:
@@ -176,7 +176,7 @@ class Reader:
         entries: Sequence[str] | None = None,
         *,
         related: bool = True,
-    ) -> list[Read]:
+    ) -> ReadPairs:
         """Return pairs of texts as they were read; `entries` are what claims of a list say alone.
 
         `related` lets English words count that have the same root.
@@ -198,10 +198,13 @@ class Reader:
             self._read_chunks(dict.fromkeys(chunk for _, chunk in compress(pairs, mine)), language)
             needles, terms = self._needles[language], self._terms[language]
             forms[language] = {key: terms.forms_of(needles[key], related=related) for key in asked}
-        return [
-            Read(self._needles[code][key], forms[code][key], self._chunks[code][chunk], code)
-            for key, (_, chunk), code in zip(keys, pairs, languages, strict=True)
-        ]
+        coded = list(zip(keys, languages, strict=True))
+        return ReadPairs(
+            [self._needles[code][key] for key, code in coded],
+            [forms[code][key] for key, code in coded],
+            [self._chunks[code][chunk] for (_, chunk), code in zip(pairs, languages, strict=True)],
+            languages,
+        )
 
     def pieces_of(self, chunk: str) -> list[str]:
         """Return the pieces of a chunk."""
