@@ -46,7 +46,7 @@ _FORMS = (
     rf"{_DAY.format('d9')}\s+{_OF}{_MONTH.format('m9')}",
 )
 DATE = re.compile(rf"(?<!\w)(?<!\d[.,/-])(?:{'|'.join(_FORMS)})(?![^\W年月日])", re.IGNORECASE)
-_DIGITS = re.compile(r"\d+")
+_DIGITS = {True: re.compile(r"[0-9]+"), False: re.compile(r"\d+")}  # of ASCII: found quicker
 _WORD_BEFORE = re.compile(r"([^\W\d_]{3,10})\.?\s?,?\s+(?:(?:of|del?)\s+)?$")
 _WORD_BEHIND = re.compile(
     r"(?:st|nd|rd|th|er|º)?\s+(?:(?:of|del?)\s+)?([^\W\d_年月日]+)", re.IGNORECASE
@@ -66,7 +66,7 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     ['y1960m04d21', 'm05d02', 'y2021m12d24']
     """
     end = 0
-    for digits in _DIGITS.finditer(text):
+    for digits in _DIGITS[text.isascii()].finditer(text):
         number, behind = digits.span()
         if number < end:  # part of the date before
             continue

@@ -253,20 +253,33 @@ def _plain(text: str) -> tuple[str, list[str]]:
         more += parts_of(word)
         end = match.end()
     dated = "".join([*pieces, text[end:]])
-    if any(mark in dated for mark in "'’ʼ"):
+    if "'" in dated or "’" in dated or "ʼ" in dated:
         dated = POSSESSIVE.sub("", dated)
     folded = _bare(dated.casefold())
     if "," in folded:
         folded = THOUSANDS.sub("", folded)
-    if any(scale in folded for scale in ZEROS):
+    if "illion" in folded or "thousand" in folded:
         folded = SCALED.sub(_written_out, folded)
     folded = _joined(folded)
     folded = folded.replace("%", " percent ").replace("per cent", "percent")
     if not folded.isascii():
-        folded = LETTER.sub(r" \g<0> ", folded)
-    elif DECIMAL.search(folded) is None:  # no need for the pattern
-        return " ".join(folded.encode().translate(WORD_CHARACTERS).decode().split()), more
-    return " ".join(WORD.findall(folded)), more
+        return " ".join(WORD.findall(LETTER.sub(r" \g<0> ", folded))), more
+    return " ".join(_ascii_words(folded)), more
+
+
+def _ascii_words(text: str) -> list[str]:
+    """Return what WORD finds in a text of ASCII; only what has a decimal point is searched."""
+    found: list[str] = []
+    done = 0
+    for point in DECIMAL.finditer(text):
+        if point.start() >= done:
+            start = max(text.rfind(" ", done, point.start()) + 1, done)
+            end = text.find(" ", point.end())
+            end = len(text) if end < 0 else end
+            found += text[done:start].encode().translate(WORD_CHARACTERS).decode().split()
+            found += WORD.findall(text, start, end)
+            done = end
+    return found + text[done:].encode().translate(WORD_CHARACTERS).decode().split()
 
 
 def _joined(folded: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import compress, repeat
 from typing import NamedTuple, TypeAlias
 
 from karat.judges.local.compounds import COMPOUNDING, as_parts, within_compounds
@@ -19,9 +19,6 @@ from karat.judges.local.terms import LETTER, term_and_weight, words_of
 from karat.languages import ENGLISH, known, languages_of
 
 Key: TypeAlias = tuple[str, str]  # a needle, and its entry in a list, if any
-Forms: TypeAlias = dict[
-    str, list[tuple[int, int]]
-]  # the numbers of terms, and the shares they count
 Met: TypeAlias = dict[int, tuple[int, list[str]]]  # by the number of the needle's term
 
 WHOLE = 100  # percent of its weight that a term counts where it stands itself
@@ -49,7 +46,7 @@ class Terms(dict[str, str]):
 
     def forms_of(self, needle: Needle, *, related: bool) -> Forms:
         """Return the terms of the texts that were read which stand for those of a needle."""
-        forms: Forms = {}
+        forms: dict[str, list[tuple[int, int]]] = {}
         for number, (term, _) in enumerate(needle.terms):
             forms.setdefault(term, []).append((number, WHOLE))
             if related and self.language == ENGLISH:
@@ -57,7 +54,14 @@ class Terms(dict[str, str]):
                 for each in self._families.get(root, NONE) | self._families.get(base, NONE):
                     if each != term:
                         forms.setdefault(each, []).append((number, DERIVED))
-        return forms
+        return Forms(forms, frozenset(forms))
+
+
+class Forms(NamedTuple):
+    """The terms that stand for those of a needle."""
+
+    of: dict[str, list[tuple[int, int]]]  # the numbers of the needle's terms, and their shares
+    terms: frozenset[str]  # two sets are compared quicker than a set and the keys above
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class ReadChunk:
         self.pieces = pieces
         self.terms = [piece.distinct for piece in read]
         self.all_terms = self.terms[0] if len(read) == 1 else frozenset().union(*self.terms)
-        self.length = sum(piece.halves for piece in read) // 2
+        self.length = sum([piece.halves for piece in read]) // 2
         self._listed = [piece.terms for piece in read]
 
     def count(self, term: str) -> int:
@@ -115,13 +119,13 @@ class ReadChunk:
     def meet(self, needle: Needle, forms: Forms, language: str) -> Met:
         """Return the terms of a needle that are here: their share in percent, and as which."""
         found: Met = {}
-        for held in forms.keys() & self.all_terms:
-            for number, share in forms[held]:
-                known_share, terms = found.get(number, (0, []))
-                if share > known_share:
+        for held in forms.terms & self.all_terms:
+            for number, share in forms.of[held]:
+                before = found.get(number)
+                if before is None or share > before[0]:
                     found[number] = share, [held]
-                elif share == known_share:
-                    terms.append(held)
+                elif share == before[0]:
+                    before[1].append(held)
         if language in COMPOUNDING and len(found) < len(needle.terms):
             self._meet_compounds(needle, found)
         return found
@@ -146,13 +150,13 @@ class ReadPiece(NamedTuple):
     halves: int
 
 
-class Read(NamedTuple):
-    """A needle and a chunk as they were read."""
+class ReadPairs(NamedTuple):
+    """Needles and chunks as they were read, pair by pair."""
 
-    needle: Needle
-    forms: Forms  # in which the needle's terms occur in any of the chunks
-    chunk: ReadChunk
-    language: str
+    needles: list[Needle]
+    forms: list[Forms]  # in which the needle's terms occur in any of the chunks
+    chunks: list[ReadChunk]
+    languages: list[str]
 
 
 class Reader:
@@ -172,7 +176,7 @@ class Reader:
         entries: Sequence[str] | None = None,
         *,
         related: bool = True,
-    ) -> list[Read]:
+    ) -> ReadPairs:
         """Return pairs of texts as they were read; `entries` are what claims of a list say alone.
 
         `related` lets English words count that have the same root.
@@ -188,16 +192,19 @@ class Reader:
         ]
         forms: dict[str, dict[Key, Forms]] = {}
         for language in dict.fromkeys(languages):
-            mine = [number for number, code in enumerate(languages) if code == language]
-            asked = dict.fromkeys(keys[number] for number in mine)
+            mine = [code == language for code in languages]
+            asked = dict.fromkeys(compress(keys, mine))
             self._read_needles(asked, language)
-            self._read_chunks(dict.fromkeys(pairs[number][1] for number in mine), language)
+            self._read_chunks(dict.fromkeys(chunk for _, chunk in compress(pairs, mine)), language)
             needles, terms = self._needles[language], self._terms[language]
             forms[language] = {key: terms.forms_of(needles[key], related=related) for key in asked}
-        return [
-            Read(self._needles[code][key], forms[code][key], self._chunks[code][chunk], code)
-            for key, (_, chunk), code in zip(keys, pairs, languages, strict=True)
-        ]
+        coded = list(zip(keys, languages, strict=True))
+        return ReadPairs(
+            [self._needles[code][key] for key, code in coded],
+            [forms[code][key] for key, code in coded],
+            [self._chunks[code][chunk] for (_, chunk), code in zip(pairs, languages, strict=True)],
+            languages,
+        )
 
     def pieces_of(self, chunk: str) -> list[str]:
         """Return the pieces of a chunk."""
@@ -212,9 +219,12 @@ class Reader:
         silent = list(dict.fromkeys(chunk for text, chunk in pairs if not self._own[text]))
         heads = [" ".join(self._pieces[chunk][:FIRST]) for chunk in silent]
         shown = dict(zip(silent, languages_of(heads), strict=True))
-        codes = [self._own[text] or shown[chunk] for text, chunk in pairs]
-        read = {code: code if known(code).inflects else ENGLISH for code in dict.fromkeys(codes)}
-        return [read[code] for code in codes]
+        read = {
+            code: code if known(code).inflects else ENGLISH
+            for code in {*(own for own in self._own.values() if own), *shown.values()}
+        }
+        needles = {text: read[code] if code else "" for text, code in self._own.items()}
+        return [needles[text] or read[shown[chunk]] for text, chunk in pairs]
 
     def _read_needles(self, keys: Iterable[Key], language: str) -> None:
         known_ones = self._needles.setdefault(language, {})
@@ -237,8 +247,9 @@ class Reader:
         read = self._read.setdefault(language, {})
         terms = self._terms.setdefault(language, Terms(language))
         new = list(dict.fromkeys(piece for piece in pieces if piece not in read))
+        term_of = terms.__getitem__
         for piece, words in zip(new, words_of(new, language), strict=True):
-            listed = [terms[word] for word in words]
+            listed = list(map(term_of, words))
             # a pair of characters is half a word
             pairs = 0 if terms.spaced else sum(LETTER.match(word) is not None for word in words)
             read[piece] = ReadPiece(listed, frozenset(listed), 2 * len(words) - pairs)

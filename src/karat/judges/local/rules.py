@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -159,9 +159,13 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     columns = signals.columns()
     sums = model.sums(columns)
     likeness = columns.get("closest", columns.get("similarity"))
-    lowest = model.thresholds[0]
+    reason = cache(partial(_reason, model.thresholds[0]))  # many pairs share no word, or all
     return [
+<<<<<<< HEAD
         Verdict(grade, _reason(score, lowest, cover, like), quote, probability=score)
+=======
+        Verdict(grade, reason(total, cover, like), quote)
+>>>>>>> wt/speed21
         if words
         else Verdict.failed(JudgeReason.NO_WORDS, what)
         for grade, score, cover, like, words, quote in zip(
@@ -176,8 +180,9 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     ]
 
 
-def _reason(score: float, threshold: float, cover: float, likeness: float | None) -> str:
+def _reason(threshold: float, total: float, cover: float, likeness: float | None) -> str:
     like = "" if likeness is None else f", likeness {likeness:.2f}"
+    score = logistic(total)
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
@@ -226,6 +231,17 @@ def _facts(claim: str, language: str) -> list[str]:
     ]
 
 
+def _denies(text: str, own: re.Pattern[str] | None) -> bool:
+    """Tell whether a text denies something by the words of its language, or else of English."""
+    if own is not None:
+        return own.search(text) is not None
+    if text.isascii():  # most texts need no search
+        small = text.lower()
+        if not any(word in small for word in ("not", "n't", "never", "neither")):
+            return False
+    return NOT.search(text) is not None
+
+
 def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) -> str:
     """Say whether only one side denies something; the pieces are the best and its neighbours.
 
@@ -239,9 +255,9 @@ def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) 
     'the claim denies what the chunk does not'
     """
     own = known(language).negations
-    denies, negative = (own, own) if own else (NOT, NEGATIVE)
-    if denies.search(claim) and not any(map(negative.search, pieces)):
+    negative = NEGATIVE if own is None else own
+    if _denies(claim, own) and not any(map(negative.search, pieces)):
         return "the claim denies what the chunk does not"
-    if denies.search(pieces[1]) and not negative.search(claim):
+    if _denies(pieces[1], own) and not negative.search(claim):
         return "the chunk denies what the claim does not"
     return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from karat.embeddings import cosine
 from karat.judges.local.pieces import windows
-from karat.judges.local.reading import WHOLE, Read, ReadChunk, Reader
+from karat.judges.local.reading import WHOLE, Forms, Needle, ReadChunk, Reader
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
@@ -52,32 +53,33 @@ def overlap(
 ) -> tuple[Overlap, list[ReadChunk]]:
     """Compare needles with chunks; return the chunks as they were read, too."""
     read = (reader or Reader()).read(pairs, entries, related=related)
-    rows = [_shared(each, counted=counted) for each in read]
+    rows = list(map(partial(_shared, counted=counted), *read))
     cover, frequency, place, lacking = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    whole = np.array([max(each.needle.total, 1) for each in read], dtype=np.float64)
+    whole = np.array([max(needle.total, 1) for needle in read.needles], dtype=np.float64)
     found = Overlap(
-        words=np.array([len(each.needle.terms) for each in read], dtype=np.int64),
+        words=np.array([len(needle.terms) for needle in read.needles], dtype=np.int64),
         cover=cover / WHOLE / whole,
         often=frequency / WHOLE / whole / FINE,
         place=place,
         lacking=lacking,
-        language=[each.language for each in read],
+        language=read.languages,
     )
-    return found, [each.chunk for each in read]
+    return found, read.chunks
 
 
-def _shared(read: Read, *, counted: bool) -> tuple[int, int, int, int]:
+def _shared(
+    needle: Needle, forms: Forms, chunk: ReadChunk, language: str, *, counted: bool
+) -> tuple[int, int, int, int]:
     """Return the weight that a chunk has of a needle, the same by frequency, and the best piece.
 
     Frequencies are only `counted` where they are used. The last number is 1 if the chunk lacks the
     entry of a list that the needle is about.
     """
-    chunk, needle = read.chunk, read.needle
-    met = chunk.meet(needle, read.forms, read.language)
-    lacking = int(bool(needle.entry) and needle.entry.isdisjoint(met))
+    met = chunk.meet(needle, forms, language)
+    lacking = int(needle.entry.isdisjoint(met)) if needle.entry else 0
     if not met:
         return 0, 0, 0, lacking
-    cover = frequency = 0
+    cover = frequency = place = 0
     weighed = []
     for number, (share, held) in met.items():
         weight = needle.terms[number][1] * share
@@ -85,7 +87,9 @@ def _shared(read: Read, *, counted: bool) -> tuple[int, int, int, int]:
         if counted:
             frequency += weight * often(sum(map(chunk.count, held)), chunk.length)
         weighed.append((weight, held))
-    return cover, frequency, _best_place(weighed, chunk), lacking
+    if len(chunk.terms) > 1:
+        place = _best_place(weighed, chunk, cover)
+    return cover, frequency, place, lacking
 
 
 def often(count: int, length: int) -> int:
@@ -94,10 +98,11 @@ def often(count: int, length: int) -> int:
     return floor(FINE * (count * (SATURATION + 1) / (count + heavy)) + 0.5)
 
 
-def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk) -> int:
-    """Return the piece with the largest weight of shared terms, the first of equals."""
-    if len(chunk.terms) == 1:
-        return 0
+def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk, most: int) -> int:
+    """Return the piece with the largest weight of shared terms, the first of equals.
+
+    `most` is the weight of all terms: no piece has more.
+    """
     best = place = 0
     for number, terms in enumerate(chunk.terms):
         weight = 0
@@ -106,6 +111,8 @@ def _best_place(met: list[tuple[int, list[str]]], chunk: ReadChunk) -> int:
                 weight += each
         if weight > best:
             best, place = weight, number
+            if weight == most:
+                break
     return place
 
 
