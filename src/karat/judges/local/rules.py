@@ -161,11 +161,7 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     likeness = columns.get("closest", columns.get("similarity"))
     reason = cache(partial(_reason, model.thresholds[0]))  # many pairs share no word, or all
     return [
-<<<<<<< HEAD
-        Verdict(grade, _reason(score, lowest, cover, like), quote, probability=score)
-=======
-        Verdict(grade, reason(total, cover, like), quote)
->>>>>>> wt/speed21
+        Verdict(grade, reason(score, cover, like), quote, probability=score)
         if words
         else Verdict.failed(JudgeReason.NO_WORDS, what)
         for grade, score, cover, like, words, quote in zip(
@@ -180,9 +176,8 @@ def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
     ]
 
 
-def _reason(threshold: float, total: float, cover: float, likeness: float | None) -> str:
+def _reason(threshold: float, score: float, cover: float, likeness: float | None) -> str:
     like = "" if likeness is None else f", likeness {likeness:.2f}"
-    score = logistic(total)
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
