@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karat.errors import JudgeError, OptionError
 from karat.judges.local import spacy_model
-from karat.judges.local.dates import find_dates, parts_of
+from karat.judges.local.dates import MONTHS, find_dates, parts_of
 from karat.judges.local.entities import (
     Holdings,
     entities_by_rules,
@@ -34,6 +34,19 @@ def names(text: str) -> list[str]:
 
 
 # --- dates ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MONTHS)
+def test_no_month_is_passed_over(name: str) -> None:
+    """What stands beside a number is first looked at quickly, by three letters."""
+    whole, day = f"y1960m{MONTHS[name]:02}d21", f"m{MONTHS[name]:02}d21"
+    for month in (name, name.upper()):
+        assert words(f"on {month} 21, 1960.") == words(f"on {month}. 21 , 1960") == [whole]
+        assert words(f"il 21 {month} 1960") == [whole]
+        assert words(f"am 21. {month} 1960") == words(f"21\u00a0 {month} of 1960") == [whole]
+        assert words(f"el 21 de {month} de 1960") == words(f"the 21ST  OF {month}, 1960") == [whole]
+        assert words(f"in {month} 21;") == words(f"(21st of {month})") == [day]
+        assert words(f"in {month} de 1960") == [whole[:8]]
 
 
 @pytest.mark.parametrize(
@@ -364,3 +377,9 @@ def test_what_is_quickly_seen_to_be_missing_is_missing(text: list[str], entity: 
     held, form = Holdings(" ".join(text)), plain_form("".join(entity))
     expected = bool(form) and f" {form} " in held._words
     assert held.holds("".join(entity)) == expected
+
+
+@given(st.lists(st.sampled_from(["b", "1", "1.5", ".", " ", "_", "-", ",", "%"])).map("".join))
+def test_words_of_plain_letters_are_those_of_the_pattern(text: str) -> None:
+    """Texts of ASCII have a quicker way; one other letter and the pattern finds the words."""
+    assert f"{plain_form(text)} ж".strip() == plain_form(f"{text} ж")

