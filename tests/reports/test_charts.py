@@ -137,7 +137,7 @@ def letter_image(letter: str) -> bytes:
 @pytest.mark.usefixtures("_no_fonts")
 def test_letters_that_no_font_has_are_named(cli: Karat, tmp_path: Path) -> None:
     gold = {"q": ["a"], "r": ["b"]}
-    runs = {"検索 α": {"q": ["a"]}, "поиск": {"r": ["b"]}}
+    runs = {"検索 α": {"q": ["a"]}, "поиск": {"q": ["b"], "r": ["b"]}}
     folder = karat.evaluate(runs, gold, "RR").save(tmp_path / "saved")
     for name, noted in (("x.png", True), ("x.svg", False)):
         done = cli("report", folder, "--plot", tmp_path / name)
