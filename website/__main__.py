@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from website import commands, measures, problems, python
+from website import commands, measures, problems, python, relations
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://github.com/karat-eval/karat/blob/main"
@@ -17,6 +17,7 @@ PAGES = {
     "reference/findings.md": problems.findings_page,
     "reference/measures.md": measures.page,
     "reference/python.md": python.page,
+    "reference/relations.md": relations.page,
 }
 _LINK = re.compile(r"\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 

@@ -12,6 +12,7 @@ import karat
 from karat import errors
 from karat.findings import FindingKind
 from website.commands import cell
+from website.doctests import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def errors_page() -> str:
             rows[name][message] = argument(call, 9, "fix")
     lines = [ERRORS]
     for name, cls in classes.items():
-        lines += [f"## {name}", "", inspect.getdoc(cls) or "", ""]
+        lines += [f"## {name}", "", fenced(inspect.getdoc(cls) or ""), ""]
         if rows[name]:
             lines += ["| message | what to do |", "|---|---|"]
             lines += [f"| {cell(text)} | {cell(fix)} |" for text, fix in sorted(rows[name].items())]

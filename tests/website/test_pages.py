@@ -8,7 +8,8 @@ import pytest
 
 from karat.cli import COMMANDS
 from karat.measures import known_measures
-from website import choosing, commands, measures, problems, python
+from karat.relate.match import known_matchers
+from website import choosing, commands, measures, problems, python, relations
 from website.__main__ import assemble
 
 
@@ -45,3 +46,11 @@ def test_findings_and_errors_are_listed_with_what_to_do() -> None:
         assert f"| `{kind}` |" in findings
     assert "## InputError" in errors
     assert errors.count("\n| ") > 200
+
+
+def test_all_relations_are_listed_with_their_parameters() -> None:
+    shown = relations.page()
+    for name, cls in known_matchers().items():
+        assert f"| [{name}](#{name}) |" in shown
+        section = shown.partition(f"\n## {name} ")[2].partition("\n## ")[0]
+        assert all(f"`{key}={value}`" in section for key, value in cls.parameters().items())

@@ -1,0 +1,15 @@
+// What the theme's own script makes after the page has loaded, made fit for keyboards and screen readers:
+// frames that scroll can be reached by the Tab key, and the buttons of a block of code are no landmark.
+(() => {
+  const mend = () => {
+    for (const frame of document.querySelectorAll(
+      ".md-typeset__scrollwrap:not([tabindex]), .formula:not([tabindex])",
+    ))
+      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+    for (const buttons of document.querySelectorAll("nav.md-code__nav:not([role])"))
+      buttons.setAttribute("role", "none");
+  };
+  new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });
+  addEventListener("resize", mend);
+  mend();
+})();

@@ -1,0 +1,176 @@
+"""The built site in a real browser: links, requests, search, accessibility, phones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import PHONE, Watched, accessible, browser, fits_a_phone, watched
+from website.__main__ import assemble
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["browser", "watched"]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "index",
+    "start/first-evaluation",
+    "learn/ranking",
+    "reference/measures",
+    "reference/commands",
+    "reference/errors",
+)
+FETCHED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src")}
+
+
+class Collected(HTMLParser):
+    """The names in a page that can be linked to, its links, and what it fetches."""
+
+    def __init__(self, text: str) -> None:
+        """Read a page."""
+        super().__init__()
+        self.names: set[str] = set()
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Look at an element."""
+        for key, value in attrs:
+            if value is None:
+                continue
+            if key == "id" or (tag, key) == ("a", "name"):
+                self.names.add(value)
+            elif (tag, key) == ("a", "href"):
+                self.links.append(value)
+            elif (tag, key) in FETCHED:
+                self.fetched.append(value)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as `make docs` does, beside one that may stand in the project."""
+    folder = tmp_path_factory.mktemp("site")
+    for name in ("src", "website"):  # paths in mkdocs.yml start from its own folder
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
+    assemble(folder / ".site" / "docs")
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / ".site" / "html"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Serve the site on this machine."""
+    handler = partial(QuietHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join(timeout=10)
+
+
+def test_every_link_leads_somewhere_and_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    pages = {path: Collected(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    assert len(pages) > 70
+    dead, outside = [], []
+    for path, page in pages.items():
+        if path.name == "404.html":  # its links start at the root of a server
+            continue
+        outside += [(path.name, url) for url in page.fetched if urlsplit(url).netloc]
+        for link in page.links + page.fetched:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            place, anchor = urldefrag(link)
+            target = (path.parent / unquote(urlsplit(place).path)).resolve() if place else path
+            if target.is_dir():
+                target /= "index.html"
+            known = pages[target].names if target in pages else set()
+            if not target.exists() or (anchor and unquote(anchor) not in known):
+                dead.append((str(path.relative_to(site)), link))
+    assert not dead
+    assert not outside
+
+
+def test_a_page_opens_from_the_disk(site: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("link", name="Your first evaluation: five minutes").click()
+    expect(page.locator("h1")).to_contain_text("Your first evaluation")
+    assert watched.asked
+    assert not [url for url in watched.asked if not url.startswith(("file:", "data:"))]
+
+
+def test_search_works_without_a_network(address: str, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{address}/index.html")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("input:focus")).to_be_visible()
+    page.keyboard.type("recall")
+    result = page.locator("a[href*='measures.html?h=recall#recall']")
+    expect(result).to_contain_text("recall", timeout=30_000)
+    result.click()
+    expect(page.locator("h1")).to_contain_text("Measures")
+    watched.require_quiet()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_accessible_quiet_and_fit(name: str, address: str, watched: Watched) -> None:
+    page = watched.page
+    page.emulate_media(reduced_motion="reduce")  # colours that fade in are pale for a moment
+    page.goto(f"{address}/{name}.html")
+    accessible(page)
+    fits_a_phone(page)
+    accessible(page)
+    watched.require_quiet()
+
+
+@pytest.mark.parametrize("name", PAGES[:2])
+def test_dark_pages_are_accessible(name: str, address: str, watched: Watched) -> None:
+    page = watched.page
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    page.goto(f"{address}/{name}.html")
+    expect(page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
+    accessible(page)
+
+
+def test_wide_tables_scroll_in_their_frame(address: str, watched: Watched) -> None:
+    page = watched.page
+    page.set_viewport_size(PHONE)
+    page.goto(f"{address}/how-to/move.html")
+    frame = page.locator(".md-typeset__scrollwrap").first
+    expect(frame).to_have_attribute("tabindex", "0")
+    assert frame.evaluate("each => each.scrollWidth > each.clientWidth")
+    fits_a_phone(page)
