@@ -28,7 +28,7 @@ PARTS = 64  # numbers that a sum is kept as, at most
 
 @dataclass(slots=True)
 class ExactSum:
-    """A sum of floats without rounding errors worth mentioning: about 32 digits.
+    """A sum of floats without rounding errors, until it is read.
 
     >>> total = ExactSum()
     >>> for values in ([1e16], [1.0], [-1e16]):
@@ -41,21 +41,33 @@ class ExactSum:
 
     def add(self, values: Iterable[float]) -> None:
         """Add values."""
-        given = list(values)
-        whole = math.fsum(given)
-        self.parts += [whole, math.fsum([*given, -whole])]
+        self.parts += exact_parts(values)
         if len(self.parts) > PARTS:
             self.parts = self.compact()
 
     def compact(self) -> list[float]:
-        """Return the sum as two numbers."""
-        whole = math.fsum(self.parts)
-        return [whole, math.fsum([*self.parts, -whole])]
+        """Return the same sum as a few numbers, mostly two."""
+        return exact_parts(self.parts)
 
     @property
     def value(self) -> float:
         """The sum, rounded once."""
         return math.fsum(self.parts)
+
+
+def exact_parts(values: Iterable[float]) -> list[float]:
+    """Return few numbers that add up to the same: the sum rounded, what that lost, and so on.
+
+    >>> exact_parts([1e20, 1.0, 1e-20])
+    [1e+20, 1.0, 1e-20]
+    """
+    rest, parts = list(values), list[float]()
+    while whole := math.fsum(rest):
+        parts.append(whole)
+        if not math.isfinite(whole):
+            break
+        rest.append(-whole)
+    return parts
 
 
 @dataclass(slots=True)
@@ -142,8 +154,8 @@ class Moments:
 def bootstrap_limits(means: Sequence[float] | Floats, level: float) -> tuple[float, float] | None:
     """Return the limits between which this share of the means of samples lies; None if unknown.
 
-    >>> bootstrap_limits(np.arange(1001), 0.95)
-    (25.0, 975.0)
+    >>> [round(limit, 6) for limit in bootstrap_limits(np.arange(1001), 0.95)]
+    [25.0, 975.0]
     """
     known = np.asarray(means, dtype=np.float64)
     known = known[np.isfinite(known)]
