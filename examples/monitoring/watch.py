@@ -20,7 +20,7 @@ import polars as pl
 import karat
 
 APP = Path(__file__).with_name("app.py")
-HEALTHY, BROKEN = 300, 200  # questions
+HEALTHY, BROKEN = 300, 300  # questions
 EVERY = 5  # a check after so many questions
 MARK = "index rebuilt"
 ALERTS = ["context_precision drops", "empty>2%"]

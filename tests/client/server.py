@@ -154,7 +154,7 @@ class Server:
         headers = {name.strip().lower(): value.strip() for name, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         method, path, _ = head[0].split()
-        is_json = headers.get("content-type", "") == "application/json"
+        is_json = headers.get("content-type", "application/json") == "application/json"
         said = json.loads(body) if body and is_json else body or None
         port = writer.get_extra_info("peername")[1]
         call = Call(len(self.calls), path, headers, said, port, method)

@@ -35,7 +35,7 @@ def test_a_broken_index_is_noticed(tmp_path: Path) -> None:
         env=os.environ | {"APP_PYTHON": python, "PYTHONPATH": str(ROOT / "src")},
     )
     assert done.returncode == 0, done.stderr
-    assert "healthy: 300 calls\nbroken: 200 calls" in done.stdout
+    assert "healthy: 300 calls\nbroken: 300 calls" in done.stdout
     told = re.search(r"alarm after (\d+) questions: context_precision drops", done.stdout)
     assert told is not None, done.stdout
     assert f"after {told[1]} questions" in (ROOT / "docs" / "monitoring.md").read_text("utf-8")

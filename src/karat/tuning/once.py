@@ -63,6 +63,12 @@ class OnceJudge:
                     self._known[sample.query, aspect] = _Known(sample, found, places)
         return [self._judged(sample, aspects) for sample in samples]
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """Cut references as the judge that is asked does, where it has a way of its own."""
+        if name.endswith("_of"):
+            return getattr(self.inner, name)
+        raise AttributeError(name)
+
     def findings(self) -> list[Any]:
         """Return what only the judge that is asked can know."""
         return list(getattr(self.inner, "findings", list)())
