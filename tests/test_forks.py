@@ -67,7 +67,9 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_forked_after_use(use: str, tmp_path: Path) -> None:
-    out = run(f"{USES[use]}\nprint(in_a_process('fork'))", tmp_path)
+    # threads that still hold a lock of the allocator would hang any child, whatever karat does
+    rest = "import time; time.sleep(0.3)"
+    out = run(f"{USES[use]}\n{rest}\nprint(in_a_process('fork'))", tmp_path)
     assert out.startswith("ForkError: this process was forked after karat or polars was used")
     assert "fix: start processes by spawn or forkserver" in out
 
@@ -110,7 +112,7 @@ def test_forked_again(tmp_path: Path) -> None:
 
 
 LATE = """
-import multiprocessing, sys
+import multiprocessing, sys, time
 import polars as pl
 
 def evaluated():
@@ -122,6 +124,7 @@ def evaluated():
 
 if __name__ == "__main__":
     {}
+    time.sleep(0.3)  # a thread of polars that holds a lock would hang any child
     for how in ("fork", "spawn"):
         process = multiprocessing.get_context(how).Process(target=evaluated)
         process.start()
