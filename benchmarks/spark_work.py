@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.retrievers.memory import peak_bytes
+
 MEASURES = ["nDCG@10", "AP", "RR", "recall@100", "P@10"]
 JUDGED = 10  # documents of a query with a judgement
 CHUNK = 10_000  # queries written at once
@@ -155,7 +157,7 @@ def main() -> None:
     found = {
         "seconds": seconds,
         "processor": own.ru_utime + own.ru_stime + sum(watch.processor.values()),
-        "peak": max(watch.most, 0 if what == "spark" else own.ru_maxrss * 1024),
+        "peak": max(watch.most, 0 if what == "spark" else int(peak_bytes() or 0)),
         "values": values,
     }
     sys.stdout.write(json.dumps(found) + "\n")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.data import Files
 from benchmarks.tools import TOOLS
+from karat.retrievers.memory import peak_bytes
 
 if TYPE_CHECKING:
     from benchmarks.tools import Numbers, Task
@@ -37,7 +38,8 @@ def observe(task: Task) -> Report:
     gc.collect()
     before = _resident()
     first, returned = _timed(task)
-    own, program = _peak(resource.RUSAGE_SELF), _peak(resource.RUSAGE_CHILDREN)
+    own = int(peak_bytes() or 0)
+    program = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * KIB
     numbers = task.numbers(returned)
     del returned
     seconds = [first]
@@ -55,10 +57,6 @@ def _timed(task: Task) -> tuple[float, object]:
 def _resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
-
-
-def _peak(whose: int) -> int:
-    return resource.getrusage(whose).ru_maxrss * KIB
 
 
 def main() -> None:

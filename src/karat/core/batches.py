@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
+OWN = pl.CompatLevel.oldest()
 TAIL = 256  # rows that are looked at first for the beginning of the last query
 
 
@@ -52,6 +53,20 @@ def last_stretch(values: pl.Series) -> int:
         if len(tail) == len(values):
             return len(tail)
         size *= 8
+
+
+def compact(rows: pl.DataFrame) -> pl.DataFrame:
+    """Copy rows into memory of their own: taken from a batch they hold on to all of its texts.
+
+    >>> batch = pl.DataFrame({"rank": [1, 2], "text": ["more than twelve letters", None]})
+    >>> compact(batch).equals(batch)
+    True
+    """
+    strings = [name for name, kind in rows.schema.items() if kind == pl.String]
+    # Arrow's older strings are no views into shared memory
+    return rows.with_columns(
+        pl.Series(name, rows[name].to_arrow(compat_level=OWN), dtype=pl.String) for name in strings
+    )
 
 
 class GrowingColumn:

@@ -20,7 +20,7 @@ from karat.align.preflight import (
     no_shared_query,
     nothing_retrieved,
 )
-from karat.core.batches import GrowingColumn
+from karat.core.batches import GrowingColumn, compact
 from karat.core.data import Gold, Run
 from karat.core.keys import sort_rows
 from karat.core.parts import is_part
@@ -115,8 +115,7 @@ def draw_batch(
         ties=ties_that_matter(aligned.ties, edges),
         findings=(*found, *aligned.findings),
         documents=documents,
-        # a copy: a slice would keep the whole batch in memory
-        sample=rows.select(pl.col("query", "doc").gather(range(min(SAMPLE, rows.height)))),
+        sample=compact(rows.select("query", "doc").head(SAMPLE)),
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
         facts=None if facts is None else facts.read(seen, lacking, documents),
@@ -302,8 +301,10 @@ def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
         rank=pl.Series(aligned.rank), doc=pl.col("raw" if "raw" in aligned.rows.columns else "doc")
     ).filter(first)
     wanted = [name for name in ("query", "rank", "doc", "score", "text") if name in rows.columns]
-    return rows.select(wanted).with_columns(
-        pl.col(name).str.head(TEXT) for name in wanted if name == "text"
+    return compact(
+        rows.select(wanted).with_columns(
+            pl.col(name).str.head(TEXT) for name in wanted if name == "text"
+        )
     )
 
 

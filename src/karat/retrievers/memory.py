@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ MEGABYTE = 1e6
 OFTEN = 0.005  # seconds between two looks: asking the system costs more than a quick search
 # what the system counts in: kilobytes, on a Mac bytes
 UNIT = 1 if sys.platform == "darwin" else 1024
+STATUS = Path("/proc/self/status")
+PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 
 
 class PeakMemory:
@@ -31,9 +35,25 @@ class PeakMemory:
         now = time.perf_counter()
         if now >= self._until:
             self._until = now + OFTEN
-            found = _read()
-            self._last = None if found is None else round(found / MEGABYTE, 1)
+            found = peak_bytes()
+            # Linux counts roughly: a later look may say a little less
+            if found is not None:
+                self._last = max(self._last or 0.0, round(found / MEGABYTE, 1))
         return self._last
+
+
+def peak_bytes() -> float | None:
+    """Return the largest memory of this process so far in bytes; None where nobody knows."""
+    return _read()
+
+
+def _by_status() -> float | None:
+    """Return what Linux tells: `getrusage` would begin with the peak of the parent there."""
+    try:
+        found = PEAK.search(STATUS.read_text(encoding="ascii", errors="replace"))
+    except OSError:
+        return None
+    return None if found is None else int(found[1]) * 1024.0
 
 
 def _by_resource() -> Callable[[], float | None]:
@@ -56,6 +76,8 @@ def _by_psutil() -> Callable[[], float | None]:
 
 def _choose() -> Callable[[], float | None]:
     """Return how it is read: by the system itself, else by psutil, as on Windows."""
+    if _by_status() is not None:
+        return _by_status
     for way in (_by_resource, _by_psutil):
         try:
             return way()
