@@ -76,6 +76,18 @@ def test_a_saved_result_is_not_measured_against_the_gold_of_the_project(
     assert cli("score", "monday", "-m", "AP").code == 0
 
 
+def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Karat, save: Save) -> None:
+    save("karat.toml", SETTINGS)
+    save("own.jsonl", '{"query": "other", "retrieved": ["d1"], "gold": ["d1"]}\n')
+    done = cli("score", "own.jsonl")
+    assert done.code == 2
+    assert "the gold is that of karat.toml: `karat --config none …`" in done.err
+    assert cli("--config", "none", "score", "own.jsonl").code == 0
+    without = cli("score", "own.jsonl", "-g", "qrels.txt")
+    assert without.code == 2
+    assert "config none" not in without.err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from karat import __version__
-from karat.errors import KaratError, nearest
+from karat.errors import AlignError, KaratError, nearest
 from karat.native import described
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ COMMANDS = (
 )
 BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 DEBUG, DEBUG_VARIABLE = "--debug", "KARAT_DEBUG"
+GOLD_OF = "karat.gold_of"  # key of what a context knows: the configuration that names the gold
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -78,6 +79,13 @@ class _Commands(click.Group):
             raise _ReaderGoneError from None
         except EOFError as error:
             raise _EndOfFileError from error
+        except AlignError as error:
+            if GOLD_OF in ctx.meta:
+                error.fix += (
+                    f"; the gold is that of {ctx.meta[GOLD_OF]}: `karat --config none …` takes the "
+                    "one that records hold, --gold names another"
+                )
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of use."""
@@ -123,6 +131,8 @@ def _configure(
     used = [key for key in values if key not in configuration.given(command, context, rest)]
     if used:
         options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
+    if "gold" in used:
+        context.meta[GOLD_OF] = found.shown
 
 
 @click.group(cls=_Commands, context_settings=SETTINGS)
