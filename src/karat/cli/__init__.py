@@ -50,7 +50,7 @@ COMMANDS = (
 )
 BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 DEBUG, DEBUG_VARIABLE = "--debug", "KARAT_DEBUG"
-GOLD_OF = "karat.gold_of"  # key of what a context knows: the configuration that names the gold
+GOLD_OF = "gold of"  # key in the context: the configuration that names the gold
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
