@@ -169,13 +169,17 @@ def measured(seed: int, dialect: str) -> tuple[Records, Values]:
 
 
 def values_of(result: karat.Result, run: str) -> Values:
-    return {
-        (query, str(measure)): None if math.isnan(value) else value
-        for measure in result.measures
-        for query, value in zip(
-            result.relation(run, measure).queries, result.arrays[run, measure].tolist(), strict=True
-        )
+    one_of = {measure.relation: measure for measure in result.measures}
+    queries = {
+        name: result.relation(run, measure).queries.to_list() for name, measure in one_of.items()
     }
+    found = {}
+    for measure in result.measures:
+        name = str(measure)
+        given = result.arrays[run, measure].tolist()
+        for query, value in zip(queries[measure.relation], given, strict=True):
+            found[query, name] = None if math.isnan(value) else value
+    return found
 
 
 def same(found: Values, expected: Values) -> None:

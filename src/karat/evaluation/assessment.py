@@ -227,7 +227,7 @@ def find_matchers(
             f"{first.name} is about the list as a whole, which is another one for every cutoff",
             fix=f"name it in the measures, for example recall@5/{first.name}",
         )
-    named = [measure.relation for measure in measures if measure.relation is not None]
+    named = dict.fromkeys(each.relation for each in measures if each.relation is not None)
     every = {str(first): first} | {name: find_matcher(name) for name in named}
     used = {str(first) if each.relation is None else each.relation for each in measures}
     return {name: matcher for name, matcher in every.items() if name in used}

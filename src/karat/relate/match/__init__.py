@@ -53,7 +53,7 @@ def find_matcher(
 def _known_with(name: str) -> dict[str, type[Matcher]]:
     """Return matchers, this one among them if it is known; others need not be imported for it."""
     family = name.partition("-")[0]
-    if any(module.name == family for module in pkgutil.iter_modules(__path__)):
+    if name not in MATCHERS and family in _modules():
         importlib.import_module(f"{__name__}.{family}")
     return MATCHERS if name in MATCHERS else known_matchers()
 
@@ -68,9 +68,14 @@ def known_matchers() -> dict[str, type[Matcher]]:
 
 
 @functools.cache
+def _modules() -> tuple[str, ...]:
+    return tuple(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@functools.cache
 def _load() -> None:
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+    for name in _modules():
+        importlib.import_module(f"{__name__}.{name}")
 
 
 __all__ = ["Matcher", "find_matcher", "known_matchers"]
