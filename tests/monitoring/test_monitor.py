@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 
 import karat
 from karat.errors import JudgeError, OptionError
@@ -203,14 +203,20 @@ def test_labels_are_what_people_annotated() -> None:
     ]
     notes = [[named, *others] if at % 4 == 0 else others for at in range(CALLS.height)]
     calls = CALLS.with_columns(pl.Series("annotations", notes, CALLS.schema["annotations"]))
-    frame = judged_frame(calls, ["context_relevancy"], JudgedSample(told, share=0.01))
+    few = JudgedSample(told, share=0.1)
+    frame = judged_frame(calls, ["context_relevancy"], few)
     labelled = frame.drop_nulls("context_relevancy label")
     assert set(labelled["context_relevancy label"]) == {0.75}
     assert 0.15 < labelled.height / frame.height < 0.35
-    assert labelled["context_relevancy"].count() > 40  # though few traces are in the sample
+    assert labelled["context_relevancy verdict"].count() > 40  # though few are in the sample
     (found,) = buckets(frame, None).to_dicts()
     assert found["method"] == "ppi"
-    assert found["value"] > frame["context_relevancy"].mean()
+    assert found["value"] > labelled["context_relevancy verdict"].mean()
+    # what people annotate, which may be what went wrong, is no part of the sample
+    assert_series_equal(
+        frame["context_relevancy"],
+        judged_frame(CALLS, ["context_relevancy"], few)["context_relevancy"],
+    )
 
 
 def test_a_judge_without_any_verdict_is_an_error(monitor: Monitor) -> None:

@@ -125,12 +125,17 @@ def test_labels_correct_the_mean_of_a_judge() -> None:
             "kind": "retriever",
             "context_relevancy": values,
             "context_relevancy label": [*labels, None, None, None],
+            "context_relevancy verdict": [*values[:5], None, None, None],
         }
     )
     found = row(buckets(frame, "1d"), signal="context_relevancy")
     expected = ppi_mean(labels, values[:5], values[5:])
     assert found["value"] == pytest.approx(expected.value)
-    assert found["method"] == "ppi"
+    assert (found["method"], found["n"], found["undefined"]) == ("ppi", 8, 0)
+    outside = frame.with_columns(  # calls that were judged only because they have a label
+        pl.Series("context_relevancy", [None, None, None, *values[3:]])
+    )
+    assert row(buckets(outside, "1d"), signal="context_relevancy") == found
     few = frame.with_columns(pl.col("context_relevancy label").head(4).extend_constant(None, 4))
     assert row(buckets(few, "1d"), signal="context_relevancy")["method"] == "further-unit"
 

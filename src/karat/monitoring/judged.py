@@ -24,7 +24,7 @@ from karat.monitoring.call_values import KEY, RAW, Calls, key_columns, slice_nam
 from karat.monitoring.documents import texts_by_document
 from karat.monitoring.references import NOTHING_GIVEN, References
 from karat.monitoring.signals import SIGNALS, Signal, find_signals
-from karat.monitoring.time_buckets import LABEL
+from karat.monitoring.time_buckets import LABEL, VERDICT
 
 if TYPE_CHECKING:
     from karat.judges.verdicts import JudgeProtocol
@@ -101,7 +101,9 @@ def judged_frame(
 
     A value is null where the call was not in the sample, failed, has no question, or its
     documents have no text, neither in the trace nor in the corpus. Labels stand in a column of
-    their own beside that of their signal; calls that have one are always judged.
+    their own beside that of their signal. Calls that have one are always judged; what the judge
+    says about them stands in a third column, so that those outside of the sample correct a mean
+    and are no part of it: people do not annotate at random.
     """
     wanted = judged_signals(names)
     slices = slice_names(by)
@@ -113,7 +115,8 @@ def judged_frame(
     labelled = labels.select(
         pl.any_horizontal(pl.col(each.name + LABEL).is_not_null() for each in wanted)
     )
-    asked = keys.filter(sample.chosen(keys) | labelled.to_series())
+    sampled = sample.chosen(keys)
+    asked = keys.filter(sampled | labelled.to_series())
     judge = sample.find()
     parts = []
     for first in range(0, asked.height, AT_ONCE):
@@ -130,8 +133,15 @@ def judged_frame(
             pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
         )
     )
-    made = labels.join(found, on=[*KEY], how="left", maintain_order="left")
-    beside = [name + LABEL for name in schema if made[name + LABEL].count()]
+    with_labels = [name for name in schema if labels[name + LABEL].count()]
+    beside = [name + each for name in with_labels for each in (LABEL, VERDICT)]
+    made = labels.join(found, on=[*KEY], how="left", maintain_order="left").with_columns(
+        *(
+            pl.when(pl.col(name + LABEL).is_not_null()).then(name).alias(name + VERDICT)
+            for name in with_labels
+        ),
+        *(pl.when(sampled).then(name).alias(name) for name in schema),
+    )
     named = [name for name in slices if name != "kind"]
     return made.select(*KEY, "kind", *named, *schema, *beside)
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 POISSON = "poisson-score"
 PPI = "ppi"  # the mean of a judge, corrected by labels
-LABEL = " label"  # behind the name of a judged signal: the column of its labels
+# behind the name of a judged signal: the columns of labels, and of verdicts about the same calls
+LABEL, VERDICT = " label", " verdict"
 BUCKET_START, COUNT = "\0bucket", "\0count"  # no attribute that calls are sliced by is so named
 NAMED = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -124,15 +125,16 @@ def summarise(  # noqa: PLR0917
         if each.per_call
     }
     labels = {
-        name: frame_labels.to_numpy()
+        name: (ordered[name + LABEL].to_numpy(), ordered[name + VERDICT].to_numpy())
         for name in numbers
-        if (frame_labels := ordered.get_column(name + LABEL, default=None)) is not None
+        if name + LABEL in ordered.columns
     }
     for key, (first, last) in zip(counts.select(groups).rows(), spans, strict=True):
         part = {name: column[first:last] for name, column in numbers.items()}
         found = dict(_of_calls(wanted, part, level))
-        for name, column in labels.items():
-            found[name] = _corrected(found[name], part[name], column[first:last], level)
+        for name, (label, verdict) in labels.items():
+            said = label[first:last], verdict[first:last]
+            found[name] = _corrected(found[name], part[name], *said, level)
         for each in wanted:
             if not each.per_call:
                 found[each.name] = _of_many(each, ordered, (first, last), length, level, ids)
@@ -167,17 +169,21 @@ def _of_calls(
             yield each.name, _quantile(defined, int(each.summary[1:]) / 100, level, missing)
 
 
-def _corrected(judged: Interval, values: Floats, labels: Floats, level: float | None) -> Interval:
+def _corrected(
+    judged: Interval, values: Floats, labels: Floats, verdicts: Floats, level: float | None
+) -> Interval:
     """Correct the mean of a judge by what people said about some of the calls."""
-    both = ~np.isnan(values) & ~np.isnan(labels)
+    both = ~np.isnan(verdicts) & ~np.isnan(labels)
     if both.sum() < FEW:
         return judged
     further = values[~np.isnan(values) & np.isnan(labels)]
-    made = ppi_mean(labels[both], values[both], further, level=level or 0.95)
+    made = ppi_mean(labels[both], verdicts[both], further, level=level or 0.95)
     low, value, high = (_inside(each) for each in (made.low, made.value, made.high))
+    n = int(both.sum()) + len(further)
+    undefined = len(values) - n
     if level is None:
-        return _plain(value, judged.n, judged.undefined)
-    return Interval(value, low, high, level, PPI, judged.n, judged.undefined)
+        return _plain(value, n, undefined)
+    return Interval(value, low, high, level, PPI, n, undefined)
 
 
 def _inside(value: float | None) -> float | None:
