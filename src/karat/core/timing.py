@@ -72,6 +72,12 @@ class Times:
     figures: Mapping[str, Floats] = field(default_factory=dict)  # known values, by column
 
 
+def timed(queries: pl.DataFrame) -> pl.DataFrame:
+    """Return what a table of queries says about time and errors."""
+    present = set(queries.columns)
+    return queries.select("query", *(name for name in TIMED if name in present))
+
+
 def read_times(queries: pl.DataFrame) -> Times | None:
     """Read durations, errors and other figures from columns about the queries; None without any.
 
@@ -80,6 +86,7 @@ def read_times(queries: pl.DataFrame) -> Times | None:
     >>> read_times(pl.DataFrame({"query": ["a", "b"], "latency_ms": [10, 30]})).durations.tolist()
     [10.0, 30.0]
     """
+    queries = timed(queries)
     span = _span(queries)
     named = [name for name in DURATIONS if name in queries.columns]
     column = next((name for name in named if queries[name].count()), next(iter(named), None))
@@ -132,15 +139,17 @@ def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFram
     >>> in_units(pl.DataFrame({"query": ["a"], "latency": [187]}), "ms", "run").columns
     ['query', 'latency_ms']
     """
-    numbers = [name for pair in _numeric(queries) for name in pair]
+    about = timed(queries)
+    present = about.columns
+    numbers = [name for pair in _numeric(about) for name in pair]
     if unit is not None:
         choose("unit of time", unit, UNITS)
-        given = [name for name in (*BARE, *numbers) if name in queries.columns]
-        new = {name: f"{name}_{unit}" for name in given if f"{name}_{unit}" not in queries.columns}
+        given = [name for name in (*BARE, *numbers) if name in present]
+        new = {name: f"{name}_{unit}" for name in given if f"{name}_{unit}" not in present}
         return queries.rename(new)
-    if _span(queries) is not None or any(name in queries.columns for name in DURATIONS):
+    if _span(about) is not None or any(name in present for name in DURATIONS):
         return queries
-    named = [name for name in BARE if name in queries.columns and name.endswith("latency")]
+    named = [name for name in BARE if name in present and name.endswith("latency")]
     unclear = named[:1] or numbers[:2]
     value = next(iter(queries[unclear[0]].drop_nulls()), None) if unclear else None
     if value is None:

@@ -25,7 +25,7 @@ from typing import Any
 import polars as pl
 
 from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
-from karat.core.timing import TIMED
+from karat.core.timing import timed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, finding_about
 from karat.read.format import Samples
@@ -264,12 +264,6 @@ def _written(value: Any) -> str:  # noqa: ANN401
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
-
-
-def timed(about: pl.DataFrame) -> pl.DataFrame:
-    """Return what a table of queries says about time and errors."""
-    present = set(about.columns)
-    return about.select("query", *(name for name in TIMED if name in present))
 
 
 def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:

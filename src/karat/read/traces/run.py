@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from karat.core.data import Run
+from karat.core.timing import timed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
 from karat.read.format import Format, Look, register_format
 from karat.read.objects import make_entries
 from karat.read.reading import ReadContext
 from karat.read.record import one_line
-from karat.read.records import plain_columns, timed
+from karat.read.records import plain_columns
 from karat.read.source import Source
 from karat.read.traces.decoding import TraceReader
 from karat.read.traces.exports import is_export
