@@ -155,6 +155,24 @@ def test_a_resolved_alarm_tells_where_the_signal_is_now(tmp_path: Path) -> None:
         assert (anew.outcome, anew.n) == (QUIET, 100)
 
 
+def test_a_value_does_not_depend_on_what_other_alerts_are_sliced_by(tmp_path: Path) -> None:
+    """What compares a call with earlier ones does so in its own slices, not in those of others."""
+    count = range(300)
+    calls = made_calls(300).with_columns(
+        question=pl.Series([f"question {number % 20}" for number in count]),
+        docs=pl.Series([[f"d{(number * 7 + rank) % 13}" for rank in range(5)] for number in count]),
+    )
+    known = {"until": at(300), "remember": False}
+    alerts = ["churn>90%", "churn>90% by tenant", "unseen>90% by tenant, service"]
+    with store_of(tmp_path / "store", calls) as store:
+        alone = [each for alert in alerts for each in check(store, alert, **known).verdicts]  # type: ignore[arg-type]
+        company = check(store, [*alerts, "empty>2% by session"], **known).verdicts  # type: ignore[arg-type]
+    assert [(each.slice, each.n, each.now) for each in alone] == [
+        (each.slice, each.n, each.now) for each in company[: len(alone)]
+    ]
+    assert alone[0].now != pytest.approx(alone[1].now)
+
+
 @pytest.mark.slow
 def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
     """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""

@@ -80,28 +80,20 @@ def watched_slices(  # noqa: PLR0917
     given: dict[str, Any],
 ) -> tuple[list[WatchedSlice], list[str]]:
     """Return a test for each alert and slice, and what a user should know about them."""
-    begin, now = span
-    names = list(dict.fromkeys(each.signal for each in alerts))
-    columns = list(dict.fromkeys(column for each in alerts for column in each.by))
-    watched = stored_signals(store, names, since=begin, until=now, by=columns, kind=kind, **given)
     window = None if baseline is None else baseline.window
-    reference = watched.clear()
-    if window is not None:
-        first, last = window
-        reference = stored_signals(
-            store, names, since=first, until=last, by=columns, kind=kind, **given
-        )
+    frames = _frames(store, alerts, span, window, kind, given)
     parts, notes = [], []
     for alert in alerts:
         for column in alert.by or ("",):
-            chosen, left_out = _slices(watched, reference, column)
+            chosen, left_out = _slices(*frames[alert.signal, column], column)
             parts += [(alert, column, value) for value in chosen]
             if left_out:
                 notes.append(
                     f"{alert.text}: {left_out} further values of {column} with fewer calls are not "
                     f"watched, only {MOST_SLICES}"
                 )
-    if window is not None and not reference.height and any(each.needs_baseline for each in alerts):
+    compared = any(reference.height for _, reference in frames.values())
+    if window is not None and not compared and any(each.needs_baseline for each in alerts):
         counts = store.counts()
         held = "it is empty" if counts.first is None else f"it has {counts.first:%Y-%m-%d %H:%M}"
         held += "" if counts.last is None else f" to {counts.last:%Y-%m-%d %H:%M}"
@@ -118,11 +110,46 @@ def watched_slices(  # noqa: PLR0917
         if kind != RETRIEVER:  # the lists of rerankers are watched by themselves
             key = f"{kind}: {key}"
         state = saved.get("tests", {}).get(key, {})
+        watched, reference = frames[alert.signal, column]
         rows = _of_slice(watched, alert.signal, column, value)
         known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
         bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
         found.append(WatchedSlice(key, alert, name, rows, bets, before, reason, state))
     return found, notes
+
+
+def _frames(  # noqa: PLR0917
+    store: TraceStore,
+    alerts: list[Alert],
+    span: tuple[datetime | None, datetime],
+    window: tuple[datetime, datetime] | None,
+    kind: str,
+    given: dict[str, Any],
+) -> dict[tuple[str, str], tuple[pl.DataFrame, pl.DataFrame]]:
+    """Return the calls that are watched, and those of the baseline, by signal and column to slice.
+
+    All are read at once, but for signals that compare a call with earlier ones of its slice: the
+    columns that other alerts are sliced by must make no difference to them.
+    """
+    wanted = [(each.about, column) for each in alerts for column in each.by or ("",)]
+    together = tuple(dict.fromkeys(each for about, each in wanted if each and not about.history))
+    groups: dict[tuple[bool, tuple[str, ...]], dict[tuple[str, str], str]] = {}
+    for about, column in wanted:
+        alone = (column,) if column else ()
+        group = about.history, alone if about.history else together
+        groups.setdefault(group, {})[about.name, column] = about.kind or kind
+    found = {}
+    for (_, columns), members in groups.items():
+        names = list(dict.fromkeys(name for name, _ in members))
+        options: dict[str, Any] = {"by": columns, "kind": kind, **given}
+        watched = stored_signals(store, names, since=span[0], until=span[1], **options)
+        reference = watched.clear()
+        if window is not None:
+            reference = stored_signals(store, names, since=window[0], until=window[1], **options)
+        for member, of in members.items():
+            rows, known = (each.filter(pl.col("kind") == of) for each in (watched, reference))
+            found[member] = rows, known
+    return found
 
 
 def _slices(
