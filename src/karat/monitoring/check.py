@@ -39,7 +39,6 @@ from karat.monitoring.alerts import Alert, parse_alert
 from karat.monitoring.baselines import (
     Baseline,
     find_baseline,
-    listed_marks,
     parse_moment,
     refuse_overlap,
 )
@@ -171,7 +170,7 @@ def _baseline(
     if kept is not None:
         since, until = map(parse_moment, kept)
         return Baseline(text.strip(), window=(since, until))
-    found = find_baseline(text, now, listed_marks(store.marks()))
+    found = find_baseline(text, now, store.marks())
     if found.window is not None and found.window[1] > now:
         raise OptionError(
             f"the baseline {text!r} goes on until {found.window[1]:%Y-%m-%d %H:%M} UTC",
