@@ -238,7 +238,8 @@ def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) 
             until=at(BREAK + 150),
         )
         text = prometheus_text(store)
-    assert 'karat_alarm_open{alert="p95>800ms",signal="latency_p95",slice=""} 1.0' in text
+    rest = 'slice="",baseline="last-week",kind="retriever"}'
+    assert f'karat_alarm_open{{alert="p95>800ms",signal="latency_p95",{rest} 1.0' in text
     assert 'slice="tenant=a\\"b\\n<script>' in text
     assert text.count("\n") == sum(bool(line) for line in text.splitlines())
     table = render(report, "table", width=80)

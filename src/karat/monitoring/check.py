@@ -374,11 +374,13 @@ def _remember(
                 "alert": mine.alert,
                 "signal": mine.signal,
                 "slice": mine.slice,
+                "baseline": test.baseline,
+                "kind": test.kind,
                 "outcome": mine.outcome,
                 "now": mine.now,
                 "before": mine.before,
                 "n": mine.n,
-                "log_evidence": max(mine.log_evidence, -1e9),
+                "log_evidence": mine.as_dict()["log_evidence"],
                 "log_needed": mine.log_needed,
             }
             every[test.key] = {**test.state, "last": last}

@@ -30,6 +30,8 @@ class WatchedSlice:
     key: str
     alert: Alert
     slice: str
+    baseline: str  # as it was written; empty: none
+    kind: str  # whose lists are looked at
     rows: pl.DataFrame  # time, trace, span, value; in the order of time
     bets: BoundedSignal | None
     before: float | None
@@ -114,7 +116,7 @@ def watched_slices(  # noqa: PLR0917
         rows = _of_slice(watched, alert.signal, column, value)
         known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
         bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
-        found.append(WatchedSlice(key, alert, name, rows, bets, before, reason, state))
+        found.append(WatchedSlice(key, alert, name, text, kind, rows, bets, before, reason, state))
     return found, notes
 
 
