@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -224,6 +225,35 @@ def test_two_checks_at_once_raise_an_alarm_once(tmp_path: Path, calls: pl.DataFr
     assert [each.outcome for each in first.verdicts] == [ALARM]
     assert [each.outcome for each in second.verdicts] == [STILL_OPEN]
     assert not second.news
+
+
+def test_a_check_keeps_what_another_has_raised_or_resolved_meanwhile(
+    tmp_path: Path, calls: pl.DataFrame
+) -> None:
+    """One that began earlier, and saw fewer calls, must not take its word back."""
+    states: list[object] = []
+
+    class Early(TraceStore):
+        def state(self, name: str) -> object:
+            return deepcopy(states[-1]) if name == STATE else super().state(name)
+
+    def late(until: int) -> str:
+        with Early.open(tmp_path / "store") as other:
+            (verdict,) = check(other, "empty>3%", until=at(until)).verdicts
+        return verdict.outcome
+
+    with store_of(tmp_path / "store", calls) as store:
+        states.append(store.state(STATE))
+        assert check(store, "empty>3%", until=at(BREAK + 150)).exit_code == 1
+        assert late(BREAK) == QUIET
+        states.append(store.state(STATE))
+        assert check(store, "empty>3%", until=at(BREAK + 160)).verdicts[0].outcome == STILL_OPEN
+        assert check(store, "empty>3%", until=at(BREAK + 650)).verdicts[0].outcome == RESOLVED
+        assert late(BREAK + 650) == QUIET  # it is no news a second time
+        assert late(BREAK + 160) == STILL_OPEN
+        (kept,) = store.state(STATE)["tests"].values()
+    assert "open" not in kept
+    assert len(kept["past"]) == 1
 
 
 def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) -> None:

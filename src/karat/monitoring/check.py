@@ -356,35 +356,35 @@ def _remember(
         if fresh:
             for key in [key for key in every if key.endswith(f" | {text}")]:
                 del every[key]
+            saved.get("baselines", {}).pop(text, None)
         used = any(each.alert.needs_baseline and each.before is not None for each in tests)
         if baseline is not None and baseline.window is not None and used:
             window = [each.isoformat() for each in baseline.window]
             saved.setdefault("baselines", {})[baseline.text] = window
         looked = datetime.now(UTC)  # whatever moment the check was about
         for test, verdict in zip(tests, verdicts, strict=True):
+            was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+            if was_open != (every.get(test.key, {}).get("open") is not None):
+                found.append(_of_another(verdict))  # and what the other has saved stays
+                continue
             test.note_seen()
-            there = every.get(test.key, {})
-            mine = verdict
-            if verdict.outcome == ALARM and there.get("open") is not None:
-                test.state["open"] = there["open"]
-                mine = replace(verdict, outcome=STILL_OPEN)
             last = {
                 "checked": now.isoformat(),
                 "looked": looked.isoformat(),
-                "alert": mine.alert,
-                "signal": mine.signal,
-                "slice": mine.slice,
+                "alert": verdict.alert,
+                "signal": verdict.signal,
+                "slice": verdict.slice,
                 "baseline": test.baseline,
                 "kind": test.kind,
-                "outcome": mine.outcome,
-                "now": mine.now,
-                "before": mine.before,
-                "n": mine.n,
-                "log_evidence": mine.as_dict()["log_evidence"],
-                "log_needed": mine.log_needed,
+                "outcome": verdict.outcome,
+                "now": verdict.now,
+                "before": verdict.before,
+                "n": verdict.n,
+                "log_evidence": verdict.as_dict()["log_evidence"],
+                "log_needed": verdict.log_needed,
             }
             every[test.key] = {**test.state, "last": last}
-            found.append(mine)
+            found.append(verdict)
         old = (looked - FORGOTTEN).isoformat()
         for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
             del every[key]
@@ -392,6 +392,14 @@ def _remember(
         for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
             del known[name]  # what nobody has compared with for so long is found anew
     return found
+
+
+def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
+    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
+    if verdict.outcome == RESOLVED:
+        quiet = replace(verdict, outcome=QUIET, calls=())
+        return replace(quiet, since=None, opened=None, resolved=None)
+    return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
 
 
 def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> Iterable[AlarmVerdict]:
