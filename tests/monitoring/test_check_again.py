@@ -173,6 +173,26 @@ def test_a_value_does_not_depend_on_what_other_alerts_are_sliced_by(tmp_path: Pa
     assert alone[0].now != pytest.approx(alone[1].now)
 
 
+def test_an_open_alarm_stays_though_its_slice_has_few_calls_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.monitoring.watched_slices.MOST_SLICES", 1)
+    calls = made_calls(300, range(300))
+    of = pl.col("attributes").list.first().struct.field("value")
+    acme, others = calls.filter(of == "acme"), made_calls(300, first=300).filter(of != "acme")
+    with store_of(tmp_path / "store", acme) as store:
+        first = check(store, "empty>3% by tenant", until=at(300))
+        assert [(each.slice, each.outcome) for each in first.verdicts] == [("tenant=acme", ALARM)]
+        store.add(others)
+        for since in (None, at(300)):
+            report = check(store, "empty>3% by tenant", since=since, until=at(600))
+            found = {each.slice: each.outcome for each in report.verdicts}
+            assert found["tenant=acme"] == STILL_OPEN
+            assert report.exit_code == 1
+        assert report.notes[0].startswith("empty>3% by tenant: 1 further values")
+        assert len(report.verdicts) == 2
+
+
 @pytest.mark.slow
 def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
     """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""

@@ -83,11 +83,13 @@ def watched_slices(  # noqa: PLR0917
 ) -> tuple[list[WatchedSlice], list[str]]:
     """Return a test for each alert and slice, and what a user should know about them."""
     window = None if baseline is None else baseline.window
+    text = "" if baseline is None else baseline.text
     frames = _frames(store, alerts, span, window, kind, given)
     parts, notes = [], []
     for alert in alerts:
         for column in alert.by or ("",):
-            chosen, left_out = _slices(*frames[alert.signal, column], column)
+            opened = _opened(saved, alert, column, text, kind)
+            chosen, left_out = _slices(*frames[alert.signal, column], column, opened)
             parts += [(alert, column, value) for value in chosen]
             if left_out:
                 notes.append(
@@ -107,10 +109,7 @@ def watched_slices(  # noqa: PLR0917
     found = []
     for alert, column, value in parts:
         name = "" if value is None else f"{column}={value}"
-        text = "" if baseline is None else baseline.text
-        key = f"{alert.text} | {name} | {text}"
-        if kind != RETRIEVER:  # the lists of rerankers are watched by themselves
-            key = f"{kind}: {key}"
+        key = _key(alert, name, text, kind)
         state = saved.get("tests", {}).get(key, {})
         watched, reference = frames[alert.signal, column]
         rows = _of_slice(watched, alert.signal, column, value)
@@ -154,16 +153,37 @@ def _frames(  # noqa: PLR0917
     return found
 
 
+def _key(alert: Alert, name: str, baseline: str, kind: str) -> str:
+    """Return what a state is kept under; the lists of rerankers are watched by themselves."""
+    key = f"{alert.text} | {name} | {baseline}"
+    return key if kind == RETRIEVER else f"{kind}: {key}"
+
+
+def _opened(saved: dict[str, Any], alert: Alert, column: str, baseline: str, kind: str) -> set[str]:
+    """Return the values of a column for which an alarm is open."""
+    names = (each["last"]["slice"] for each in saved.get("tests", {}).values() if "open" in each)
+    return {
+        name.removeprefix(f"{column}=")
+        for name in names
+        if name.startswith(f"{column}=")
+        and "open" in saved["tests"].get(_key(alert, name, baseline, kind), {})
+    }
+
+
 def _slices(
-    watched: pl.DataFrame, reference: pl.DataFrame, column: str
+    watched: pl.DataFrame, reference: pl.DataFrame, column: str, opened: set[str]
 ) -> tuple[list[str | None], int]:
-    """Return the values of a column that are watched, None for all, and how many are not."""
+    """Return the values of a column that are watched, None for all, and how many are not.
+
+    An alarm that is open stays among them, however few calls there are of late.
+    """
     if not column:
         return [None], 0
     every = pl.concat([watched.select(column), reference.select(column)])
     counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
     names = counts[column].to_list()
-    return sorted(names[:MOST_SLICES]) or [None], max(len(names) - MOST_SLICES, 0)
+    chosen = opened.union(names[:MOST_SLICES])
+    return sorted(chosen) or [None], len(set(names) - chosen)
 
 
 def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str | None) -> pl.DataFrame:
