@@ -124,6 +124,23 @@ def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> Non
         json.dumps(report.as_dict(), allow_nan=False)
 
 
+def test_a_slice_with_few_calls_fails_no_test(tmp_path: Path, calls: pl.DataFrame) -> None:
+    """JUnit and the exit code say the same."""
+    new = calls.filter(pl.col("time") >= at(BREAK - 2), pl.col("time") < at(BREAK)).with_columns(
+        attributes=pl.lit([{"key": "tenant", "value": "new"}])
+    )
+    known = calls.filter(pl.col("time") < at(BREAK - 2))
+    with store_of(tmp_path / "store", known, new) as store:
+        some = check(store, "empty rises by tenant", baseline="last-week", until=at(BREAK))
+        none = check(store, "empty rises by tenant", baseline="last-week", until=at(WEEK + 3))
+    assert [each.outcome for each in some.verdicts] == [QUIET] * 3 + [UNDECIDED]
+    assert some.exit_code == 0
+    assert 'failures="0" errors="0"' in as_junit(some.as_gate())
+    assert "undecided; the baseline has too few values" in as_junit(some.as_gate())
+    assert none.exit_code == 3
+    assert 'failures="0" errors="3"' in as_junit(none.as_gate())
+
+
 def test_what_is_at_the_end_of_its_range_cannot_go_beyond(
     tmp_path: Path, calls: pl.DataFrame
 ) -> None:
