@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
@@ -104,6 +105,20 @@ def test_a_family_needs_more_than_one_alert(tmp_path: Path) -> None:
     assert report.verdicts[0].log_needed == pytest.approx(
         alone.verdicts[0].log_needed + 1.386 + 0.693, abs=0.01
     )
+
+
+def test_what_is_needed_is_what_decides(tmp_path: Path) -> None:
+    """Where many slices break at once, each takes less: none is raised below what is shown."""
+    alone = math.log(3 / 0.05)
+    with store_of(tmp_path / "store", made_calls(60, range(60))) as store:
+        for until, raised in ((8, 1), (16, 3)):
+            report = check(store, "p95>500ms by tenant", until=at(until), remember=False)
+            assert len(report.raised) == raised
+            for each in report.verdicts:
+                assert (each.log_evidence >= each.log_needed) == (each in report.raised)
+                more = 0 if each in report.raised else 1
+                assert each.log_needed == pytest.approx(alone - math.log(raised + more))
+    assert min(each.log_evidence for each in report.raised) < alone
 
 
 def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> None:

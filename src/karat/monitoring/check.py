@@ -71,6 +71,7 @@ class _Promise:
     alpha: float  # of the evidence
     run_length: int | None
     tests: int
+    together: int = 1  # alarms that are raised at once, by e-BH
 
     @property
     def rate(self) -> float:
@@ -78,8 +79,8 @@ class _Promise:
 
     @property
     def log_needed(self) -> float:
-        """What one alarm alone takes."""
-        return log(max(self.tests, 1) / self.rate)
+        """What each alarm takes: the less, the more there are."""
+        return log(max(self.tests, 1) / self.rate / self.together)
 
 
 def check(
@@ -193,9 +194,10 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
             long_run = promise.run_length is not None
             evidence.append(test.bets.evidence(values, run_length=long_run, earlier=test.earlier))
     rejected = e_bh(evidence, promise.rate)
+    raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
     return [
-        _verdict(test, each, promise, now, rejected=raised)
-        for test, each, raised in zip(tests, evidence, rejected, strict=True)
+        _verdict(test, each, raised if rejects else one_more, now, rejected=rejects)
+        for test, each, rejects in zip(tests, evidence, rejected, strict=True)
     ]
 
 
