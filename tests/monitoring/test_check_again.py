@@ -193,6 +193,23 @@ def test_an_open_alarm_stays_though_its_slice_has_few_calls_or_none(
         assert len(report.verdicts) == 2
 
 
+def test_documents_do_not_look_new_because_days_were_deleted(tmp_path: Path) -> None:
+    calls = made_calls(900).with_columns(
+        docs=pl.Series([[f"d{(number * 7) % 100}"] for number in range(900)])
+    )
+    known = {"baseline": f"{at(200).isoformat()}/{at(400).isoformat()}", "until": at(900)}
+    with store_of(tmp_path / "store", calls) as store:
+        assert check(store, "unseen changes", **known).verdicts[0].outcome == QUIET  # type: ignore[arg-type]
+        state = store.state(STATE)
+    for deleted, outcome in ((200, QUIET), (500, UNDECIDED)):  # before the baseline, and all of it
+        with store_of(tmp_path / f"{deleted}", calls.tail(-deleted)) as store:
+            with store.changing_state(STATE) as saved:
+                saved.update(state)
+            (found,) = check(store, "unseen changes", **known).verdicts  # type: ignore[arg-type]
+        assert (found.outcome, found.before) == (outcome, 0.0)
+    assert "were deleted" in found.reason
+
+
 @pytest.mark.slow
 def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
     """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from karat.monitoring.alerts import Alert
     from karat.monitoring.store import TraceStore
 
+LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
+DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
 
 
@@ -217,8 +219,11 @@ def _bets(
         known = baseline.values(alert.about)
     known = known[~np.isnan(known)]
     kept = state.get("baseline")
-    if kept is not None and kept["n"] > len(known):  # its calls were deleted since
-        return _unpacked(kept["bets"]), kept["value"], ""
+    # its calls were deleted since, or maybe those before it, which some signals look back at
+    looks_back = alert.signal in LOOKING_BACK
+    if kept is not None and (kept["n"] > len(known) or (looks_back and kept["n"] == len(known))):
+        gone = looks_back and kept["n"] > len(known) and "open" not in state
+        return None if gone else _unpacked(kept["bets"]), kept["value"], DELETED if gone else ""
     bets = against_values(alert, known, error, seed=0)
     if isinstance(bets, str):
         return None, summary_of(alert, known), bets
