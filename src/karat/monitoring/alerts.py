@@ -8,7 +8,7 @@
     top_score changes by tenant     the same for every tenant, each by itself
 
 An alert is decided by bets on values between 0 and 1. A signal that lies there is bet on as it is;
-all others through something that does, which has a name: `Test.transform`.
+all others through something that does, which has a name: `BoundedSignal.transform`.
 """
 
 from __future__ import annotations
