@@ -12,6 +12,7 @@ from karat.errors import KaratError, OptionError
 from karat.monitoring.alerts import parse_alert
 from karat.monitoring.baselines import find_baseline
 from karat.monitoring.signals import SIGNALS
+from karat.monitoring.store import Mark
 
 NOW = datetime(2026, 11, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -26,6 +27,9 @@ NOW = datetime(2026, 11, 12, 15, 30, tzinfo=UTC)  # a Thursday
         ("empty>2%", "empty>2%", "above", 0.02, None),
         ("Empty-Rate ≥ 0.02", "empty>2%", "above", 0.02, None),
         ("documents<3", "documents<3", "below", 3.0, 0.5),
+        ("documents <= 3", "documents<4", "below", 4.0, 0.5),
+        ("documents>=3", "documents>2", "above", 2.0, 0.5),
+        ("query_length ≥ 2.5", "query_length>2", "above", 2.0, 0.5),
         ("latency>200ms", "latency>200ms", "above", 200.0, 0.5),
         ("empty drops", "empty drops", "below", None, None),
         ("empty grows", "empty rises", "above", None, None),
@@ -89,13 +93,15 @@ def test_every_signal_can_be_watched_or_says_why_not() -> None:
         ("last-month", "2026-10-01T00:00", "2026-11-01T00:00"),
         ("last-24h", "2026-11-11T15:30", "2026-11-12T15:30"),
         ("2026-11-01/2026-11-03T12:00+02:00", "2026-11-01T00:00", "2026-11-03T10:00"),
-        ("before:v2", "2026-11-05T00:00", "2026-11-10T00:00"),
+        ("before:v2", "2026-11-08T00:00", "2026-11-10T00:00"),
+        ("before:index", "2026-11-06T00:00", "2026-11-08T00:00"),  # the second, from the first
         ("before:v1", "1970-01-01T00:00", "2026-11-05T00:00"),
     ],
 )
 def test_windows(text: str, since: str, until: str) -> None:
-    marks = {"v1": NOW - timedelta(days=7), "v2": NOW - timedelta(days=2)}
-    marks = {name: time.replace(hour=0, minute=0) for name, time in marks.items()}
+    days = [("v1", 7), ("index", 6), ("v2", 2), ("index", 4)]
+    midnight = NOW.replace(hour=0, minute=0)
+    marks = [Mark(name, midnight - timedelta(days=ago)) for name, ago in days]
     window = find_baseline(text, NOW, marks).window
     assert window is not None
     assert [f"{each:%Y-%m-%dT%H:%M}" for each in window] == [since, until]
@@ -118,5 +124,5 @@ def test_numbers_results_and_what_is_no_baseline(tmp_path: Path) -> None:
         "nowhere",
     ):
         with pytest.raises(KaratError) as caught:
-            find_baseline(text, NOW, {"v1": NOW})
+            find_baseline(text, NOW, [Mark("v1", NOW)])
         assert caught.value.fix

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -105,6 +107,20 @@ def test_a_family_needs_more_than_one_alert(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_needed_is_what_decides(tmp_path: Path) -> None:
+    """Where many slices break at once, each takes less: none is raised below what is shown."""
+    alone = math.log(3 / 0.05)
+    with store_of(tmp_path / "store", made_calls(60, range(60))) as store:
+        for until, raised in ((8, 1), (16, 3)):
+            report = check(store, "p95>500ms by tenant", until=at(until), remember=False)
+            assert len(report.raised) == raised
+            for each in report.verdicts:
+                assert (each.log_evidence >= each.log_needed) == (each in report.raised)
+                more = 0 if each in report.raised else 1
+                assert each.log_needed == pytest.approx(alone - math.log(raised + more))
+    assert min(each.log_evidence for each in report.raised) < alone
+
+
 def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> None:
     with store_of(tmp_path / "store", calls) as store:
         soon = check(store, ["empty rises", "p95>800ms"], baseline="last-week", until=at(WEEK + 1))
@@ -121,6 +137,23 @@ def test_too_few_calls_cannot_decide(tmp_path: Path, calls: pl.DataFrame) -> Non
         assert report.exit_code == 3
         assert report.verdicts[0].reason == "there are no calls to look at"
         json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_a_slice_with_few_calls_fails_no_test(tmp_path: Path, calls: pl.DataFrame) -> None:
+    """JUnit and the exit code say the same."""
+    new = calls.filter(pl.col("time") >= at(BREAK - 2), pl.col("time") < at(BREAK)).with_columns(
+        attributes=pl.lit([{"key": "tenant", "value": "new"}])
+    )
+    known = calls.filter(pl.col("time") < at(BREAK - 2))
+    with store_of(tmp_path / "store", known, new) as store:
+        some = check(store, "empty rises by tenant", baseline="last-week", until=at(BREAK))
+        none = check(store, "empty rises by tenant", baseline="last-week", until=at(WEEK + 3))
+    assert [each.outcome for each in some.verdicts] == [QUIET] * 3 + [UNDECIDED]
+    assert some.exit_code == 0
+    assert 'failures="0" errors="0"' in as_junit(some.as_gate())
+    assert "undecided; the baseline has too few values" in as_junit(some.as_gate())
+    assert none.exit_code == 3
+    assert 'failures="0" errors="3"' in as_junit(none.as_gate())
 
 
 def test_what_is_at_the_end_of_its_range_cannot_go_beyond(
@@ -226,6 +259,35 @@ def test_two_checks_at_once_raise_an_alarm_once(tmp_path: Path, calls: pl.DataFr
     assert not second.news
 
 
+def test_a_check_keeps_what_another_has_raised_or_resolved_meanwhile(
+    tmp_path: Path, calls: pl.DataFrame
+) -> None:
+    """One that began earlier, and saw fewer calls, must not take its word back."""
+    states: list[object] = []
+
+    class Early(TraceStore):
+        def state(self, name: str) -> object:
+            return deepcopy(states[-1]) if name == STATE else super().state(name)
+
+    def late(until: int) -> str:
+        with Early.open(tmp_path / "store") as other:
+            (verdict,) = check(other, "empty>3%", until=at(until)).verdicts
+        return verdict.outcome
+
+    with store_of(tmp_path / "store", calls) as store:
+        states.append(store.state(STATE))
+        assert check(store, "empty>3%", until=at(BREAK + 150)).exit_code == 1
+        assert late(BREAK) == QUIET
+        states.append(store.state(STATE))
+        assert check(store, "empty>3%", until=at(BREAK + 160)).verdicts[0].outcome == STILL_OPEN
+        assert check(store, "empty>3%", until=at(BREAK + 650)).verdicts[0].outcome == RESOLVED
+        assert late(BREAK + 650) == QUIET  # it is no news a second time
+        assert late(BREAK + 160) == STILL_OPEN
+        (kept,) = store.state(STATE)["tests"].values()
+    assert "open" not in kept
+    assert len(kept["past"]) == 1
+
+
 def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) -> None:
     hostile = calls.with_columns(
         attributes=pl.lit([{"key": "tenant", "value": 'a"b\n<script>|\x1b[31m'}]),
@@ -238,7 +300,8 @@ def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) 
             until=at(BREAK + 150),
         )
         text = prometheus_text(store)
-    assert 'karat_alarm_open{alert="p95>800ms",signal="latency_p95",slice=""} 1.0' in text
+    rest = 'slice="",baseline="last-week",kind="retriever"}'
+    assert f'karat_alarm_open{{alert="p95>800ms",signal="latency_p95",{rest} 1.0' in text
     assert 'slice="tenant=a\\"b\\n<script>' in text
     assert text.count("\n") == sum(bool(line) for line in text.splitlines())
     table = render(report, "table", width=80)

@@ -155,6 +155,61 @@ def test_a_resolved_alarm_tells_where_the_signal_is_now(tmp_path: Path) -> None:
         assert (anew.outcome, anew.n) == (QUIET, 100)
 
 
+def test_a_value_does_not_depend_on_what_other_alerts_are_sliced_by(tmp_path: Path) -> None:
+    """What compares a call with earlier ones does so in its own slices, not in those of others."""
+    count = range(300)
+    calls = made_calls(300).with_columns(
+        question=pl.Series([f"question {number % 20}" for number in count]),
+        docs=pl.Series([[f"d{(number * 7 + rank) % 13}" for rank in range(5)] for number in count]),
+    )
+    known = {"until": at(300), "remember": False}
+    alerts = ["churn>90%", "churn>90% by tenant", "unseen>90% by tenant, service"]
+    with store_of(tmp_path / "store", calls) as store:
+        alone = [each for alert in alerts for each in check(store, alert, **known).verdicts]  # type: ignore[arg-type]
+        company = check(store, [*alerts, "empty>2% by session"], **known).verdicts  # type: ignore[arg-type]
+    assert [(each.slice, each.n, each.now) for each in alone] == [
+        (each.slice, each.n, each.now) for each in company[: len(alone)]
+    ]
+    assert alone[0].now != pytest.approx(alone[1].now)
+
+
+def test_an_open_alarm_stays_though_its_slice_has_few_calls_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karat.monitoring.watched_slices.MOST_SLICES", 1)
+    calls = made_calls(300, range(300))
+    of = pl.col("attributes").list.first().struct.field("value")
+    acme, others = calls.filter(of == "acme"), made_calls(300, first=300).filter(of != "acme")
+    with store_of(tmp_path / "store", acme) as store:
+        first = check(store, "empty>3% by tenant", until=at(300))
+        assert [(each.slice, each.outcome) for each in first.verdicts] == [("tenant=acme", ALARM)]
+        store.add(others)
+        for since in (None, at(300)):
+            report = check(store, "empty>3% by tenant", since=since, until=at(600))
+            found = {each.slice: each.outcome for each in report.verdicts}
+            assert found["tenant=acme"] == STILL_OPEN
+            assert report.exit_code == 1
+        assert report.notes[0].startswith("empty>3% by tenant: 1 further values")
+        assert len(report.verdicts) == 2
+
+
+def test_documents_do_not_look_new_because_days_were_deleted(tmp_path: Path) -> None:
+    calls = made_calls(900).with_columns(
+        docs=pl.Series([[f"d{(number * 7) % 100}"] for number in range(900)])
+    )
+    known = {"baseline": f"{at(200).isoformat()}/{at(400).isoformat()}", "until": at(900)}
+    with store_of(tmp_path / "store", calls) as store:
+        assert check(store, "unseen changes", **known).verdicts[0].outcome == QUIET  # type: ignore[arg-type]
+        state = store.state(STATE)
+    for deleted, outcome in ((200, QUIET), (500, UNDECIDED)):  # before the baseline, and all of it
+        with store_of(tmp_path / f"{deleted}", calls.tail(-deleted)) as store:
+            with store.changing_state(STATE) as saved:
+                saved.update(state)
+            (found,) = check(store, "unseen changes", **known).verdicts  # type: ignore[arg-type]
+        assert (found.outcome, found.before) == (outcome, 0.0)
+    assert "were deleted" in found.reason
+
+
 @pytest.mark.slow
 def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
     """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""

@@ -31,11 +31,26 @@ def test_prometheus_reads_the_state_of_alarms(store: TraceStore) -> None:
         status, kind, text = ask(port)
         assert (status, kind.split(";")[0]) == (200, "text/plain")
         assert text == prometheus_text(store)
-        assert 'karat_alarm_open{alert="empty>3%",signal="empty",slice=""} 1.0\n' in text
-        assert 'karat_alarm_open{alert="top_score<0.2",signal="top_score",slice=""} 0.0\n' in text
+        rest = 'slice="",baseline="",kind="retriever"}'
+        assert f'karat_alarm_open{{alert="empty>3%",signal="empty",{rest} 1.0\n' in text
+        assert f'karat_alarm_open{{alert="top_score<0.2",signal="top_score",{rest} 0.0\n' in text
         assert "karat_store_calls 900\n" in text
         assert ask(port, "POST")[0] == 404
     with serving(store, token="s3cret") as (ready, _):
         port = ready.listener.getsockname()[1]
         assert ask(port)[0] == 401
         assert ask(port, authorization="Bearer s3cret")[0] == 200
+
+
+def test_no_two_series_have_the_same_labels(store: TraceStore) -> None:
+    """The same alert against several baselines, about rerankers as well; what has no evidence."""
+    store.add(made_calls(900))
+    for baseline in ("2026-11-02/2026-11-03", "2026-11-02/2026-11-04", "2020-01-01/2020-01-02"):
+        for kind in ("retriever", "reranker"):
+            check(store, "empty rises", baseline=baseline, until=at(900), kind=kind)
+    series = [each.rpartition(" ") for each in prometheus_text(store).splitlines()]
+    names = [name for name, _, _ in series if not name.startswith("#")]
+    assert len(names) == len(set(names))
+    evidence = {name for name in names if name.startswith("karat_alarm_log_evidence")}
+    assert len(evidence) == 2  # JSON has null for the others
+    assert sum(name.startswith("karat_alarm_undecided") for name in names) == 6

@@ -139,11 +139,6 @@ def test_every_signal_says_how_it_is_read(name: str) -> None:
     assert set(each.reads) <= set(TRACE_SCHEMA)
     assert each.transform in TRANSFORMS
     assert (each.transform == "none") == (each.bounds == (0, 1))
-    baseline = [0.5, 2.0, 2.0, 7.0] if each.transform != "none" else [0.0, 0.5, 1.0]
-    unit = each.to_unit([*baseline, 0.0, 1.0, math.nan], baseline)
-    assert np.isnan(unit[-1])
-    assert ((unit[:-1] >= 0) & (unit[:-1] <= 1)).all()
-    assert (np.diff(unit[: len(baseline)]) >= 0).all()  # the order stays
 
 
 def test_the_order_of_arrival_does_not_matter() -> None:
@@ -225,8 +220,6 @@ def test_mistakes() -> None:
         signal_frame(CALLS, "context_relevancy", given=GIVEN)
     with pytest.raises(OptionError, match="sliced by time"):
         signal_frame(CALLS, "empty", by="time")
-    with pytest.raises(OptionError, match="baseline"):
-        SIGNALS["latency"].to_unit([1.0], [])
     assert "churn" not in [each.name for each in find_signals()]
 
 

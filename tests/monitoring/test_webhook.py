@@ -140,6 +140,24 @@ def test_what_fails_is_tried_again_and_kept_for_the_next_check(store: TraceStore
             Webhook(wrong)
 
 
+def test_what_another_check_could_not_send_meanwhile_is_kept(store: TraceStore) -> None:
+    report = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
+    with receiver(400, 503, 200) as (url, got):
+        assert "400" in hook(url).deliver(store, report)
+
+        def other(_: float) -> None:
+            with store.changing_state(STATE) as saved:
+                (mine,) = saved.values()
+                mine.append({"text": "of another check"})
+
+        quiet = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
+        assert not hook(url, other).deliver(store, quiet)
+        assert not hook(url).deliver(store, quiet)
+        assert len(got) == 4
+        assert json.loads(got[-1][1]) == {"text": "of another check"}
+        assert list(store.state(STATE).values()) == [[]]
+
+
 def test_the_command(
     store: TraceStore, tmp_path: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,15 +93,18 @@ class CheckReport:
         return tuple(each for each in self.verdicts if each.outcome in (ALARM, RESOLVED))
 
     @property
+    def _decided(self) -> set[str]:
+        """The alerts that are decided, for one slice at least."""
+        return {each.alert for each in self.verdicts if each.outcome != UNDECIDED}
+
+    @property
     def exit_code(self) -> int:
         """Return 0 where all is quiet, 1 for an alarm, 3 where an alert cannot be decided."""
         if self.raised:
             return EXIT[FAIL]
-        decided: dict[str, bool] = {}
-        for each in self.verdicts:
-            found = each.outcome != UNDECIDED
-            decided[each.alert] = decided.get(each.alert, False) or found
-        return EXIT[PASS] if all(decided.values()) else EXIT[OPEN]
+        decided = self._decided
+        every = all(each.alert in decided for each in self.verdicts)
+        return EXIT[PASS] if every else EXIT[OPEN]
 
     @property
     def outcome(self) -> str:
@@ -109,8 +112,15 @@ class CheckReport:
         return {0: QUIET, 1: ALARM, 3: UNDECIDED}[self.exit_code]
 
     def as_gate(self) -> GateReport:
-        """Return the verdicts as those of gates, for JUnit and the summary of a pull request."""
-        return GateReport(tuple(map(_as_requirement, self.verdicts)))
+        """Return the verdicts as those of gates, for JUnit and the summary of a pull request.
+
+        A slice with too few calls is no error there, as it is none of the exit code, if other
+        slices of the alert are decided.
+        """
+        decided = self._decided
+        return GateReport(
+            tuple(_as_requirement(each, some=each.alert in decided) for each in self.verdicts)
+        )
 
     def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Return the report as the JSON output prints it."""
@@ -136,13 +146,14 @@ class CheckReport:
         return replace(self, verdicts=tuple(bare))
 
 
-def _as_requirement(verdict: AlarmVerdict) -> RequirementVerdict:
+def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
+    small = some and verdict.outcome == UNDECIDED
     since = "" if verdict.since is None else f"since {verdict.since:%Y-%m-%d %H:%M} UTC"
     return RequirementVerdict(
         requirement=verdict.alert,
         run=verdict.slice or "all calls",
         measure=verdict.signal,
-        outcome=AS_GATE[verdict.outcome],
+        outcome=PASS if small else AS_GATE[verdict.outcome],
         value=verdict.now,
         low=None,
         high=None,
@@ -152,5 +163,5 @@ def _as_requirement(verdict: AlarmVerdict) -> RequirementVerdict:
         n=verdict.n,
         level=0.95,
         decided_by="evidence",
-        reason="; ".join(filter(None, (since, verdict.reason))),
+        reason="; ".join(filter(None, ("undecided" if small else "", since, verdict.reason))),
     )

@@ -146,8 +146,13 @@ def _head(name: str, kind: str, what: str) -> str:
     return f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
 
 
-def _plain(name: str, kind: str, what: str, value: float) -> str:
-    return f"{_head(name, kind, what)}{name} {value:g}\n"
+def _plain(name: str, kind: str, what: str, value: int) -> str:
+    """Write a count, with all its digits.
+
+    >>> print(_plain("karat_store_calls", "gauge", "Calls.", 12345678).splitlines()[-1])
+    karat_store_calls 12345678
+    """
+    return f"{_head(name, kind, what)}{name} {value}\n"
 
 
 def _by_reason(name: str, what: str, numbers: Mapping[str, int]) -> str:
@@ -166,7 +171,9 @@ def _metric(
     for each in rows:
         number = value(each)
         if number is not None:
-            labels = _labels(alert=each["alert"], signal=each["signal"], slice=each["slice"])
+            # all that tells series apart: a file with the same labels twice is refused as a whole
+            named = ("alert", "signal", "slice", "baseline", "kind")
+            labels = _labels(**{label: each.get(label, "") for label in named})
             lines.append(f"{name}{labels} {number!r}\n")
     return _head(name, kind, what) + "".join(lines)
 

@@ -8,14 +8,14 @@
     top_score changes by tenant     the same for every tenant, each by itself
 
 An alert is decided by bets on values between 0 and 1. A signal that lies there is bet on as it is;
-all others through something that does, which has a name: `Test.transform`.
+all others through something that does, which has a name: `BoundedSignal.transform`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError, nearest
@@ -36,6 +36,7 @@ DIRECTIONS = {
 SHOWN = {"below": "drops", "above": "rises", "both": "changes"}
 WORSE = {"lower": "below", "higher": "above", "either": "both"}
 TIMES = {"ms": 1.0, "s": 1e3, "us": 1e-3, "µs": 1e-3}
+COUNTED = ("documents", "characters")  # units of whole numbers: 3 or less is below 4
 MOST_SLICED = 3  # columns of one alert
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
@@ -105,6 +106,8 @@ def parse_alert(text: str) -> Alert:
 def _at_line(text: str, found: re.Match[str], by: tuple[str, ...]) -> Alert:
     signal, quantile = _subject(found["signal"], text)
     number = _in_unit(signal, found["number"], found["unit"], text)
+    if found["sign"].endswith("=") and signal.unit in COUNTED:
+        number = ceil(number) - 1 if found["sign"][0] == ">" else floor(number) + 1
     low, high = signal.bounds
     if not low <= number <= high:
         raise OptionError(

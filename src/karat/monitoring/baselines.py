@@ -25,10 +25,11 @@ from karat.results.reuse import require_result
 from karat.storage.folders import is_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from karat.core.data import Floats
     from karat.monitoring.signals import Signal
+    from karat.monitoring.store import Mark
     from karat.results.result import Result
 
 DAY = timedelta(days=1)
@@ -71,10 +72,8 @@ class Baseline:
         )
 
 
-def find_baseline(
-    text: str, now: datetime, marks: Mapping[str, datetime] | None = None
-) -> Baseline:
-    """Return the baseline that a text means at a moment.
+def find_baseline(text: str, now: datetime, marks: Sequence[Mark] = ()) -> Baseline:
+    """Return the baseline that a text means at a moment; of marks with one name the latest counts.
 
     >>> now = datetime(2026, 11, 12, 15, tzinfo=UTC)
     >>> [str(each.date()) for each in find_baseline("last-week", now).window]
@@ -90,7 +89,7 @@ def find_baseline(
         if not np.isfinite(value):
             raise OptionError(f"the baseline {text!r} is no number", fix=FORM)
         return Baseline(plain, number=value)
-    window = _window(plain.lower(), now) or _marked(plain, marks or {}) or _interval(plain)
+    window = _window(plain.lower(), now) or _marked(plain, marks) or _interval(plain)
     if window is not None:
         if window[0] >= window[1]:
             raise OptionError(f"the baseline {text!r} ends before it begins", fix=FORM)
@@ -116,15 +115,17 @@ def _window(word: str, now: datetime) -> tuple[datetime, datetime] | None:
     return now - int(recent[1]) * UNITS[recent[2]], now
 
 
-def _marked(text: str, marks: Mapping[str, datetime]) -> tuple[datetime, datetime] | None:
+def _marked(text: str, marks: Sequence[Mark]) -> tuple[datetime, datetime] | None:
     if not text.lower().startswith("before:"):
         return None
     name = text[len("before:") :].strip()
-    if name not in marks:
-        known = ", ".join(marks) or "there is none yet: karat monitor mark NAME"
-        raise OptionError(f"unknown mark {name!r}", fix=f"{nearest(name, marks)} ({known})".strip())
-    until = marks[name]
-    earlier = [each for each in marks.values() if each < until]
+    times = [each.time for each in marks if each.name == name]
+    if not times:
+        names = list(dict.fromkeys(each.name for each in marks))
+        known = ", ".join(names) or "there is none yet: karat monitor mark NAME"
+        raise OptionError(f"unknown mark {name!r}", fix=f"{nearest(name, names)} ({known})".strip())
+    until = max(times)
+    earlier = [each.time for each in marks if each.time < until]
     return max(earlier, default=datetime(1970, 1, 1, tzinfo=UTC)), until
 
 
@@ -161,8 +162,3 @@ def refuse_overlap(window: tuple[datetime, datetime], since: datetime) -> None:
 
 def _plain(name: str) -> str:
     return name.casefold().replace("-", "_")
-
-
-def listed_marks(marks: Sequence[object]) -> dict[str, datetime]:
-    """Return the latest time of each mark by name."""
-    return {each.name: each.time for each in marks}  # type: ignore[attr-defined]

@@ -39,7 +39,6 @@ from karat.monitoring.alerts import Alert, parse_alert
 from karat.monitoring.baselines import (
     Baseline,
     find_baseline,
-    listed_marks,
     parse_moment,
     refuse_overlap,
 )
@@ -72,6 +71,7 @@ class _Promise:
     alpha: float  # of the evidence
     run_length: int | None
     tests: int
+    together: int = 1  # alarms that are raised at once, by e-BH
 
     @property
     def rate(self) -> float:
@@ -79,8 +79,8 @@ class _Promise:
 
     @property
     def log_needed(self) -> float:
-        """What one alarm alone takes."""
-        return log(max(self.tests, 1) / self.rate)
+        """What each alarm takes: the less, the more there are."""
+        return log(max(self.tests, 1) / self.rate / self.together)
 
 
 def check(
@@ -171,7 +171,7 @@ def _baseline(
     if kept is not None:
         since, until = map(parse_moment, kept)
         return Baseline(text.strip(), window=(since, until))
-    found = find_baseline(text, now, listed_marks(store.marks()))
+    found = find_baseline(text, now, store.marks())
     if found.window is not None and found.window[1] > now:
         raise OptionError(
             f"the baseline {text!r} goes on until {found.window[1]:%Y-%m-%d %H:%M} UTC",
@@ -194,9 +194,10 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
             long_run = promise.run_length is not None
             evidence.append(test.bets.evidence(values, run_length=long_run, earlier=test.earlier))
     rejected = e_bh(evidence, promise.rate)
+    raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
     return [
-        _verdict(test, each, promise, now, rejected=raised)
-        for test, each, raised in zip(tests, evidence, rejected, strict=True)
+        _verdict(test, each, raised if rejects else one_more, now, rejected=rejects)
+        for test, each, rejects in zip(tests, evidence, rejected, strict=True)
     ]
 
 
@@ -357,33 +358,35 @@ def _remember(
         if fresh:
             for key in [key for key in every if key.endswith(f" | {text}")]:
                 del every[key]
+            saved.get("baselines", {}).pop(text, None)
         used = any(each.alert.needs_baseline and each.before is not None for each in tests)
         if baseline is not None and baseline.window is not None and used:
             window = [each.isoformat() for each in baseline.window]
             saved.setdefault("baselines", {})[baseline.text] = window
         looked = datetime.now(UTC)  # whatever moment the check was about
         for test, verdict in zip(tests, verdicts, strict=True):
+            was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+            if was_open != (every.get(test.key, {}).get("open") is not None):
+                found.append(_of_another(verdict))  # and what the other has saved stays
+                continue
             test.note_seen()
-            there = every.get(test.key, {})
-            mine = verdict
-            if verdict.outcome == ALARM and there.get("open") is not None:
-                test.state["open"] = there["open"]
-                mine = replace(verdict, outcome=STILL_OPEN)
             last = {
                 "checked": now.isoformat(),
                 "looked": looked.isoformat(),
-                "alert": mine.alert,
-                "signal": mine.signal,
-                "slice": mine.slice,
-                "outcome": mine.outcome,
-                "now": mine.now,
-                "before": mine.before,
-                "n": mine.n,
-                "log_evidence": max(mine.log_evidence, -1e9),
-                "log_needed": mine.log_needed,
+                "alert": verdict.alert,
+                "signal": verdict.signal,
+                "slice": verdict.slice,
+                "baseline": test.baseline,
+                "kind": test.kind,
+                "outcome": verdict.outcome,
+                "now": verdict.now,
+                "before": verdict.before,
+                "n": verdict.n,
+                "log_evidence": verdict.as_dict()["log_evidence"],
+                "log_needed": verdict.log_needed,
             }
             every[test.key] = {**test.state, "last": last}
-            found.append(mine)
+            found.append(verdict)
         old = (looked - FORGOTTEN).isoformat()
         for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
             del every[key]
@@ -391,6 +394,14 @@ def _remember(
         for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
             del known[name]  # what nobody has compared with for so long is found anew
     return found
+
+
+def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
+    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
+    if verdict.outcome == RESOLVED:
+        quiet = replace(verdict, outcome=QUIET, calls=())
+        return replace(quiet, since=None, opened=None, resolved=None)
+    return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
 
 
 def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> Iterable[AlarmVerdict]:

@@ -17,18 +17,14 @@ from karat.errors import OptionError, nearest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import ArrayLike
-
-    from karat.core.data import Floats
 
 Worse = Literal["higher", "lower", "either"]
-Transform = Literal["none", "share", "ratio", "rank"]
+Transform = Literal["none", "ratio", "rank"]
 
 TRANSFORMS: dict[Transform, str] = {
     "none": "x itself, which lies in [0, 1]",
-    "share": "(x − low) ÷ (high − low), of bounds other than 0 and 1",
     "ratio": "x ÷ (x + m), with m the median of the baseline: 0.5 is as usual, 0.67 is twice that",
-    "rank": "the share of the values of the baseline that are lower, equal ones counted half",
+    "rank": "the share of the values of the baseline and of all calls since that are lower",
 }
 UNIT = (0.0, 1.0)
 POSITIVE = (0.0, np.inf)
@@ -58,36 +54,6 @@ class Signal:
     def per_call(self) -> bool:
         """Whether a single call has a value."""
         return self.summary not in OF_MANY_CALLS
-
-    def to_unit(self, values: ArrayLike, baseline: ArrayLike = ()) -> Floats:
-        """Take values to [0, 1] by the transform of this signal; NaN stays.
-
-        >>> SIGNALS["latency"].to_unit([100, 200, 400], baseline=[100, 200, 300]).round(2).tolist()
-        [0.33, 0.5, 0.67]
-        >>> SIGNALS["top_score"].to_unit([0.2, 0.5], baseline=[0.5, 0.6]).tolist()
-        [0.0, 0.25]
-        """
-        found = np.asarray(values, dtype=np.float64)
-        if self.transform == "none":
-            return found
-        low, high = self.bounds
-        if self.transform == "share":
-            return (found - low) / (high - low)
-        known = np.asarray(baseline, dtype=np.float64)
-        known = np.sort(known[~np.isnan(known)])
-        if not len(known):
-            raise OptionError(
-                f"{self.name} has no upper bound, and the baseline has no value of it",
-                fix="choose a baseline with calls in which it is defined",
-            )
-        if self.transform == "ratio":
-            usual = float(np.median(known))
-            return (
-                found / (found + usual) if usual > 0 else np.where(found > 0, 1.0, 0.5 + 0 * found)
-            )
-        below = np.searchsorted(known, found, side="left")
-        equal = np.searchsorted(known, found, side="right") - below
-        return np.where(np.isnan(found), np.nan, (below + equal / 2) / len(known))
 
 
 OF_MANY_CALLS = ("count", "gini", "never")  # summaries of what a single call has no value of

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from karat.monitoring.alerts import Alert
     from karat.monitoring.store import TraceStore
 
+LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
+DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
 
 
@@ -30,6 +32,8 @@ class WatchedSlice:
     key: str
     alert: Alert
     slice: str
+    baseline: str  # as it was written; empty: none
+    kind: str  # whose lists are looked at
     rows: pl.DataFrame  # time, trace, span, value; in the order of time
     bets: BoundedSignal | None
     before: float | None
@@ -80,28 +84,22 @@ def watched_slices(  # noqa: PLR0917
     given: dict[str, Any],
 ) -> tuple[list[WatchedSlice], list[str]]:
     """Return a test for each alert and slice, and what a user should know about them."""
-    begin, now = span
-    names = list(dict.fromkeys(each.signal for each in alerts))
-    columns = list(dict.fromkeys(column for each in alerts for column in each.by))
-    watched = stored_signals(store, names, since=begin, until=now, by=columns, kind=kind, **given)
     window = None if baseline is None else baseline.window
-    reference = watched.clear()
-    if window is not None:
-        first, last = window
-        reference = stored_signals(
-            store, names, since=first, until=last, by=columns, kind=kind, **given
-        )
+    text = "" if baseline is None else baseline.text
+    frames = _frames(store, alerts, span, window, kind, given)
     parts, notes = [], []
     for alert in alerts:
         for column in alert.by or ("",):
-            chosen, left_out = _slices(watched, reference, column)
+            opened = _opened(saved, alert, column, text, kind)
+            chosen, left_out = _slices(*frames[alert.signal, column], column, opened)
             parts += [(alert, column, value) for value in chosen]
             if left_out:
                 notes.append(
                     f"{alert.text}: {left_out} further values of {column} with fewer calls are not "
                     f"watched, only {MOST_SLICES}"
                 )
-    if window is not None and not reference.height and any(each.needs_baseline for each in alerts):
+    compared = any(reference.height for _, reference in frames.values())
+    if window is not None and not compared and any(each.needs_baseline for each in alerts):
         counts = store.counts()
         held = "it is empty" if counts.first is None else f"it has {counts.first:%Y-%m-%d %H:%M}"
         held += "" if counts.last is None else f" to {counts.last:%Y-%m-%d %H:%M}"
@@ -113,28 +111,81 @@ def watched_slices(  # noqa: PLR0917
     found = []
     for alert, column, value in parts:
         name = "" if value is None else f"{column}={value}"
-        text = "" if baseline is None else baseline.text
-        key = f"{alert.text} | {name} | {text}"
-        if kind != RETRIEVER:  # the lists of rerankers are watched by themselves
-            key = f"{kind}: {key}"
+        key = _key(alert, name, text, kind)
         state = saved.get("tests", {}).get(key, {})
+        watched, reference = frames[alert.signal, column]
         rows = _of_slice(watched, alert.signal, column, value)
         known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
         bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
-        found.append(WatchedSlice(key, alert, name, rows, bets, before, reason, state))
+        found.append(WatchedSlice(key, alert, name, text, kind, rows, bets, before, reason, state))
     return found, notes
 
 
+def _frames(  # noqa: PLR0917
+    store: TraceStore,
+    alerts: list[Alert],
+    span: tuple[datetime | None, datetime],
+    window: tuple[datetime, datetime] | None,
+    kind: str,
+    given: dict[str, Any],
+) -> dict[tuple[str, str], tuple[pl.DataFrame, pl.DataFrame]]:
+    """Return the calls that are watched, and those of the baseline, by signal and column to slice.
+
+    All are read at once, but for signals that compare a call with earlier ones of its slice: the
+    columns that other alerts are sliced by must make no difference to them.
+    """
+    wanted = [(each.about, column) for each in alerts for column in each.by or ("",)]
+    together = tuple(dict.fromkeys(each for about, each in wanted if each and not about.history))
+    groups: dict[tuple[bool, tuple[str, ...]], dict[tuple[str, str], str]] = {}
+    for about, column in wanted:
+        alone = (column,) if column else ()
+        group = about.history, alone if about.history else together
+        groups.setdefault(group, {})[about.name, column] = about.kind or kind
+    found = {}
+    for (_, columns), members in groups.items():
+        names = list(dict.fromkeys(name for name, _ in members))
+        options: dict[str, Any] = {"by": columns, "kind": kind, **given}
+        watched = stored_signals(store, names, since=span[0], until=span[1], **options)
+        reference = watched.clear()
+        if window is not None:
+            reference = stored_signals(store, names, since=window[0], until=window[1], **options)
+        for member, of in members.items():
+            rows, known = (each.filter(pl.col("kind") == of) for each in (watched, reference))
+            found[member] = rows, known
+    return found
+
+
+def _key(alert: Alert, name: str, baseline: str, kind: str) -> str:
+    """Return what a state is kept under; the lists of rerankers are watched by themselves."""
+    key = f"{alert.text} | {name} | {baseline}"
+    return key if kind == RETRIEVER else f"{kind}: {key}"
+
+
+def _opened(saved: dict[str, Any], alert: Alert, column: str, baseline: str, kind: str) -> set[str]:
+    """Return the values of a column for which an alarm is open."""
+    names = (each["last"]["slice"] for each in saved.get("tests", {}).values() if "open" in each)
+    return {
+        name.removeprefix(f"{column}=")
+        for name in names
+        if name.startswith(f"{column}=")
+        and "open" in saved["tests"].get(_key(alert, name, baseline, kind), {})
+    }
+
+
 def _slices(
-    watched: pl.DataFrame, reference: pl.DataFrame, column: str
+    watched: pl.DataFrame, reference: pl.DataFrame, column: str, opened: set[str]
 ) -> tuple[list[str | None], int]:
-    """Return the values of a column that are watched, None for all, and how many are not."""
+    """Return the values of a column that are watched, None for all, and how many are not.
+
+    An alarm that is open stays among them, however few calls there are of late.
+    """
     if not column:
         return [None], 0
     every = pl.concat([watched.select(column), reference.select(column)])
     counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
     names = counts[column].to_list()
-    return sorted(names[:MOST_SLICES]) or [None], max(len(names) - MOST_SLICES, 0)
+    chosen = opened.union(names[:MOST_SLICES])
+    return sorted(chosen) or [None], len(set(names) - chosen)
 
 
 def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str | None) -> pl.DataFrame:
@@ -168,8 +219,11 @@ def _bets(
         known = baseline.values(alert.about)
     known = known[~np.isnan(known)]
     kept = state.get("baseline")
-    if kept is not None and kept["n"] > len(known):  # its calls were deleted since
-        return _unpacked(kept["bets"]), kept["value"], ""
+    # its calls were deleted since, or maybe those before it, which some signals look back at
+    looks_back = alert.signal in LOOKING_BACK
+    if kept is not None and (kept["n"] > len(known) or (looks_back and kept["n"] == len(known))):
+        gone = looks_back and kept["n"] > len(known) and "open" not in state
+        return None if gone else _unpacked(kept["bets"]), kept["value"], DELETED if gone else ""
     bets = against_values(alert, known, error, seed=0)
     if isinstance(bets, str):
         return None, summary_of(alert, known), bets

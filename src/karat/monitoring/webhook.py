@@ -72,16 +72,17 @@ class Webhook:
     def deliver(self, store: TraceStore, report: CheckReport, *, texts: bool = False) -> str:
         """Send what is new, and what could not be sent before; return why it failed, if it did."""
         digest = hashlib.sha256(self.url.encode()).hexdigest()
-        waiting: list[dict[str, Any]] = (store.state(STATE) or {}).get(digest, [])
-        if report.news:
-            waiting = [*waiting, message(report, texts=texts)][-KEPT:]
-        failure = ""
+        kept: list[dict[str, Any]] = (store.state(STATE) or {}).get(digest, [])
+        news = [message(report, texts=texts)] if report.news else []
+        waiting, sent, failure = [*kept, *news][-KEPT:], list[dict[str, Any]](), ""
         while waiting and not failure:
             failure = self.send(waiting[0])
-            waiting = waiting if failure else waiting[1:]
-        if waiting or (store.state(STATE) or {}).get(digest):
-            with store.changing_state(STATE) as saved:
-                saved[digest] = waiting
+            if not failure:
+                sent.append(waiting.pop(0))
+        if waiting or kept:
+            with store.changing_state(STATE) as saved:  # to which another check may have added
+                every = [*saved.get(digest, []), *(each for each in news if each in waiting)]
+                saved[digest] = [each for each in every if each not in sent][-KEPT:]
         return failure
 
     def send(self, content: dict[str, Any]) -> str:
