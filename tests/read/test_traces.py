@@ -188,10 +188,23 @@ def test_retrievers_inside_retrievers_count_once() -> None:
     private["name"] = "VectorIndexRetriever._retrieve"
     spans = [otlp_span(call, openinference(call)) for call in (*inner, outer, other)]
     found = decode(json.dumps(otlp_request([*spans, private])).encode(), protobuf=False)
-    assert sorted(int(span, 16) for span in found.frame["span"]) == [10, 13]
+    assert sorted(int(span, 16) for span in outermost(found.frame)["span"]) == [10, 13]
     assert found.spans == 5
     each = [decode(json.dumps(otlp_request([span])).encode(), protobuf=False) for span in spans]
     assert outermost(pl.concat([part.frame for part in each])).height == 2
+
+
+@pytest.mark.parametrize("private", ["Fusion._retrieve", "Filter.retrieve"])
+def test_it_does_not_matter_which_of_nested_retrievers_arrive_together(private: str) -> None:
+    """Spans end, and are sent, from the inside out, and a batch may end between any two."""
+    nested = [MadeCall(1, n, "a", DOCS, parent=n - 1, seconds=n) for n in (10, 11, 12, 13)]
+    spans = [otlp_span(call, openinference(call)) for call in reversed(nested)]
+    spans[2]["name"] = private  # inside of the outermost one, around the other two
+    for cut in range(4):
+        batches = [part for part in (spans[:cut], spans[cut:]) if part]
+        bodies = [json.dumps(otlp_request(part)).encode() for part in batches]
+        found = pl.concat([decode(body, protobuf=False).frame for body in bodies])
+        assert outermost(found)["span"].to_list() == [f"{10:016x}"], cut
 
 
 def test_annotations() -> None:

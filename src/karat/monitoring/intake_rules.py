@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import OptionError
+from karat.read.traces.hops import calls_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,10 +85,9 @@ def in_sample(trace: str, share: float) -> bool:
 def _leave_out(
     frame: pl.DataFrame, kept: pl.Series, reason: str, dropped: dict[str, int]
 ) -> pl.DataFrame:
-    count = int(kept.sum())
-    if count == frame.height:
+    if kept.all():
         return frame
-    dropped[reason] = frame.height - count
+    dropped[reason] = frame.filter(~kept).select(calls_among()).item()
     return frame.filter(kept)
 
 

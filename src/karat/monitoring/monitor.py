@@ -318,7 +318,7 @@ class _Look:
         last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
         start = first.replace(hour=0, minute=0, second=0, microsecond=0)
         days = max(1, (counts.last - counts.first) // DAY + 1)
-        step = max(1, AT_ONCE * days // counts.calls) * DAY
+        step = max(1, AT_ONCE * days // max(1, counts.calls)) * DAY
         yield replace(self, until=_earlier(start + step, self.until))
         while (start := start + step) <= last:
             yield replace(self, since=start, until=_earlier(start + step, self.until))

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from karat.read.traces.parts import MANY_DOCUMENTS, WRONG_DOCUMENT
-from karat.read.traces.schema import RERANKER, RETRIEVER
+from karat.read.traces.schema import INNER, RERANKER, RETRIEVER, RetrievalCall
 from karat.read.traces.span import DOCUMENTS, parsed
 
 if TYPE_CHECKING:
     from karat.read.traces.parts import TakenParts
-    from karat.read.traces.schema import RetrievalCall, Retrieved
+    from karat.read.traces.schema import Retrieved
     from karat.read.traces.span import Said, Span
 
 RETRIEVED = "retrieval.documents"
@@ -25,17 +25,19 @@ TAKEN = frozenset(
     }
 )
 # LlamaIndex's retrievers call themselves; only the outer call has the documents
-INNER = ("._retrieve", "._aretrieve")
+PRIVATE = ("._retrieve", "._aretrieve")
 REDACTED = "__REDACTED__"
 
 
-def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall | None:
+def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     """Return the call of a RETRIEVER or RERANKER span."""
     given = span.attributes
     reranks = str(given["openinference.span.kind"]).lower() == RERANKER
-    if not reranks and span.name.endswith(INNER):
-        return None
     call = parts.begin_call(span, taken=_is_taken)
+    if not reranks and span.name.endswith(PRIVATE):
+        return RetrievalCall(
+            call.trace, call.span, call.time, call.convention, INNER, call.parent, docs=None
+        )
     call.kind = RERANKER if reranks else RETRIEVER
     question = given.get("reranker.query") if reranks else None
     call.question = parts.question(question or given.get("input.value"))
