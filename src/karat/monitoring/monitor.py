@@ -199,10 +199,13 @@ class Monitor:
     def run(
         self, *, since: Moment | None = None, until: Moment | None = None, kind: str = "retriever"
     ) -> list[dict[str, Any]]:
-        """Return calls as the records of a run, for `karat.pool`, `karat.judge` and others."""
+        """Return calls as the records of a run, for `karat.pool`, `karat.judge` and others.
+
+        Calls whose documents the traces do not tell are left out.
+        """
         refuse_after_fork()
         rows = self.store.scan(self._moment(since), self._moment(until))
-        rows = rows.filter(pl.col("kind") == kind).sort(KEY)
+        rows = rows.filter(pl.col("kind") == kind, pl.col("docs").is_not_null()).sort(KEY)
         found = rows.select("trace", "span", "question", "docs", "texts", "time").collect()
         return [
             {
