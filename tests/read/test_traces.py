@@ -150,10 +150,29 @@ def test_documents_that_are_not_told_are_no_empty_result() -> None:
         {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": "How?"},
         {"openinference.span.kind": "RETRIEVER", "output.value": "__REDACTED__"},
         {"openinference.span.kind": "RETRIEVER", "input.value": "How?"},
+        {"openinference.span.kind": "RETRIEVER", "input.value": "__REDACTED__"},
     ]
     spans = [otlp_span(MadeCall(n, n, "", ()), each) for n, each in enumerate(hidden, 1)]
     frame = decode(json.dumps(otlp_request(spans)).encode(), protobuf=False).frame
-    assert frame["docs"].to_list() == frame["scores"].to_list() == [None, None, []]
+    assert frame["docs"].to_list() == frame["scores"].to_list() == [None, None, [], []]
+    # what is hidden is no question that was asked again and again
+    assert frame["question"].to_list() == ["How?", None, "How?", None]
+
+
+@pytest.mark.parametrize(
+    ("output", "docs"),
+    [
+        ([{"id": "d7", "page_content": "It lasts."}, {"id": "d3"}], ["d7", "d3"]),
+        ({"documents": [{"content": "It lasts."}]}, [text_id("It lasts.")]),
+        ({"documents": []}, []),
+        ("nothing was found", []),
+    ],
+)
+def test_documents_that_only_the_output_of_openinference_tells(output: Any, docs: Any) -> None:
+    written = output if isinstance(output, str) else json.dumps(output)
+    span = {"openinference.span.kind": "RETRIEVER", "output.value": written}
+    body = json.dumps(otlp_request([otlp_span(CALLS[0], span)])).encode()
+    assert decode(body, protobuf=False).frame["docs"].to_list() == [docs]
 
 
 def test_hops_and_rerankers() -> None:

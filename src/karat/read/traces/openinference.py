@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.read.traces.parts import MANY_DOCUMENTS, WRONG_DOCUMENT
 from karat.read.traces.schema import INNER, RERANKER, RETRIEVER, RetrievalCall
-from karat.read.traces.span import DOCUMENTS, parsed
+from karat.read.traces.span import DOCUMENTS, REDACTED, parsed
 
 if TYPE_CHECKING:
     from karat.read.traces.parts import TakenParts
@@ -26,7 +26,6 @@ TAKEN = frozenset(
 )
 # LlamaIndex's retrievers call themselves; only the outer call has the documents
 PRIVATE = ("._retrieve", "._aretrieve")
-REDACTED = "__REDACTED__"
 
 
 def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
@@ -43,8 +42,8 @@ def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     call.question = parts.question(question or given.get("input.value"))
     lists = _lists(given)
     call.docs = _documents(span, lists[OUTPUTS if reranks else RETRIEVED], parts)
-    if not call.docs and given.get("output.value") == REDACTED:
-        call.docs = None  # they are not told
+    if not call.docs:
+        call.docs = _from_output(span, parts)
     if reranks:
         call.inputs = [doc.id for doc in _documents(span, lists[INPUTS], parts)]
     call.annotations = [*call.annotations, *parts.annotations(_said(lists))]
@@ -114,6 +113,15 @@ def _documents(
             parts.document(number, span.span, id=own, text=text, score=score, metadata=metadata)
         )
     return found
+
+
+def _from_output(span: Span, parts: TakenParts) -> list[Retrieved] | None:
+    """Return the documents of a span that lists none: programs may write only what came out."""
+    output = span.attributes.get("output.value")
+    if output == REDACTED:
+        return None  # they are not told
+    held = parsed(output)
+    return (parts.documents(held, span.span) if isinstance(held, list | Mapping) else None) or []
 
 
 def _add_ids(entries: list[dict[str, Any]], output: object) -> None:

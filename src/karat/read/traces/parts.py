@@ -20,6 +20,7 @@ from karat.read.traces.span import (
     NANOSECONDS,
     NESTED,
     NO_TIME,
+    REDACTED,
     TEXT,
     VALUE,
     MalformedSpanError,
@@ -138,7 +139,8 @@ class TakenParts:
                 value = value[-1]  # the last of several messages
             else:
                 break
-        return (self.text(value) or "").strip() or None
+        text = (self.text(value) or "").strip()
+        return None if text == REDACTED else text or None
 
     def documents(self, value: object, span: str) -> list[Retrieved] | None:
         """Return the documents in an output: a list, an object that holds one, or JSON of either.
