@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ CALLS = [
     MadeCall(13, 23, "Who knows?", (), seconds=90_000, error="index is gone"),
 ]
 SAME = ["trace", "parent", "time", "latency_ms", "kind", "hop", "question", "docs", "scores"]
+
+
+START = "2026-08-01T10:00:00Z"
 
 
 def rows_of(path: Path, **options: Any) -> pl.DataFrame:
@@ -173,6 +177,18 @@ def test_documents_that_only_the_output_of_openinference_tells(output: Any, docs
     span = {"openinference.span.kind": "RETRIEVER", "output.value": written}
     body = json.dumps(otlp_request([otlp_span(CALLS[0], span)])).encode()
     assert decode(body, protobuf=False).frame["docs"].to_list() == [docs]
+
+
+def test_lists_as_pandas_writes_them_to_csv(tmp_path: Path) -> None:
+    """Python's own way to write them, and not JSON; what cannot be read is no empty list."""
+    header = "context.trace_id,context.span_id,span_kind,start_time,attributes.retrieval.documents"
+    docs = [{"document.id": "d7", "document.content": 'It\'s "red".', "document.score": None}]
+    lists = [str(docs), str(docs).replace("None", "nan"), "[]", "[{'document.id': 'd7'\n {}]"]
+    path = tmp_path / "spans.csv"
+    rows = [[f"a{n}", f"b{n}", "RETRIEVER", START, each] for n, each in enumerate(lists, 1)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header.split(","), *rows])
+    assert rows_of(path)["docs"].to_list() == [["d7"], ["d7"], [], None]
 
 
 def test_hops_and_rerankers() -> None:

@@ -41,9 +41,8 @@ def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     question = given.get("reranker.query") if reranks else None
     call.question = parts.question(question or given.get("input.value"))
     lists = _lists(given)
-    call.docs = _documents(span, lists[OUTPUTS if reranks else RETRIEVED], parts)
-    if not call.docs:
-        call.docs = _from_output(span, parts)
+    name = OUTPUTS if reranks else RETRIEVED
+    call.docs = _documents(span, lists[name], parts) or _from_output(span, name, parts)
     if reranks:
         call.inputs = [doc.id for doc in _documents(span, lists[INPUTS], parts)]
     call.annotations = [*call.annotations, *parts.annotations(_said(lists))]
@@ -115,13 +114,16 @@ def _documents(
     return found
 
 
-def _from_output(span: Span, parts: TakenParts) -> list[Retrieved] | None:
-    """Return the documents of a span that lists none: programs may write only what came out."""
+def _from_output(span: Span, name: str, parts: TakenParts) -> list[Retrieved] | None:
+    """Return the documents of a span that lists none: programs may write only what came out.
+
+    None means that they are not told: the output is hidden, or the list, of that name, is none.
+    """
     output = span.attributes.get("output.value")
-    if output == REDACTED:
-        return None  # they are not told
     held = parsed(output)
-    return (parts.documents(held, span.span) if isinstance(held, list | Mapping) else None) or []
+    found = parts.documents(held, span.span) if isinstance(held, list | Mapping) else None
+    told = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
+    return found or ([] if told else None)
 
 
 def _add_ids(entries: list[dict[str, Any]], output: object) -> None:
