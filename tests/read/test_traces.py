@@ -320,6 +320,57 @@ def test_plain_records(tmp_path: Path) -> None:
     assert_frame_equal(again.frame, frame)  # ids too: what is read twice counts once
 
 
+def test_plain_hops(tmp_path: Path) -> None:
+    """What a record says of all hops is said once, and rerankers follow the hop that is theirs."""
+    path = tmp_path / "calls.jsonl"
+    ids = {"trace_id": "ab", "time": START}
+    each = {"retrieved": ["d1", "d2"], "reranked": ["d2", "d1"]}
+    records = [
+        ids | {"span_id": "00000000000001", "hops": [each, {"retrieved": ["d3"], "latency_ms": 5}]},
+        # another one of the same trace, with an id that begins alike
+        ids
+        | {"span_id": "00000000000002", "hops": [["d1"], ["d3", "d1"]]}
+        | {"latency_ms": 100, "reranked": ["d3"]},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    frame = rows_of(path)
+    assert len(frame.unique(["trace", "span"])) == 6
+    first, second = (number_hops(frame[:3]), number_hops(frame[3:]))
+    shown = "kind", "hop", "docs", "latency_ms"
+    assert first.select(shown).rows() == [
+        ("retriever", 0, ["d1", "d2"], None),
+        ("reranker", 0, ["d2", "d1"], None),
+        ("retriever", 1, ["d3"], 5.0),
+    ]
+    assert second.select(shown).rows() == [
+        ("retriever", 0, ["d1"], None),
+        ("retriever", 1, ["d3", "d1"], None),
+        ("reranker", 1, ["d3"], None),
+    ]
+    assert second["inputs"].to_list()[-1] == ["d1", "d3"]
+    one = ids | {"hops": [{"retrieved": ["d1"]}], "latency_ms": 100}
+    path.write_text(json.dumps(one))
+    assert rows_of(path)["latency_ms"].to_list() == [100.0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_plain_tables_keep_calls_whose_cell_is_empty(tmp_path: Path, ending: str) -> None:
+    """A call that failed has no list: it is a call that failed."""
+    path = tmp_path / f"calls.{ending}"
+    table = pl.DataFrame(
+        {
+            "question": ["How?", "Why?", "Who?"],
+            "retrieved": ['["d1", "d2"]', None, "[]"],
+            "error": [None, "timeout", None],
+            "time": [START] * 3,
+        }
+    )
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    frame = rows_of(path)
+    assert frame["docs"].to_list() == [["d1", "d2"], None, []]
+    assert frame["error"].to_list() == [None, "timeout", None]
+
+
 def test_folders_and_parquet(tmp_path: Path) -> None:
     whole = rows_of(write(tmp_path, "otlp.pb", CALLS))
     folder = tmp_path / "days" / "first"
