@@ -22,7 +22,9 @@ LISTS = ("docs", "texts", "doc_metadata", "inputs")
 STRUCTS = {"attributes": ("value",), "annotations": ("label", "annotator")}
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
 AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
-SHORT = 64  # characters of an attribute that is kept where no texts are: a name, no prose
+SHORT = (
+    64  # characters of an attribute or a label that is kept where no texts are: a name, no prose
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class IntakeRules:
     `redact` are regular expressions (of Rust: linear in time, without look-around); what they
     match becomes `[redacted]` in questions, texts, metadata, attributes, errors, and in the ids of
     documents, sessions and users. Without `texts`, neither questions nor texts nor metadata are
-    kept, of errors only their kind, and of attributes only short ones. `sample` is the share of
-    traces that are kept: always the same ones, whichever process looks at them.
+    kept, of errors only their kind, and of attributes and labels only short ones. `sample` is
+    the share of traces that are kept: always the same ones, whichever process looks at them.
 
     >>> IntakeRules(redact=("[0-9",))
     Traceback (most recent call last):
@@ -124,3 +126,6 @@ def _without_texts() -> Iterator[pl.Expr]:
         yield pl.col(name).list.eval(nothing)
     short = pl.element().struct.field("value").str.len_chars() <= SHORT
     yield pl.col("attributes").list.eval(pl.element().filter(short))
+    label = pl.element().struct.field("label")
+    kept = pl.when(label.str.len_chars() <= SHORT).then(label).alias("label")
+    yield pl.col("annotations").list.eval(pl.element().struct.with_fields(kept))

@@ -225,7 +225,14 @@ class TakenParts:
             value = score_of(held) if isinstance(held, Mapping) else None
         if isinstance(metadata, Mapping):
             metadata = self.json(metadata)
+        elif metadata:
+            metadata = self._unescaped(metadata)
         return Retrieved(name, content, value, self.text(metadata) or None)
+
+    def _unescaped(self, text: str) -> str:
+        """Return JSON with its letters as they are, where rules of redaction can find them."""
+        held = parsed(text) if "\\u" in text else text
+        return text if isinstance(held, str) else self.json(held)
 
     def _id_from(
         self, own: object, metadata: object, whole: Mapping[str, Any] | None
@@ -267,7 +274,7 @@ class TakenParts:
                     continue
                 if len(kept) >= ATTRIBUTES:
                     return kept
-                written = value if isinstance(value, str) else self.json(value)
+                written = self._unescaped(value) if isinstance(value, str) else self.json(value)
                 name, written = key[:VALUE], written[:VALUE]
                 if not (name.isascii() and written.isascii()):
                     name, written = HALF.sub("\ufffd", name), HALF.sub("\ufffd", written)
