@@ -124,7 +124,7 @@ class Monitor:
         """
         refuse_after_fork()
         look = self._looking(names, options)
-        how: Any = {"by": look.by, "level": level, "given": look.given}
+        how: Any = {"by": look.by, "level": level, "given": look.given, "kind": look.kind}
         length = DAY if every is None else bucket_length(every)
         frames = (
             part.frame(self.store).drop("trace", "span")
