@@ -371,6 +371,20 @@ def test_plain_tables_keep_calls_whose_cell_is_empty(tmp_path: Path, ending: str
     assert frame["error"].to_list() == [None, "timeout", None]
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_over_several_lines_and_lines_that_are_broken(
+    tmp_path: Path, indent: int | None
+) -> None:
+    path = tmp_path / "spans.json"
+    request = otlp_request([otlp_span(call, openinference(call)) for call in CALLS])
+    written = json.dumps(request["resourceSpans"], indent=indent)
+    path.write_text(f'{{"resourceSpans": {written}}}\n')  # as tools write that print the outside
+    assert rows_of(path).height == 3
+    path.write_text(f'{{"resourceSp\n{json.dumps(request)}\n')  # a file that was rotated
+    (found,) = read_traces(path)
+    assert (found.frame.height, found.malformed) == (3, {"not valid JSON": 1})
+
+
 def test_folders_and_parquet(tmp_path: Path) -> None:
     whole = rows_of(write(tmp_path, "otlp.pb", CALLS))
     folder = tmp_path / "days" / "first"

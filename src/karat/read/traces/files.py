@@ -112,14 +112,7 @@ def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
 
 def _json(source: Source, reader: TraceReader, head: bytes) -> Iterator[Decoded]:
     """Read one value per line, or one in all."""
-    first, ended, _ = head.partition(b"\n")
-    try:
-        whole = head[:1] == b"[" or parse_json(first) is None
-    except (
-        MalformedSpanError
-    ):  # it goes on in the next line, or beyond what was looked at, or is broken
-        whole = bool(ended) and first.strip() in (b"{", b"{}")
-    if whole:
+    if head[:1] == b"[" or _goes_on(head):
         reader.read_json(source.read())
         yield reader.take()
         return
@@ -127,6 +120,18 @@ def _json(source: Source, reader: TraceReader, head: bytes) -> Iterator[Decoded]
         for line in lines:
             reader.read_line(line)
         yield reader.take()
+
+
+def _goes_on(head: bytes) -> bool:
+    """Tell whether a value of JSON goes on after its first line, which may also be a broken one."""
+    lines = head.split(b"\n", 2)[:-1]  # those that are seen whole
+    for line in lines:
+        try:
+            parse_json(line)
+        except MalformedSpanError:
+            continue
+        return False
+    return len(lines) == 2 or [line.strip() for line in lines] == [b"{"]
 
 
 def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
