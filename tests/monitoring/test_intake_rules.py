@@ -11,8 +11,10 @@ import pytest
 from karat.errors import OptionError
 from karat.monitoring.intake_rules import IntakeRules, in_sample
 from karat.monitoring.store import TraceStore
+from karat.read.traces import decode
 from karat.read.traces.schema import TRACE_SCHEMA
 from tests.monitoring.conftest import calls
+from tests.read.made_traces import MadeCall, otlp_request, otlp_span
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +60,24 @@ def test_what_is_redacted_is_in_no_column(tmp_path: Path) -> None:
     assert kept["trace"].to_list() == given["trace"].to_list()
 
 
+def test_redaction_sees_letters_and_not_how_json_writes_them() -> None:
+    """Python's json.dumps writes ü as an escape of six letters, unless told otherwise."""
+    named = json.dumps({"by": "Anna Müller", "n": 1})
+    assert "\\u00fc" in named
+    attributes = {
+        "openinference.span.kind": "RETRIEVER",
+        "retrieval.documents.0.document.content": "Über uns",
+        "retrieval.documents.0.document.metadata": named,
+        "metadata": named,
+    }
+    span = otlp_span(MadeCall(1, 2, "", ()), attributes)
+    frame = decode(json.dumps(otlp_request([span])).encode(), protobuf=False).frame
+    kept, _ = IntakeRules(redact=("Müller",)).apply(frame)
+    clean = '{"by": "Anna [redacted]", "n": 1}'
+    assert kept["doc_metadata"].to_list() == [[clean]]
+    assert kept["attributes"].to_list() == [[{"key": "metadata", "value": clean}]]
+
+
 def test_redaction_comes_before_the_disk(tmp_path: Path) -> None:
     """Not even the write-ahead log has seen it; without the rule it is found there."""
     given = calls(1).with_columns(question=pl.lit("secret-4711"))  # too short to be packed
@@ -71,7 +91,9 @@ def test_redaction_comes_before_the_disk(tmp_path: Path) -> None:
 
 
 def test_without_texts(tmp_path: Path) -> None:
-    given = calls(4)
+    said = {"name": "tone", "score": 0.5, "annotator": "HUMAN"}
+    notes = [said | {"label": "good"}, said | {"label": "He asked where Anna lives. " * 3}]
+    given = calls(4).with_columns(annotations=pl.lit(notes, TRACE_SCHEMA["annotations"]))
     with TraceStore.open(tmp_path, create=True, rules=IntakeRules(texts=False)) as store:
         store.add(given)
         kept = store.scan().sort("time").collect()
@@ -81,6 +103,8 @@ def test_without_texts(tmp_path: Path) -> None:
         assert kept[name].to_list() == [[None, None]] * 4  # as long as the list of documents
     assert kept["error"].to_list() == [None, "TimeoutError"] * 2
     assert kept["attributes"].to_list() == [[{"key": "tenant", "value": "north"}]] * 4
+    labels = [[each["label"] for each in row] for row in kept["annotations"].to_list()]
+    assert labels == [["good", None]] * 4
     untouched = ("trace", "span", "time", "latency_ms", "docs", "scores", "service")
     assert kept.select(untouched).equals(given.select(untouched))
 

@@ -317,6 +317,12 @@ def test_mistakes(folder: Path, cli: Karat, arguments: tuple[str, ...], said: st
     assert not done.out
 
 
+@pytest.mark.parametrize("every", [(), ("--every", "day")])
+def test_a_time_without_calls_is_said(folder: Path, cli: Karat, every: tuple[str, ...]) -> None:
+    shown = cli("monitor", "show", "--store", str(folder), "--since", "2040-01-01", *every)
+    assert (shown.code, shown.out.startswith("no calls")) == (0, True)
+
+
 def test_no_store(tmp_path: Path, cli: Karat) -> None:
     assert "there is no trace store" in cli("monitor", "show", "--store", tmp_path).err
     assert "--store DIR" in cli("monitor", "show").err

@@ -12,8 +12,10 @@ from karat.monitoring.before_after import around_mark
 from karat.monitoring.known_alarms import known_alarms
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.overview import Look, overview
+from karat.monitoring.signals import SIGNALS
 from karat.monitoring.store import is_trace_store
 from karat.monitoring.worst_calls import VALUE, telling_calls, worst_calls
+from karat.reports.monitor_page import calls_page, monitor_report
 from karat.statistics.unpaired import unpaired_interval
 from tests.monitoring.made_calls import START, made_calls
 
@@ -127,3 +129,18 @@ def test_alarms_are_known_until_resolved(filled: TraceStore, tmp_path: Path) -> 
     assert alarm.resolved is not None
     assert is_trace_store(filled.path)
     assert not is_trace_store(tmp_path)
+
+
+def test_calls_that_do_not_tell_their_documents_are_shown_as_such(store: TraceStore) -> None:
+    """As of OpenTelemetry's GenAI, unless contents are recorded."""
+    lists = ("docs", "scores", "texts", "doc_metadata")
+    untold = made_calls(20).with_columns(pl.lit(None, pl.List(pl.String)).alias(n) for n in lists)
+    store.add(untold.with_columns(pl.col("scores").cast(pl.List(pl.Float64))))
+    until = START + timedelta(days=3)
+    found = worst_calls(store, "latency", since=START, until=until)
+    page = calls_page("s", Look(), SIGNALS["latency"], START, until, found, {})
+    assert "does not tell which documents" in page
+    assert "Nothing was retrieved" not in page
+    monitor = Monitor(store)
+    assert "does not tell which documents" in monitor_report(monitor, "s")
+    assert monitor.run() == []

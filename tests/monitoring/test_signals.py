@@ -95,7 +95,7 @@ def test_values_on_paper(name: str, fields: dict[str, object], expected: float |
 
 
 def test_history_is_that_of_the_service_and_question() -> None:
-    def call(minute: int, docs: list[str], **fields: object) -> dict[str, object]:
+    def call(minute: int, docs: list[str] | None, **fields: object) -> dict[str, object]:
         usual = {"trace": f"{minute}", "span": "s", "time": START + timedelta(minutes=minute)}
         asked = {"kind": "retriever", "hop": 0, "question": "Why so?", "service": "web"}
         return usual | asked | {"docs": docs, "inputs": []} | fields
@@ -107,14 +107,15 @@ def test_history_is_that_of_the_service_and_question() -> None:
             call(3, ["z"], error="timeout"),
             call(4, ["b", "c"], question=" why  SO? "),
             call(5, ["b", "c"], hop=1),
-            call(6, ["b", "c"]),
+            call(6, None),  # it does not tell its list, and so is none to compare with
+            call(7, ["b", "c"]),
         ],
         schema=TRACE_SCHEMA,
     )
     found = signal_frame(calls, ["churn", "unseen"])
     changed = 1 - (rbo(["a", "b"], ["b", "c"]).value or 0)
-    assert found["churn"].to_list() == [None, None, None, pytest.approx(changed), None, 0.0]
-    assert found["unseen"].to_list() == [1.0, 1.0, 1.0, 0.5, 0.0, 0.0]
+    assert found["churn"].to_list() == [None, None, None, pytest.approx(changed), None, None, 0.0]
+    assert found["unseen"].to_list() == [1.0, 1.0, 1.0, 0.5, 0.0, None, 0.0]
 
 
 def test_every_signal_is_defined_somewhere_and_within_its_bounds() -> None:

@@ -83,6 +83,18 @@ def test_the_order_and_the_size_of_batches_do_not_matter(tmp_path: Path) -> None
             )
 
 
+def test_retrievers_known_to_be_inside_of_others_are_not_counted(store: TraceStore) -> None:
+    given = calls(3).with_columns(
+        trace=pl.lit("ab"),
+        parent=pl.col("span").shift(1),
+        kind=pl.Series(["retriever", "inner", "retriever"]),
+    )
+    added = store.add(given[1:]), store.add(given[:1]), store.add(given)
+    assert [(each.new, each.repeated) for each in added] == [(1, 0), (1, 0), (0, 2)]
+    assert store.flush() == store.counts().calls == 2
+    assert held(store)["span"].to_list() == given["span"].to_list()[:1]
+
+
 def test_a_part_of_the_time(store: TraceStore) -> None:
     given = calls(100, every=timedelta(hours=1)).with_columns(trace=pl.lit("ab"))
     store.add(given[:50])

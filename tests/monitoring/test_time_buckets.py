@@ -102,6 +102,10 @@ def test_what_another_signal_needs_does_not_change_the_count_of_undefined_calls(
         for names in (["empty", "rerank_churn"], ["empty"])
     )
     assert both.drop("time").equals(alone.drop("time"))
+    # not even where calls of the other kind are the only ones of a time
+    alone = signal_frame(CALLS, ["empty", "rerank_churn"]).filter(kind="reranker")
+    found = row(buckets(alone, None, kind="retriever"), signal="empty")
+    assert (found["n"], found["undefined"]) == (0, 0)
 
 
 def test_the_corpus_that_was_never_retrieved() -> None:

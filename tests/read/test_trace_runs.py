@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,23 @@ def test_a_reranker_gives_two_runs(
         assert [result[run, each] for each in MEASURES] == [
             wanted[which, each] for each in MEASURES
         ]
+
+
+@pytest.mark.parametrize("traced", [0, 3])
+def test_retrievers_that_are_not_traced(
+    tmp_path: Path, gold: Path, wanted: karat.Result, traced: int
+) -> None:
+    """What went into a reranker is what was retrieved; else reranking would gain too much."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(FILES["otlp-openinference.jsonl"]([*CALLS[:traced], *reranked()]))
+    result = karat.evaluate(path, gold, MEASURES)
+    for run, which in (("t", "before"), ("t-reranked", "after")):
+        assert [result[run, each] for each in MEASURES] == [
+            wanted[which, each] for each in MEASURES
+        ]
+    alone = [replace(call, inputs=()) for call in reranked()]
+    path.write_bytes(FILES["otlp-openinference.jsonl"](alone))
+    assert [*karat.evaluate(path, gold, MEASURES).runs] == ["t-reranked"]
 
 
 def test_a_name_is_for_one_run(tmp_path: Path, gold: Path, wanted: karat.Result) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,9 @@ CALLS = [
     MadeCall(13, 23, "Who knows?", (), seconds=90_000, error="index is gone"),
 ]
 SAME = ["trace", "parent", "time", "latency_ms", "kind", "hop", "question", "docs", "scores"]
+
+
+START = "2026-08-01T10:00:00Z"
 
 
 def rows_of(path: Path, **options: Any) -> pl.DataFrame:
@@ -150,10 +154,41 @@ def test_documents_that_are_not_told_are_no_empty_result() -> None:
         {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": "How?"},
         {"openinference.span.kind": "RETRIEVER", "output.value": "__REDACTED__"},
         {"openinference.span.kind": "RETRIEVER", "input.value": "How?"},
+        {"openinference.span.kind": "RETRIEVER", "input.value": "__REDACTED__"},
     ]
     spans = [otlp_span(MadeCall(n, n, "", ()), each) for n, each in enumerate(hidden, 1)]
     frame = decode(json.dumps(otlp_request(spans)).encode(), protobuf=False).frame
-    assert frame["docs"].to_list() == frame["scores"].to_list() == [None, None, []]
+    assert frame["docs"].to_list() == frame["scores"].to_list() == [None, None, [], []]
+    # what is hidden is no question that was asked again and again
+    assert frame["question"].to_list() == ["How?", None, "How?", None]
+
+
+@pytest.mark.parametrize(
+    ("output", "docs"),
+    [
+        ([{"id": "d7", "page_content": "It lasts."}, {"id": "d3"}], ["d7", "d3"]),
+        ({"documents": [{"content": "It lasts."}]}, [text_id("It lasts.")]),
+        ({"documents": []}, []),
+        ("nothing was found", []),
+    ],
+)
+def test_documents_that_only_the_output_of_openinference_tells(output: Any, docs: Any) -> None:
+    written = output if isinstance(output, str) else json.dumps(output)
+    span = {"openinference.span.kind": "RETRIEVER", "output.value": written}
+    body = json.dumps(otlp_request([otlp_span(CALLS[0], span)])).encode()
+    assert decode(body, protobuf=False).frame["docs"].to_list() == [docs]
+
+
+def test_lists_as_pandas_writes_them_to_csv(tmp_path: Path) -> None:
+    """Python's own way to write them, and not JSON; what cannot be read is no empty list."""
+    header = "context.trace_id,context.span_id,span_kind,start_time,attributes.retrieval.documents"
+    docs = [{"document.id": "d7", "document.content": 'It\'s "red".', "document.score": None}]
+    lists = [str(docs), str(docs).replace("None", "nan"), "[]", "[{'document.id': 'd7'\n {}]"]
+    path = tmp_path / "spans.csv"
+    rows = [[f"a{n}", f"b{n}", "RETRIEVER", START, each] for n, each in enumerate(lists, 1)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header.split(","), *rows])
+    assert rows_of(path)["docs"].to_list() == [["d7"], ["d7"], [], None]
 
 
 def test_hops_and_rerankers() -> None:
@@ -188,10 +223,23 @@ def test_retrievers_inside_retrievers_count_once() -> None:
     private["name"] = "VectorIndexRetriever._retrieve"
     spans = [otlp_span(call, openinference(call)) for call in (*inner, outer, other)]
     found = decode(json.dumps(otlp_request([*spans, private])).encode(), protobuf=False)
-    assert sorted(int(span, 16) for span in found.frame["span"]) == [10, 13]
+    assert sorted(int(span, 16) for span in outermost(found.frame)["span"]) == [10, 13]
     assert found.spans == 5
     each = [decode(json.dumps(otlp_request([span])).encode(), protobuf=False) for span in spans]
     assert outermost(pl.concat([part.frame for part in each])).height == 2
+
+
+@pytest.mark.parametrize("private", ["Fusion._retrieve", "Filter.retrieve"])
+def test_it_does_not_matter_which_of_nested_retrievers_arrive_together(private: str) -> None:
+    """Spans end, and are sent, from the inside out, and a batch may end between any two."""
+    nested = [MadeCall(1, n, "a", DOCS, parent=n - 1, seconds=n) for n in (10, 11, 12, 13)]
+    spans = [otlp_span(call, openinference(call)) for call in reversed(nested)]
+    spans[2]["name"] = private  # inside of the outermost one, around the other two
+    for cut in range(4):
+        batches = [part for part in (spans[:cut], spans[cut:]) if part]
+        bodies = [json.dumps(otlp_request(part)).encode() for part in batches]
+        found = pl.concat([decode(body, protobuf=False).frame for body in bodies])
+        assert outermost(found)["span"].to_list() == [f"{10:016x}"], cut
 
 
 def test_annotations() -> None:
@@ -270,6 +318,71 @@ def test_plain_records(tmp_path: Path) -> None:
     assert len(frame.unique(["trace", "span"])) == frame.height
     (again,) = read_traces(path)
     assert_frame_equal(again.frame, frame)  # ids too: what is read twice counts once
+
+
+def test_plain_hops(tmp_path: Path) -> None:
+    """What a record says of all hops is said once, and rerankers follow the hop that is theirs."""
+    path = tmp_path / "calls.jsonl"
+    ids = {"trace_id": "ab", "time": START}
+    each = {"retrieved": ["d1", "d2"], "reranked": ["d2", "d1"]}
+    records = [
+        ids | {"span_id": "00000000000001", "hops": [each, {"retrieved": ["d3"], "latency_ms": 5}]},
+        # another one of the same trace, with an id that begins alike
+        ids
+        | {"span_id": "00000000000002", "hops": [["d1"], ["d3", "d1"]]}
+        | {"latency_ms": 100, "reranked": ["d3"]},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    frame = rows_of(path)
+    assert len(frame.unique(["trace", "span"])) == 6
+    first, second = (number_hops(frame[:3]), number_hops(frame[3:]))
+    shown = "kind", "hop", "docs", "latency_ms"
+    assert first.select(shown).rows() == [
+        ("retriever", 0, ["d1", "d2"], None),
+        ("reranker", 0, ["d2", "d1"], None),
+        ("retriever", 1, ["d3"], 5.0),
+    ]
+    assert second.select(shown).rows() == [
+        ("retriever", 0, ["d1"], None),
+        ("retriever", 1, ["d3", "d1"], None),
+        ("reranker", 1, ["d3"], None),
+    ]
+    assert second["inputs"].to_list()[-1] == ["d1", "d3"]
+    one = ids | {"hops": [{"retrieved": ["d1"]}], "latency_ms": 100}
+    path.write_text(json.dumps(one))
+    assert rows_of(path)["latency_ms"].to_list() == [100.0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_plain_tables_keep_calls_whose_cell_is_empty(tmp_path: Path, ending: str) -> None:
+    """A call that failed has no list: it is a call that failed."""
+    path = tmp_path / f"calls.{ending}"
+    table = pl.DataFrame(
+        {
+            "question": ["How?", "Why?", "Who?"],
+            "retrieved": ['["d1", "d2"]', None, "[]"],
+            "error": [None, "timeout", None],
+            "time": [START] * 3,
+        }
+    )
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    frame = rows_of(path)
+    assert frame["docs"].to_list() == [["d1", "d2"], None, []]
+    assert frame["error"].to_list() == [None, "timeout", None]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_over_several_lines_and_lines_that_are_broken(
+    tmp_path: Path, indent: int | None
+) -> None:
+    path = tmp_path / "spans.json"
+    request = otlp_request([otlp_span(call, openinference(call)) for call in CALLS])
+    written = json.dumps(request["resourceSpans"], indent=indent)
+    path.write_text(f'{{"resourceSpans": {written}}}\n')  # as tools write that print the outside
+    assert rows_of(path).height == 3
+    path.write_text(f'{{"resourceSp\n{json.dumps(request)}\n')  # a file that was rotated
+    (found,) = read_traces(path)
+    assert (found.frame.height, found.malformed) == (3, {"not valid JSON": 1})
 
 
 def test_folders_and_parquet(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import InputError
+from karat.read.traces.hops import calls_among
 from karat.read.traces.schema import TRACE_SCHEMA
 
 if TYPE_CHECKING:
@@ -62,19 +63,19 @@ def acknowledge(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> 
     """Keep the calls that are new, in the transaction of the caller."""
     added, frames = [], []
     for each in arrivals:
-        calls = each.batch.frame.height
+        calls = each.batch.frame.select(calls_among()).item()
         if _is_known(connection, each.batch.digest):
             added.append(Added(0, calls))
             _count(connection, {(REPEATED, ""): calls})
             continue
-        new = _note_new(connection, each.keys)
-        kept = sum(new)
-        frames += [each.kept.filter(pl.Series(new))] if kept else []
-        added.append(Added(kept, len(new) - kept, sum(each.dropped.values())))
+        new = each.kept.filter(pl.Series(_note_new(connection, each.keys), dtype=pl.Boolean))
+        frames += [new] if new.height else []
+        kept, found = (table.select(calls_among()).item() for table in (new, each.kept))
+        added.append(Added(kept, found - kept, sum(each.dropped.values())))
         _count(
             connection,
             {(SPANS, ""): calls if each.batch.spans is None else each.batch.spans}
-            | {(REPEATED, ""): len(new) - kept}
+            | {(REPEATED, ""): found - kept}
             | {(MALFORMED, reason): n for reason, n in each.batch.malformed.items()}
             | {(DROPPED, reason): n for reason, n in each.dropped.items()},
         )
@@ -111,7 +112,8 @@ def let_wait(
     times = calls["time"].to_physical()
     size = content.getbuffer().nbytes
     since = time.time() if arrived is None else arrived
-    row = (since, calls.height, size, times.min(), times.max(), content.getvalue())
+    count = calls.select(calls_among()).item()
+    row = (since, count, size, times.min(), times.max(), content.getvalue())
     connection.execute(WAIT, row)
 
 

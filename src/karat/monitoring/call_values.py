@@ -243,7 +243,10 @@ def _churns(calls: CallTable) -> Floats:
     )
     keys = table.columns
     asked = table.with_row_index(RAW + "row").filter(
-        calls["error"].is_null() & question.is_not_null() & (question != "")
+        calls["error"].is_null()
+        & calls["docs"].is_not_null()
+        & question.is_not_null()
+        & (question != "")
     )
     before = asked.with_columns(pl.col(RAW + "row").shift(1).over(keys).alias("before"))
     pairs = before.drop_nulls("before").select(RAW + "row", "before")

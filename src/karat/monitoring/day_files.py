@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import SaveError
+from karat.read.traces.hops import calls_among
 from karat.storage.temporary import removed_at_the_end
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
             calls.sink_parquet(path, compression="zstd", row_group_size=GROUP, statistics=True)
             _on_disk(path)
             about = pl.scan_parquet(path).select(
-                pl.len(), first=pl.col("time").min(), last=pl.col("time").max()
+                calls_among(), first=pl.col("time").min(), last=pl.col("time").max()
             )
             count, first, last = about.cast(pl.Int64).collect().row(0)
             size = path.stat().st_size

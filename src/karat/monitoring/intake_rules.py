@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.errors import OptionError
+from karat.read.traces.hops import calls_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,9 @@ LISTS = ("docs", "texts", "doc_metadata", "inputs")
 STRUCTS = {"attributes": ("value",), "annotations": ("label", "annotator")}
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
 AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
-SHORT = 64  # characters of an attribute that is kept where no texts are: a name, no prose
+SHORT = (
+    64  # characters of an attribute or a label that is kept where no texts are: a name, no prose
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class IntakeRules:
     `redact` are regular expressions (of Rust: linear in time, without look-around); what they
     match becomes `[redacted]` in questions, texts, metadata, attributes, errors, and in the ids of
     documents, sessions and users. Without `texts`, neither questions nor texts nor metadata are
-    kept, of errors only their kind, and of attributes only short ones. `sample` is the share of
-    traces that are kept: always the same ones, whichever process looks at them.
+    kept, of errors only their kind, and of attributes and labels only short ones. `sample` is
+    the share of traces that are kept: always the same ones, whichever process looks at them.
 
     >>> IntakeRules(redact=("[0-9",))
     Traceback (most recent call last):
@@ -84,10 +87,9 @@ def in_sample(trace: str, share: float) -> bool:
 def _leave_out(
     frame: pl.DataFrame, kept: pl.Series, reason: str, dropped: dict[str, int]
 ) -> pl.DataFrame:
-    count = int(kept.sum())
-    if count == frame.height:
+    if kept.all():
         return frame
-    dropped[reason] = frame.height - count
+    dropped[reason] = frame.filter(~kept).select(calls_among()).item()
     return frame.filter(kept)
 
 
@@ -124,3 +126,6 @@ def _without_texts() -> Iterator[pl.Expr]:
         yield pl.col(name).list.eval(nothing)
     short = pl.element().struct.field("value").str.len_chars() <= SHORT
     yield pl.col("attributes").list.eval(pl.element().filter(short))
+    label = pl.element().struct.field("label")
+    kept = pl.when(label.str.len_chars() <= SHORT).then(label).alias("label")
+    yield pl.col("annotations").list.eval(pl.element().struct.with_fields(kept))

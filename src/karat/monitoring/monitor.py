@@ -124,7 +124,7 @@ class Monitor:
         """
         refuse_after_fork()
         look = self._looking(names, options)
-        how: Any = {"by": look.by, "level": level, "given": look.given}
+        how: Any = {"by": look.by, "level": level, "given": look.given, "kind": look.kind}
         length = DAY if every is None else bucket_length(every)
         frames = (
             part.frame(self.store).drop("trace", "span")
@@ -199,10 +199,13 @@ class Monitor:
     def run(
         self, *, since: Moment | None = None, until: Moment | None = None, kind: str = "retriever"
     ) -> list[dict[str, Any]]:
-        """Return calls as the records of a run, for `karat.pool`, `karat.judge` and others."""
+        """Return calls as the records of a run, for `karat.pool`, `karat.judge` and others.
+
+        Calls whose documents the traces do not tell are left out.
+        """
         refuse_after_fork()
         rows = self.store.scan(self._moment(since), self._moment(until))
-        rows = rows.filter(pl.col("kind") == kind).sort(KEY)
+        rows = rows.filter(pl.col("kind") == kind, pl.col("docs").is_not_null()).sort(KEY)
         found = rows.select("trace", "span", "question", "docs", "texts", "time").collect()
         return [
             {
@@ -318,7 +321,7 @@ class _Look:
         last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
         start = first.replace(hour=0, minute=0, second=0, microsecond=0)
         days = max(1, (counts.last - counts.first) // DAY + 1)
-        step = max(1, AT_ONCE * days // counts.calls) * DAY
+        step = max(1, AT_ONCE * days // max(1, counts.calls)) * DAY
         yield replace(self, until=_earlier(start + step, self.until))
         while (start := start + step) <= last:
             yield replace(self, since=start, until=_earlier(start + step, self.until))

@@ -69,6 +69,7 @@ def buckets(
     by: Iterable[str] | str = (),
     level: float | None = 0.95,
     given: References = NOTHING_GIVEN,
+    kind: str | None = None,
 ) -> pl.DataFrame:
     """Summarise a frame of `signal_frame` by time, and by its slices.
 
@@ -76,18 +77,20 @@ def buckets(
     calls with a value and `undefined` those without; `low` and `high` are the limits of the
     interval that `method` names, null where there is none. `level` None leaves intervals out. A
     bucket without calls has a row for `queries` only, if it lies between others. `every` None takes
-    all calls together. `given` has the corpus that could have been retrieved.
+    all calls together. `given` has the corpus that could have been retrieved. `kind` is the one of
+    `signal_frame`, which a part of a frame, where all are of one kind, does not tell.
     """
     slices = slice_names(by)
     if every is None:
         length = _whole(frame["time"])
-        table = summarise(frame, pl.col("time").min(), length, slices, level, given)
+        table = summarise(frame, pl.col("time").min(), length, slices, level, given, kind)
         return table.rename({BUCKET_START: "time"})
     length = bucket_length(every)
     start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s")
     if length % timedelta(days=7) == timedelta(0):  # weeks begin on Monday
         start = pl.col("time").dt.truncate(f"{length.days // 7}w")
-    table = summarise(frame, start, length, slices, level, given).rename({BUCKET_START: "time"})
+    table = summarise(frame, start, length, slices, level, given, kind)
+    table = table.rename({BUCKET_START: "time"})
     return with_silence(table, slices, length, level) if "queries" in frame.columns else table
 
 
@@ -106,6 +109,7 @@ def summarise(  # noqa: PLR0917
     slices: list[str],
     level: float | None,
     given: References,
+    kind: str | None = None,
 ) -> pl.DataFrame:
     """Return the rows of `buckets`, but for those without calls."""
     wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
@@ -118,7 +122,8 @@ def summarise(  # noqa: PLR0917
     spans = list(zip(ends - counts[COUNT].to_numpy(), ends, strict=True))
     rows: list[tuple[object, ...]] = []
     reranker = (ordered["kind"] == RERANKER).to_numpy()
-    reranks, only = np.concatenate(([0], np.cumsum(reranker))), bool(reranker.all())
+    reranks = np.concatenate(([0], np.cumsum(reranker)))
+    only = bool(reranker.all()) if kind is None else kind == RERANKER
     numbers = {
         each.name: ordered[each.name].cast(pl.Float64).to_numpy()
         for each in wanted

@@ -54,8 +54,9 @@ def _shown(row: dict[str, Any], signal: str, size: CallSize) -> dict[str, Any]:
         "why": WHY.get(row.get("why") or "", ""),
         "error": shorten(row["error"], size.question) if row["error"] else "",
         "facts": list(_facts(row, signal, value)),
-        "docs": list(_documents(row, size)),
-        "more": max(len(row["docs"]) - size.documents, 0),
+        "told": row["docs"] is not None,
+        "docs": list(_documents(row, size)) if row["docs"] else [],
+        "more": max(len(row["docs"] or ()) - size.documents, 0),
         "id": f"call-{row['trace'][:32]}-{row['span'][:16]}",
     }
 

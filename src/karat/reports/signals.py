@@ -36,7 +36,8 @@ def render(
         return to_json(as_dict(table, every=every, by=by, marks=marks))
     if how in ROWS:
         return to_rows(_with_texts(table), how)
-    grids = [_whole(table, by)] if every is None else list(_over_time(table, by, marks))
+    over_time = every is not None and table.height > 0
+    grids = list(_over_time(table, by, marks)) if over_time else [_whole(table, by)]
     return render_grids(grids, how, color=color, width=width)
 
 

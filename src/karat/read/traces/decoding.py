@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from karat.read.traces.exports import spans_of_record
-from karat.read.traces.hops import number_hops, outermost
+from karat.read.traces.hops import number_hops, with_inner_marked
 from karat.read.traces.otlp_json import NO_JSON, NO_REQUEST, is_request, spans_of_request
 from karat.read.traces.otlp_protobuf import spans_of_body
 from karat.read.traces.parts import TakenParts
@@ -46,7 +46,7 @@ class TraceReader:
 
     def take(self) -> Decoded:
         """Return what was read since this was asked last."""
-        frame = number_hops(outermost(frame_of_calls(self.calls)))
+        frame = number_hops(with_inner_marked(frame_of_calls(self.calls)))
         found = Decoded(frame, self.tally.spans, dict(self.tally.malformed))
         self.calls, self.tally.spans = [], 0
         self.tally.malformed.clear()

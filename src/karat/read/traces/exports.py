@@ -5,6 +5,7 @@ Each becomes a span with the attributes that the tool's own exporter would give 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,7 @@ def _phoenix(record: Record) -> Iterator[Span]:
     for column, value in record.items():
         name = column.removeprefix("attributes.")
         if name != column and value is not None:
-            held = parsed(value)
+            held = _unwritten(value)
             attributes |= flat(held, name) if isinstance(held, Mapping) else {name: held}
     attributes["openinference.span.kind"] = record["span_kind"]
     failed = record.get("status_code") in FAILED
@@ -155,6 +156,28 @@ def _phoenix(record: Record) -> Iterator[Span]:
     span.said += _phoenix_said(record)
     span.resource = {"service.name": record.get("project_name")}
     yield span
+
+
+def _unwritten(value: object) -> Any:  # noqa: ANN401
+    """Return a value of a cell: JSON, or what pandas writes of lists and dicts to CSV.
+
+    >>> _unwritten("[{'document.id': 'd7', 'document.score': nan}]")
+    [{'document.id': 'd7', 'document.score': None}]
+    """
+    held = parsed(value)
+    if not isinstance(held, str) or held[:2] not in ("[{", "{'", '{"', "[]"):
+        return held
+    try:
+        return ast.literal_eval(_Constants().visit(ast.parse(held, mode="eval")))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return held
+
+
+class _Constants(ast.NodeTransformer):
+    """Takes names, of which `nan` is what pandas writes for nothing, as None."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.copy_location(ast.Constant(None), node)
 
 
 def _phoenix_said(record: Record) -> list[Said]:

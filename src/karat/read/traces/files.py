@@ -15,6 +15,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.read.source import Source, not_readable
 from karat.read.traces.decoding import TraceReader, parse_json
+from karat.read.traces.plain import NAMES
 from karat.read.traces.span import MalformedSpanError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ REQUEST = 256 << 20  # bytes of the largest message of protobuf
 LONG_LINE = f"line of more than {LINE >> 20} MiB: left out"
 CUT_SHORT = "the file ends in the middle of a message"
 BROKEN_FILE = "file that cannot be read"
+LISTED = (*NAMES["retrieved"], "hops")  # columns of plain records
 PARQUET, FIELD = b"PAR1", b"\n"  # how files of Parquet and requests of protobuf begin
 
 
@@ -110,14 +112,7 @@ def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
 
 def _json(source: Source, reader: TraceReader, head: bytes) -> Iterator[Decoded]:
     """Read one value per line, or one in all."""
-    first, ended, _ = head.partition(b"\n")
-    try:
-        whole = head[:1] == b"[" or parse_json(first) is None
-    except (
-        MalformedSpanError
-    ):  # it goes on in the next line, or beyond what was looked at, or is broken
-        whole = bool(ended) and first.strip() in (b"{", b"{}")
-    if whole:
+    if head[:1] == b"[" or _goes_on(head):
         reader.read_json(source.read())
         yield reader.take()
         return
@@ -125,6 +120,18 @@ def _json(source: Source, reader: TraceReader, head: bytes) -> Iterator[Decoded]
         for line in lines:
             reader.read_line(line)
         yield reader.take()
+
+
+def _goes_on(head: bytes) -> bool:
+    """Tell whether a value of JSON goes on after its first line, which may also be a broken one."""
+    lines = head.split(b"\n", 2)[:-1]  # those that are seen whole
+    for line in lines:
+        try:
+            parse_json(line)
+        except MalformedSpanError:
+            continue
+        return False
+    return len(lines) == 2 or [line.strip() for line in lines] == [b"{"]
 
 
 def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
@@ -144,7 +151,9 @@ def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
 
 def _rows(rows: Iterator[dict[str, Any]], reader: TraceReader) -> Iterator[Decoded]:
     for number, row in enumerate(rows, start=1):
-        reader.read_value({key: value for key, value in row.items() if value not in (None, "")})
+        kept = {key: value for key, value in row.items() if value not in (None, "")}
+        # an empty cell is no list, but its column still says that the row is a call
+        reader.read_value({name: None for name in LISTED if name in row} | kept)
         if number % ROWS == 0:
             yield reader.take()
     yield reader.take()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from karat.read.traces.schema import RETRIEVER
+from karat.read.traces.schema import INNER, RETRIEVER, TRACE_SCHEMA
 
 
 def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
@@ -38,17 +38,51 @@ def outermost(frame: pl.DataFrame) -> pl.DataFrame:
     Retrievers of LlamaIndex call themselves, and those that fuse or filter call others. A span
     may arrive before the one that it is inside of, so stores ask this when they are read.
     """
-    retrievers = frame.filter(pl.col("kind") == RETRIEVER)
-    if retrievers.height < 2 or retrievers["parent"].null_count() == retrievers.height:
+    return without_inner(frame.lazy()).collect() if _may_be_inside(frame) else frame
+
+
+def with_inner_marked(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep of each retriever inside another one only its place, for those that are inside of it.
+
+    These may arrive in another batch: of A around B around C, C alone does not tell that B is
+    inside of A.
+    """
+    if not _may_be_inside(frame):
         return frame
-    return without_inner(frame.lazy()).collect()
+    inner = _inner(frame.lazy()).collect().with_columns(pl.lit(True).alias("\0inner"))
+    marked = frame.join(inner, on=["trace", "span"], how="left", maintain_order="left")
+    is_inner = pl.col("\0inner").is_not_null()
+    place = ("trace", "span", "parent", "time", "convention")
+    rest = (name for name in TRACE_SCHEMA if name not in (*place, "kind", "hop"))
+    return marked.with_columns(
+        pl.when(is_inner).then(pl.lit(INNER)).otherwise("kind").alias("kind"),
+        *(pl.when(~is_inner).then(name).alias(name) for name in rest),
+    ).drop("\0inner")
+
+
+def calls_among() -> pl.Expr:
+    """Count the rows that are calls."""
+    return (pl.col("kind") != INNER).sum()
+
+
+def _may_be_inside(frame: pl.DataFrame) -> bool:
+    retrievers = frame.filter(pl.col("kind").is_in([RETRIEVER, INNER]))
+    if (retrievers["kind"] == INNER).any():
+        return True
+    return retrievers.height > 1 and retrievers["parent"].null_count() < retrievers.height
+
+
+def _inner(calls: pl.LazyFrame) -> pl.LazyFrame:
+    """Return trace and span of the retrievers that are inside of another one."""
+    retrievers = calls.filter(pl.col("kind").is_in([RETRIEVER, INNER]))
+    around = retrievers.select("trace", "span", pl.lit(True).alias("around"))
+    placed = retrievers.select("trace", "span", "parent", "kind").join(
+        around, left_on=["trace", "parent"], right_on=["trace", "span"], how="left"
+    )
+    inside = pl.col("around").is_not_null() & (pl.col("parent") != pl.col("span"))
+    return placed.filter(inside | (pl.col("kind") == INNER)).select("trace", "span").unique()
 
 
 def without_inner(calls: pl.LazyFrame) -> pl.LazyFrame:
     """Leave out what `outermost` leaves out, of a table that is not read yet."""
-    retrievers = calls.filter(pl.col("kind") == RETRIEVER).select("trace", "span", "parent")
-    inside = retrievers.filter(pl.col("parent") != pl.col("span"))
-    inner = inside.join(
-        retrievers.select("trace", parent="span"), on=["trace", "parent"], how="semi"
-    )
-    return calls.join(inner, on=["trace", "span"], how="anti", maintain_order="left")
+    return calls.join(_inner(calls), on=["trace", "span"], how="anti", maintain_order="left")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from karat.read.traces.parts import MANY_DOCUMENTS, WRONG_DOCUMENT
-from karat.read.traces.schema import RERANKER, RETRIEVER
-from karat.read.traces.span import DOCUMENTS, parsed
+from karat.read.traces.schema import INNER, RERANKER, RETRIEVER, RetrievalCall
+from karat.read.traces.span import DOCUMENTS, REDACTED, parsed
 
 if TYPE_CHECKING:
     from karat.read.traces.parts import TakenParts
-    from karat.read.traces.schema import RetrievalCall, Retrieved
+    from karat.read.traces.schema import Retrieved
     from karat.read.traces.span import Said, Span
 
 RETRIEVED = "retrieval.documents"
@@ -25,24 +25,24 @@ TAKEN = frozenset(
     }
 )
 # LlamaIndex's retrievers call themselves; only the outer call has the documents
-INNER = ("._retrieve", "._aretrieve")
-REDACTED = "__REDACTED__"
+PRIVATE = ("._retrieve", "._aretrieve")
 
 
-def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall | None:
+def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     """Return the call of a RETRIEVER or RERANKER span."""
     given = span.attributes
     reranks = str(given["openinference.span.kind"]).lower() == RERANKER
-    if not reranks and span.name.endswith(INNER):
-        return None
     call = parts.begin_call(span, taken=_is_taken)
+    if not reranks and span.name.endswith(PRIVATE):
+        return RetrievalCall(
+            call.trace, call.span, call.time, call.convention, INNER, call.parent, docs=None
+        )
     call.kind = RERANKER if reranks else RETRIEVER
     question = given.get("reranker.query") if reranks else None
     call.question = parts.question(question or given.get("input.value"))
     lists = _lists(given)
-    call.docs = _documents(span, lists[OUTPUTS if reranks else RETRIEVED], parts)
-    if not call.docs and given.get("output.value") == REDACTED:
-        call.docs = None  # they are not told
+    name = OUTPUTS if reranks else RETRIEVED
+    call.docs = _documents(span, lists[name], parts) or _from_output(span, name, parts)
     if reranks:
         call.inputs = [doc.id for doc in _documents(span, lists[INPUTS], parts)]
     call.annotations = [*call.annotations, *parts.annotations(_said(lists))]
@@ -112,6 +112,18 @@ def _documents(
             parts.document(number, span.span, id=own, text=text, score=score, metadata=metadata)
         )
     return found
+
+
+def _from_output(span: Span, name: str, parts: TakenParts) -> list[Retrieved] | None:
+    """Return the documents of a span that lists none: programs may write only what came out.
+
+    None means that they are not told: the output is hidden, or the list, of that name, is none.
+    """
+    output = span.attributes.get("output.value")
+    held = parsed(output)
+    found = parts.documents(held, span.span) if isinstance(held, list | Mapping) else None
+    told = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
+    return found or ([] if told else None)
 
 
 def _add_ids(entries: list[dict[str, Any]], output: object) -> None:

@@ -20,6 +20,7 @@ from karat.read.traces.span import (
     NANOSECONDS,
     NESTED,
     NO_TIME,
+    REDACTED,
     TEXT,
     VALUE,
     MalformedSpanError,
@@ -138,7 +139,8 @@ class TakenParts:
                 value = value[-1]  # the last of several messages
             else:
                 break
-        return (self.text(value) or "").strip() or None
+        text = (self.text(value) or "").strip()
+        return None if text == REDACTED else text or None
 
     def documents(self, value: object, span: str) -> list[Retrieved] | None:
         """Return the documents in an output: a list, an object that holds one, or JSON of either.
@@ -223,7 +225,14 @@ class TakenParts:
             value = score_of(held) if isinstance(held, Mapping) else None
         if isinstance(metadata, Mapping):
             metadata = self.json(metadata)
+        elif metadata:
+            metadata = self._unescaped(metadata)
         return Retrieved(name, content, value, self.text(metadata) or None)
+
+    def _unescaped(self, text: str) -> str:
+        """Return JSON with its letters as they are, where rules of redaction can find them."""
+        held = parsed(text) if "\\u" in text else text
+        return text if isinstance(held, str) else self.json(held)
 
     def _id_from(
         self, own: object, metadata: object, whole: Mapping[str, Any] | None
@@ -265,7 +274,7 @@ class TakenParts:
                     continue
                 if len(kept) >= ATTRIBUTES:
                     return kept
-                written = value if isinstance(value, str) else self.json(value)
+                written = self._unescaped(value) if isinstance(value, str) else self.json(value)
                 name, written = key[:VALUE], written[:VALUE]
                 if not (name.isascii() and written.isascii()):
                     name, written = HALF.sub("\ufffd", name), HALF.sub("\ufffd", written)

@@ -36,7 +36,7 @@ TRACELOOP, ENTITY, RETRIEVES = "traceloop.span.kind", "traceloop.entity.name", "
 DATABASES = frozenset(
     {"chroma.query", "marqo.search", "milvus.search", "pinecone.query", "pinecone.query_namespaces"}
 )
-READERS: dict[str, Callable[[Span, TakenParts], RetrievalCall | None]] = {
+READERS: dict[str, Callable[[Span, TakenParts], RetrievalCall]] = {
     "openinference": read_openinference,
     "langfuse": read_observation,
     "mlflow": read_observation,
@@ -73,10 +73,7 @@ def calls_of(spans: Iterable[Span], parts: TakenParts) -> list[RetrievalCall]:
     calls = []
     for span in spans:
         try:
-            call = READERS[span.convention](span, parts)
+            calls.append(READERS[span.convention](span, parts))
         except MalformedSpanError as error:
             parts.malformed[str(error)] += 1
-        else:
-            if call is not None:
-                calls.append(call)
     return calls

@@ -84,9 +84,15 @@ class TraceCalls:
         return found
 
     @property
-    def reranks(self) -> bool:
-        """Whether some of the calls are those of a reranker."""
-        return bool((self.frame["kind"] == RERANKER).any())
+    def lists(self) -> tuple[str, ...]:
+        """Which lists there are: before a reranker, after it, or both."""
+        found = self.frame.select(
+            before=((pl.col("kind") == RETRIEVER) | (pl.col("inputs").list.len() > 0)).any(),
+            after=(pl.col("kind") == RERANKER).any(),
+        ).row(0)
+        return tuple(
+            each for each, there in zip((RETRIEVED, RERANKED), found, strict=True) if there
+        )
 
     def no_calls(self) -> InputError:
         """Return the error for traces without a retrieval call."""
@@ -135,8 +141,9 @@ def trace_sources(
         calls = TraceCalls.read(source, id_from)
     else:
         return []
-    kinds = (RETRIEVED, RERANKED) if calls.reranks else (RETRIEVED,)
-    return [TraceSource(source.path, source.given, source.reading, calls, each) for each in kinds]
+    return [
+        TraceSource(source.path, source.given, source.reading, calls, each) for each in calls.lists
+    ]
 
 
 def _holds_traces(folder: Path, named: str | None) -> bool:
@@ -193,7 +200,7 @@ class Traces(Format):
             calls, lists = source.calls, source.lists
         else:
             calls = TraceCalls.read(source, source.reading.id_from)
-            lists = RERANKED if calls.reranks else RETRIEVED
+            lists = calls.lists[-1]
         return run_of_calls(calls, name, source.reading, lists)
 
 
@@ -204,6 +211,8 @@ def run_of_calls(
     _refuse_positions(reading, calls.where)
     findings = [_malformed(why, count) for why, count in calls.malformed.items()]
     known = _with_names(calls, reading, findings)
+    if lists == RETRIEVED:
+        known = _with_inputs(known)
     told = known.filter(pl.col("docs").is_not_null())
     findings += _left_out(
         known.height - told.height,
@@ -313,6 +322,25 @@ def _ids(frame: pl.DataFrame, path: str) -> list[str | None]:
         text = None if value is None else str(value).strip()
         found.append(text or None)
     return found
+
+
+def _with_inputs(known: pl.DataFrame) -> pl.DataFrame:
+    """Take what went into a reranker for what was retrieved, where no retriever tells that."""
+    told = known.filter((pl.col("kind") == RETRIEVER) & pl.col("docs").is_not_null())
+    before = known.filter((pl.col("kind") == RERANKER) & (pl.col("inputs").list.len() > 0))
+    before = before.join(told, on=["trace", "hop"], how="anti", maintain_order="left")
+    before = before.unique(["trace", "hop"], keep="first", maintain_order=True)
+    nothing = {"scores": pl.Float64, "texts": pl.String, "doc_metadata": pl.String}
+    before = before.with_columns(
+        pl.lit(RETRIEVER).alias("kind"),
+        pl.lit(None, pl.Float64).alias("latency_ms"),
+        pl.col("inputs").alias("docs"),
+        *(
+            pl.col("inputs").list.eval(pl.lit(None, dtype)).alias(name)
+            for name, dtype in nothing.items()
+        ),
+    )
+    return pl.concat([known, before]).sort("time", "trace", "span") if before.height else known
 
 
 def _chosen(told: pl.DataFrame, lists: str) -> pl.DataFrame:

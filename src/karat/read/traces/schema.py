@@ -23,7 +23,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "parent": pl.String,
     "time": pl.Datetime("us", "UTC"),  # when the call began
     "latency_ms": pl.Float64,
-    "kind": pl.String,  # retriever or reranker
+    "kind": pl.String,  # retriever or reranker; inner where it is no call of its own
     "hop": pl.UInt32,  # 0, 1, … among the retriever calls of its trace
     "question": pl.String,
     "error": pl.String,  # null where nothing failed
@@ -41,6 +41,8 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 TRACE_SCHEMA = pl.Schema(COLUMNS)
 RETRIEVER, RERANKER = "retriever", "reranker"
+# a retriever inside of another one: no call of its own, and kept for those that are inside of it
+INNER = "inner"
 
 
 class Retrieved(NamedTuple):

@@ -22,6 +22,7 @@ DOCUMENTS = 1000  # of a call
 ATTRIBUTES, VALUE = 64, 1024  # how many are kept, and how many characters of each
 DEPTH = 32  # levels of nested values
 NANOSECONDS = 253_402_300_800 * 10**9  # up to the year 10000
+REDACTED = "__REDACTED__"  # what OpenInference writes in the place of contents that are hidden
 
 # why something was left out or cut; what is counted has few names
 NO_ID = "span without a valid trace id and span id"
