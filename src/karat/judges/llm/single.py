@@ -40,7 +40,7 @@ ENOUGH = 0.2  # of the probability must be with words that are answers
 YES = "yes y true correct ja oui sí si sim да 是 是的 对 はい 예 네"
 NO = "no n false incorrect nein non não nao нет 否 不 不是 いいえ 아니요 아니오"
 # which mean something else inside of a sentence: "the correct answer is", "not true", "il y a"
-BY_THEMSELVES = frozenset("y n true false correct incorrect si ja".split())
+BY_THEMSELVES = frozenset({"y", "n", "true", "false", "correct", "incorrect", "si", "ja"})
 YES_NO = dict.fromkeys(YES.split(), 1) | dict.fromkeys(NO.split(), 0)
 GRADED = "grades-"  # how the names of prompts begin that ask for a grade
 WORD = re.compile(r"\d+|[^\W\d_]+")
