@@ -253,6 +253,21 @@ def test_figures_that_are_undefined_say_why() -> None:
     assert lone["kappa"].reason == "one question says nothing about the spread"
 
 
+def test_a_judge_that_always_says_the_same_has_no_limits_of_kappa() -> None:
+    said, true = np.ones(20, int), np.array([0, 1] * 10)
+    found = named(figures(said, true, [str(n) for n in range(20)], rel=1, level=0.95))["kappa"]
+    plain = kappa(said.tolist(), true.tolist())
+    assert (found.value, found.low, found.reason) == (plain.value, plain.low, plain.reason)
+
+
+def test_grades_of_an_aspect_of_your_own_may_be_higher_than_labels() -> None:
+    said, true = np.array([5, 0, 4, 0]), np.array([3, 0, 2, 1])
+    found = named(figures(said, true, "abcd", rel=1, level=0.9))["weighted kappa"]
+    assert found.value == pytest.approx(
+        kappa([5, 0, 4, 0], [3, 0, 2, 1], weights="quadratic").value
+    )
+
+
 def test_the_label_from_which_people_say_yes() -> None:
     said, true = np.array([3, 1, 0, 0]), np.array([2, 1, 1, 0])
     loose = named(figures(said, true, "abcd", rel=1, level=0.9))
@@ -311,6 +326,16 @@ def test_every_aspect_with_labels(aspect: str) -> None:
     card = judge_card(rows, judge="local:text", aspect=aspect)
     assert card.aspect == aspect
     assert card["accuracy"].value == 1.0
+
+
+def test_a_statement_that_a_judge_has_cut_does_not_move_the_others() -> None:
+    def judge(sample: Sample) -> dict[str, Any]:
+        assert sample.chunks == ("one", "two", "three")
+        texts = [["one"], ["tw", "o"], ["three"]]
+        return {"statement_texts": texts, "statements": [[0], [0, 0], [1]]}
+
+    rows = [{"question": "?", "chunk": chunk, "label": 1} for chunk in ("one", "two", "three")]
+    assert verdicts(FunctionJudge(judge), load_labels(rows), "statements") == [0, None, 1]
 
 
 def test_texts_that_suffice_are_lists_of_their_own() -> None:

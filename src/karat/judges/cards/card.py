@@ -22,7 +22,15 @@ from karat.judges.cards.labels import LabelledPairs, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.cards.samples import LabelledSamples
 from karat.judges.find import find_judge
-from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
+from karat.statistics.agreement import (
+    ONE_SIDED,
+    Confusion,
+    confusion,
+    disagreement,
+    is_one_sided,
+    kappa_limits,
+    kappa_of,
+)
 from karat.statistics.calibration import Calibration, ReliabilityBin, calibration
 from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
 from karat.statistics.values import UNIT, check_share
@@ -37,7 +45,6 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
-GRADES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,14 +330,16 @@ def _kappa(  # noqa: PLR0917
     name: str, graded: Ints, true: Ints, codes: Ints, level: float, weights: str
 ) -> CardFigure:
     """Return κ, with questions as the units of its interval."""
-    n = len(graded)
-    units = as_units(np.eye(GRADES * GRADES)[graded * GRADES + true], codes)
-    counts = units.sums.sum(axis=0).reshape(GRADES, GRADES)
-    value, influence = kappa_of(counts, disagreement(range(GRADES), weights))
+    n, grades = len(graded), int(max(graded.max(), true.max())) + 1
+    units = as_units(np.eye(grades * grades)[graded * grades + true], codes)
+    counts = units.sums.sum(axis=0).reshape(grades, grades)
+    value, influence = kappa_of(counts, disagreement(range(grades), weights))
     if np.isnan(value):
         return CardFigure(name, None, None, None, n, "all verdicts and labels are the same one")
     if len(units) < 2:
         return CardFigure(name, value, None, None, n, "one question says nothing about the spread")
+    if is_one_sided(counts):
+        return CardFigure(name, value, None, None, n, ONE_SIDED)
     # a sum by row: the last digit of a product of matrices depends on the number of threads
     by_question = (units.sums * influence.ravel()).sum(axis=1) * (len(units) / n)
     low, high = kappa_limits(value, by_question, level, estimate(units).size)
