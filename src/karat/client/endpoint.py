@@ -121,7 +121,7 @@ class Endpoint:
         """Take what is not given from the environment; a local server needs no key."""
         if not model.strip():
             raise OptionError("no model is named", fix=f"name one, as in {provider.spelling}")
-        parts = _split(base_url or _named(provider))
+        parts = _split(_named(provider) if base_url is None else base_url)
         host = parts.netloc.rpartition("@")[2].lower()
         path = parts.path.rstrip("/")
         for ending in PATHS:
@@ -242,14 +242,18 @@ class SharedAddress(str):
     __slots__ = ()
 
 
+def distance(address: str) -> Reach:
+    """Tell how far the server at an address is away."""
+    return reach(_split(address).hostname or "")
+
+
 def shared_address(spec: str) -> SharedAddress | None:
     """Return the address of a judge's provider if it is not public: its texts must stay there."""
     provider, _ = split_spec(spec) or (OPENAI, "")
     if provider is OPENAI:
         return None  # which the embedder finds by itself
     named = _named(provider)
-    far = reach(_split(named).hostname or "")
-    return None if far is Reach.PUBLIC else SharedAddress(named)
+    return None if distance(named) is Reach.PUBLIC else SharedAddress(named)
 
 
 def _completed(address: str, usual: str) -> str:
