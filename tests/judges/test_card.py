@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import karat
 from karat.errors import InputError, KaratError, OptionError, SaveError
 from karat.judges.cards.card import CardFigure, JudgeCard, figures, find_card, judge_card, verdicts
 from karat.judges.cards.labels import load_labels
@@ -406,6 +408,23 @@ def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> No
 
 def _fields(card: JudgeCard) -> dict[str, Any]:
     return {name: getattr(card, name) for name in JudgeCard.__slots__}
+
+
+def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> None:
+    def cited(measure: str) -> str:
+        sample = {"question": "Where is Rome?", "contexts": ["Rome."], "reference": "In Italy."}
+        return str(karat.evaluate([sample], measures=measure, judge="local:text").judge.get("card"))
+
+    rows = [{"question": row["question"], "chunk": row["chunk"], "label": 1} for row in ROWS]
+    judge_card(ROWS, judge="local:text").save()
+    judge_card(rows, judge="local:text", aspect="claims").save()
+    assert cited("context_precision").endswith("on 4 labels of labels, relevance")
+    assert cited("context_recall").endswith("on 4 labels of labels, claims")
+    assert cited("context_relevancy") == "None"
+    card = find_card("local:text", aspects={"relevance"})
+    assert card is not None
+    replace(card, about={**card.about, "version": 0}).save()  # with other weights
+    assert cited("context_precision") == "None"
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
+SAME = ("version", "ask", "language", "votes", "separate_calls", "options")  # of two ways to ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,8 @@ class JudgeCard:
         kappa = self["kappa"]
         value = "undefined" if kappa.value is None else f"{kappa.value:.2f}"
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
-        return f"{self.judge}: κ {value}{limits} on {self.pairs} labels of {self.labels}"
+        about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
+        return f"{self.judge}: κ {value}{limits} on {about}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,17 +348,32 @@ def _kappa(  # noqa: PLR0917
     return CardFigure(name, value, low, high, n)
 
 
-def find_card(judge: str) -> JudgeCard | None:
-    """Return the newest card of a judge, None if it has none; damaged files are passed over."""
+def find_card(
+    judge: str, *, aspects: Collection[str] | None = None, about: Mapping[str, Any] | None = None
+) -> JudgeCard | None:
+    """Return the newest card of a judge, None if it has none; damaged files are passed over.
+
+    With `aspects` it is about one of these, and with `about`, what the judge says of itself, it was
+    asked in the same way then.
+    """
     found = []
     for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
         try:
             card = JudgeCard.load(path)
         except InputError:
             continue
-        if card.judge == judge:
+        fits = aspects is None or card.aspect in aspects
+        if card.judge == judge and fits and (about is None or _alike(card.about, about)):
             found.append(card)
     return max(found, key=lambda card: card.created, default=None)
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether a judge was asked in the same way, by what it says of itself."""
+    first, second = (each.get("prompts") or {} for each in (one, other))
+    return all(one.get(name) == other.get(name) for name in SAME) and all(
+        first[name] == second[name] for name in first.keys() & second.keys()
+    )
 
 
 def _place(judge: str, labels: str) -> Path:
