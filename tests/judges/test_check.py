@@ -169,6 +169,16 @@ def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
         karat.judge_check(settings(broken))
 
 
+def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -> None:
+    later = Reaction(b"", 429, {"Retry-After": "1000"})
+    with (
+        serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
+        pytest.raises(JudgeError, match="did not come to its end"),
+    ):
+        karat.judge_check(settings(server))
+    assert not list((tmp_path / "cache").glob("judge-checks/*"))
+
+
 def test_auto_goes_by_the_check() -> None:
     def script(call: Call) -> Reaction:
         data, _ = read(call.prompt)

@@ -44,7 +44,10 @@ ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
 BEGINNING = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
 ELSEWHERE = frozenset(
-    {Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE, Reason.CONNECTION, Reason.SERVER}
+    {
+        *(Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE),
+        *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
+    }
 )
 
 
