@@ -265,6 +265,23 @@ def test_statements_that_the_model_lists_are_lines_too() -> None:
     assert judged["statements"].rows[0][0].quote == "The capital of Brazil is Brasília."
 
 
+@pytest.mark.parametrize(
+    ("said", "items"),
+    [
+        ("Here are the claims:\n1. Rio is old.\n2. Tea is hot.", ("Rio is old.", "Tea is hot.")),
+        ("None.", ()),
+    ],
+)
+def test_claims_that_the_model_lists(said: str, items: tuple[str, ...]) -> None:
+    with serve(lambda call: chat(said) if "per line" in call.prompt else by_token(call)) as server:
+        judge = judge_of(server, ask="single", decompose=True, attempts=2)
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+    assert judged["claims"].items == items
+    assert [str(failure) for failure in judged.failures.values()] == (
+        [] if items else ["malformed: no item of a text that has one"]
+    )
+
+
 def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
     grades = {0: "no year", 1: "an old year", 2: "2024"}
     more = {"shape": "chunks", "prompt": "How new is it, for $5?", "grades": grades}
