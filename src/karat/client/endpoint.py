@@ -21,13 +21,16 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
 from karat.client.requests import CallFormat, ServerSupport
 from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from karat.client.protocol import Json
 
 # where an address is named, where its key is, and what the key is for where no address is named
 VARIABLES = (
@@ -210,6 +213,23 @@ class Endpoint:
         """Return what headers carry that nobody should read: the last word, behind Bearer."""
         values = (value for name, value in self.headers.items() if SECRET.search(name))
         return [Secret(value.reveal().split()[-1]) for value in values if value.reveal().split()]
+
+
+def without_secrets(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields of a call without texts that their names say are secret.
+
+    >>> without_secrets({"max_tokens": 8, "user_config": {"api_key": "sk-1234", "team": "a"}})
+    {'max_tokens': 8, 'user_config': {'api_key': '***', 'team': 'a'}}
+    """
+    return {name: _shown(name, value) for name, value in fields.items()}
+
+
+def _shown(name: str, value: Json) -> Json:
+    if isinstance(value, dict):
+        return without_secrets(value)
+    if isinstance(value, list):
+        return [_shown(name, each) for each in value]
+    return HIDDEN if isinstance(value, str) and SECRET.search(name) else value
 
 
 def _variable(name: str) -> str:
