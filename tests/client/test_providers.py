@@ -357,6 +357,8 @@ def test_extra_fields_are_a_part_of_the_call_and_of_its_key() -> None:
         assert server.calls[2].body["provider"] == {"require_parameters": True}
     with pytest.raises(OptionError, match="'messages'"):
         Judge("vllm:m", extra_body={"messages": []})
+    with pytest.raises(OptionError, match="options has 'model'"):
+        Judge("vllm:m", options={"model": "another"})
 
 
 def test_the_manifest_has_the_fields_of_a_call_but_for_keys() -> None:
