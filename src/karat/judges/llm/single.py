@@ -74,9 +74,11 @@ class SingleQuestion:
         question = items.question if self._shows_question else ""
         about = items.judged(self.aspect)[self.each] if self._has_item else ""
         # the number by the chunks, so that all calls about them begin alike
-        fence = Fence.around(chunks, (items.question, about))
+        reference = items.reference if self.aspect.shows_reference else ""
+        fence = Fence.around(chunks, (items.question, reference, about))
         data = [fence.block("chunk", text) for text in chunks]
         data += [fence.block("question", question)] if question.strip() else []
+        data += [fence.block("reference", reference)] if reference else []
         data += [fence.block(self.aspect.unit, about)] if self._has_item else []
         *others, last = map(str, self.aspect.grades)
         task = self._prompt.fill(values=f"{', '.join(others)} or {last}")
