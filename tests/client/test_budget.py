@@ -74,6 +74,16 @@ def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit:
         assert budget.tokens > limit - 100
 
 
+@pytest.mark.parametrize("usage", [(30, 20), None])
+def test_answers_that_are_cut_off_are_paid_for_too(usage: Any) -> None:
+    budget = Budget()
+    with serve(lambda _: chat("x" * 80, usage=usage, finish="length")) as server:
+        [outcome] = ask(server, question(), budget=budget)
+    assert isinstance(outcome, Failure)
+    assert budget.tokens == (sum(usage) if usage else estimate_prompt(question()) + 20)
+    assert budget.guessed_calls == (usage is None)
+
+
 def test_cost_stops_at_the_limit_and_what_is_done_is_kept() -> None:
     budget = Budget(Limits(max_cost=0.005), CHEAP)
     with serve(lambda _: chat("{}", usage=(40, 6))) as server, Cache.open(mode="off") as cache:

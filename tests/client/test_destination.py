@@ -141,6 +141,42 @@ def test_the_server_of_the_command_is_that_of_the_embedder(
     assert done.code == 0, done
 
 
+@pytest.mark.parametrize("command", ["score", "compare", "curve"])
+def test_texts_for_a_judge_on_this_machine_are_embedded_there(
+    command: str,
+    servers: tuple[Server, Server],
+    samples: Path,
+    cli: Karat,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", servers[0].url)
+    both_of_them = [samples, samples] if command == "compare" else [samples]
+    asked = ["-m", "recall/semantic(model=openai:m)", "--judge", "ollama:j"]
+    done = cli(command, *both_of_them, *asked)
+    assert done.code == 0, done
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_texts_for_a_panel_on_this_machine_are_embedded_there(
+    servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch, *, made: bool
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", servers[0].url)
+    panel: Any = ["ollama:j", "local:text", "ollama:k"]
+    panel = find_judge(panel) if made else panel
+    evaluate(SAMPLES, measures=["recall"], by="semantic", embedder="openai:m", judge=panel)
+
+
+def test_an_address_that_is_blank_is_none_and_nobody_elses(
+    servers: tuple[Server, Server], samples: Path, cli: Karat
+) -> None:
+    embedded = ["-m", "recall/semantic(model=openai:m)"]
+    for asked in (["-m", "context_recall", "--judge", "openai:m"], embedded):
+        done = cli("score", samples, *asked, "--base-url", "")  # as of a variable that is not set
+        assert done.code == 2, done
+        assert "the base URL is not an http address" in done.err
+    find_embedder("openai:m", base_url=servers[0].url).embed(["so that it was asked once"])
+
+
 @pytest.mark.parametrize("command", ["score", "compare", "explain", "curve"])
 def test_a_dry_run_does_not_embed_either(
     command: str, servers: tuple[Server, Server], samples: Path, cli: Karat

@@ -357,6 +357,19 @@ def test_extra_fields_are_a_part_of_the_call_and_of_its_key() -> None:
         assert server.calls[2].body["provider"] == {"require_parameters": True}
     with pytest.raises(OptionError, match="'messages'"):
         Judge("vllm:m", extra_body={"messages": []})
+    with pytest.raises(OptionError, match="options has 'model'"):
+        Judge("vllm:m", options={"model": "another"})
+
+
+def test_the_manifest_has_the_fields_of_a_call_but_for_keys() -> None:
+    extra: dict[str, Any] = {"api_key": KEY, "user_config": [{"token": KEY}], "max_tokens": 5}
+    with serve(both) as server:
+        settings = Judge("litellm:m", base_url=server.url, extra_body=extra, cache="off")
+        result = evaluate(SAMPLES, measures=["context_recall"], judge=settings)
+        [call] = server.calls
+    assert call.body["api_key"] == KEY
+    assert result.judge["options"]["max_tokens"] == 5
+    assert KEY not in str(result.judge)
 
 
 def test_who_has_batches() -> None:

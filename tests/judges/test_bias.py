@@ -17,6 +17,7 @@ from karat.judges.cards.samples import LabelledSamples
 from karat.judges.find import find_judge
 from karat.judges.function import FunctionJudge
 from karat.judges.verdicts import Verdict
+from karat.reports.judge_card import render_judges
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import answer, read_prompt, well
@@ -292,3 +293,17 @@ def test_differences_are_measured_on_what_both_have_judged() -> None:
 def test_judges_that_cannot_be_compared(judges: list[str]) -> None:
     with pytest.raises(OptionError, match="the judges are"):
         karat.compare_judges(ROWS, judges)
+
+
+def test_a_kappa_of_zero_is_better_than_one_below() -> None:
+    def wrong(sample: Sample) -> dict[str, Any]:
+        return {"relevance": [int("right" not in chunk) for chunk in sample.chunks]}
+
+    rows = [
+        {"question": str(n), "chunk": chunk, "label": int(chunk == "right")}
+        for n in range(4)
+        for chunk in ("right", "left")
+    ]
+    found = karat.compare_judges(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
+    assert [card["kappa"].value for card in found.cards] == [0.0, -1.0]
+    assert "**0.0000**" in render_judges(found, "markdown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import karat
 from karat.errors import InputError, KaratError, OptionError, SaveError
 from karat.judges.cards.card import CardFigure, JudgeCard, figures, find_card, judge_card, verdicts
 from karat.judges.cards.labels import load_labels
@@ -253,6 +255,21 @@ def test_figures_that_are_undefined_say_why() -> None:
     assert lone["kappa"].reason == "one question says nothing about the spread"
 
 
+def test_a_judge_that_always_says_the_same_has_no_limits_of_kappa() -> None:
+    said, true = np.ones(20, int), np.array([0, 1] * 10)
+    found = named(figures(said, true, [str(n) for n in range(20)], rel=1, level=0.95))["kappa"]
+    plain = kappa(said.tolist(), true.tolist())
+    assert (found.value, found.low, found.reason) == (plain.value, plain.low, plain.reason)
+
+
+def test_grades_of_an_aspect_of_your_own_may_be_higher_than_labels() -> None:
+    said, true = np.array([5, 0, 4, 0]), np.array([3, 0, 2, 1])
+    found = named(figures(said, true, "abcd", rel=1, level=0.9))["weighted kappa"]
+    assert found.value == pytest.approx(
+        kappa([5, 0, 4, 0], [3, 0, 2, 1], weights="quadratic").value
+    )
+
+
 def test_the_label_from_which_people_say_yes() -> None:
     said, true = np.array([3, 1, 0, 0]), np.array([2, 1, 1, 0])
     loose = named(figures(said, true, "abcd", rel=1, level=0.9))
@@ -311,6 +328,16 @@ def test_every_aspect_with_labels(aspect: str) -> None:
     card = judge_card(rows, judge="local:text", aspect=aspect)
     assert card.aspect == aspect
     assert card["accuracy"].value == 1.0
+
+
+def test_a_statement_that_a_judge_has_cut_does_not_move_the_others() -> None:
+    def judge(sample: Sample) -> dict[str, Any]:
+        assert sample.chunks == ("one", "two", "three")
+        texts = [["one"], ["tw", "o"], ["three"]]
+        return {"statement_texts": texts, "statements": [[0], [0, 0], [1]]}
+
+    rows = [{"question": "?", "chunk": chunk, "label": 1} for chunk in ("one", "two", "three")]
+    assert verdicts(FunctionJudge(judge), load_labels(rows), "statements") == [0, None, 1]
 
 
 def test_texts_that_suffice_are_lists_of_their_own() -> None:
@@ -381,6 +408,23 @@ def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> No
 
 def _fields(card: JudgeCard) -> dict[str, Any]:
     return {name: getattr(card, name) for name in JudgeCard.__slots__}
+
+
+def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> None:
+    def cited(measure: str) -> str:
+        sample = {"question": "Where is Rome?", "contexts": ["Rome."], "reference": "In Italy."}
+        return str(karat.evaluate([sample], measures=measure, judge="local:text").judge.get("card"))
+
+    rows = [{"question": row["question"], "chunk": row["chunk"], "label": 1} for row in ROWS]
+    judge_card(ROWS, judge="local:text").save()
+    judge_card(rows, judge="local:text", aspect="claims").save()
+    assert cited("context_precision").endswith("on 4 labels of labels, relevance")
+    assert cited("context_recall").endswith("on 4 labels of labels, claims")
+    assert cited("context_relevancy") == "None"
+    card = find_card("local:text", aspects={"relevance"})
+    assert card is not None
+    replace(card, about={**card.about, "version": 0}).save()  # with other weights
+    assert cited("context_precision") == "None"
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 import karat
 from karat.errors import JudgeError, KaratError, OptionError
+from karat.judges.find import find_judge
 from karat.judges.llm.cases import CHECKED, load_cases
-from karat.judges.llm.check import forecast_check
+from karat.judges.llm.check import find_check, forecast_check
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
 from tests.client.asking import HASTE, KEY
@@ -169,6 +170,16 @@ def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
         karat.judge_check(settings(broken))
 
 
+def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -> None:
+    later = Reaction(b"", 429, {"Retry-After": "1000"})
+    with (
+        serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
+        pytest.raises(JudgeError, match="did not come to its end"),
+    ):
+        karat.judge_check(settings(server))
+    assert not list((tmp_path / "cache").glob("judge-checks/*"))
+
+
 def test_auto_goes_by_the_check() -> None:
     def script(call: Call) -> Reaction:
         data, _ = read(call.prompt)
@@ -198,6 +209,20 @@ def test_auto_goes_by_the_check() -> None:
         plain = judge_of(server, ask="single", cache="use")
         assert plain.judge([sample()], aspects) == [judged]
         assert len(server.calls) == count
+
+
+def test_a_check_is_no_batch_and_costs_what_single_calls_cost() -> None:
+    prices = {"prices": "2, 4"}
+    costs = []
+    for batch in (False, True):
+        with serve(both) as server:
+            judge = find_judge(settings(server, ask="auto", batch=batch, **prices))
+            find_check(judge, ask=True)  # type: ignore[arg-type]
+            costs.append(judge.about()["cost"])
+            estimate = forecast_check(settings(server, batch=batch, cache="off", **prices))
+            costs.append(estimate.cost)
+    assert costs[0] > 0
+    assert costs[:2] == pytest.approx(costs[2:])
 
 
 def test_an_estimate_asks_nobody() -> None:

@@ -159,6 +159,14 @@ def test_units_that_are_never_listed_fail_as_a_whole(script: Any) -> None:
     check_totals(judge, [judged])
 
 
+def test_a_reference_of_which_no_claim_is_listed_fails() -> None:
+    with serve(lambda _: chat('{"claims": []}')) as server:
+        judge = judge_of(server, decompose=True, attempts=2)
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+        assert len(server.calls) == 2
+    assert str(judged.failures["claims"]) == "malformed: no item of a text that has one"
+
+
 def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
     samples = [sample(number) for number in range(10)]
     with serve(well) as server, Cache.open(tmp_path) as cache:

@@ -18,7 +18,7 @@ from karat.judges.panel import PanelJudge
 from karat.judges.recorded import as_judged, as_record
 from karat.judges.replay import ReplayJudge, fingerprint, record
 from karat.judges.settings import Judge
-from karat.judges.verdicts import Judged, JudgeFailure, JudgeReason, Sample, Verdict
+from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
 from tests.judges.building import FOUR, judged_of, sample_of
 
 if TYPE_CHECKING:
@@ -133,6 +133,19 @@ def test_a_quote_is_looked_for_in_its_chunk() -> None:
     assert [verdict.unproven for verdict in found] == [False, True]
     no = ask(WHOLE | {"relevance": [{"value": 0, "quote": "nowhere"}, 0]})["relevance"].row
     assert not no[0].unproven
+
+
+def test_what_is_proven_stays_proven_and_what_is_not_does_not() -> None:
+    relevance = (Verdict(1, quote="“rome is  in”"), Verdict(2, quote="", unproven=True))
+    statements = ((Verdict(1, quote="Rome is in"),), (Verdict(1), Verdict(0)))
+    parts = (("That is where Rome is.",), ("Paris is nice.", "So it is."))
+    judged = Judged(
+        {
+            "relevance": AspectVerdicts((relevance,)),
+            "statements": AspectVerdicts(statements, parts=parts),
+        }
+    )
+    assert as_judged(as_record(judged), SAMPLE, frozenset(judged.verdicts)) == judged
 
 
 # --- functions ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -151,6 +152,27 @@ def test_parts_of_two_aspects_do_not_mix() -> None:
         (judged,) = judge_of(server).judge([one], frozenset(parts))
     found = {name: [verdict.value for verdict in judged[name].rows[0]] for name in parts}
     assert found == {"first": [1, 0], "second": [0, 1]}
+
+
+@pytest.mark.parametrize("ask", ["matrix", "single"])
+@pytest.mark.parametrize("shape", ["chunks", "parts", "list"])
+def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, ask: str) -> None:
+    more: dict[str, Any] = {"shape": shape, "prompt": "Does it contradict the reference?"}
+    karat.register_aspect("contradicts", needs="reference", **more)
+    one = Sample("q", "How hot?", ("Tea is cold.",), "Tea boils.")
+    one = replace(one, parts={"contradicts": (("Tea is cold.",),)})
+    try:
+        with serve(lambda _: chat("no")) as server:
+            judge = judge_of(server, ask=ask, attempts=1)
+            judge.judge([one], frozenset({"relevance", "contradicts"}))
+            asked = {
+                ("contradict" in call.prompt, "Tea boils." in call.prompt) for call in server.calls
+            }
+            [judged] = judge.judge([replace(one, reference=" ")], frozenset({"contradicts"}))
+    finally:
+        del ASPECTS["contradicts"]
+    assert asked == {(True, True), (False, False)}
+    assert judged.failures["contradicts"].reason is JudgeReason.NO_REFERENCE
 
 
 def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:

@@ -162,6 +162,15 @@ def test_what_is_no_word_is_asked_again_then_failed() -> None:
         ([], "<think>no, or</think> Yes", 1, None),
         ([], "yes or no", None, None),
         ([], "はい", 1, None),
+        # behind a mark, the answer is the word that was written
+        ([{"**": 0.7, "Yes": 0.2, "No": 0.05}, {"No": 0.95, "Yes": 0.05}], "**No", 0, 0.235 / 0.95),
+        # words of a sentence are no answer
+        ([], "The correct answer is", None, None),
+        ([], "That is not true", None, None),
+        ([], "Il y a des", None, None),
+        ([], "N/A", None, None),
+        ([], "Correct.", 1, None),
+        ([], "Answer: **false**\nThe", 0, None),
     ],
 )
 def test_a_yes_is_read(
@@ -184,6 +193,12 @@ def test_a_grade_is_the_expected_value() -> None:
     graded = read_grade(answer, above, yes)
     assert graded == Verdict(3, "yes with probability 0.70, expected grade 2.75", probability=0.7)
     assert read_grade(Answer("none", Usage(1, 1), 0.1), above, yes) is None
+
+
+def test_a_grade_of_two_digits_is_read_from_the_text() -> None:
+    tokens = ((("1", 0.9), ("2", 0.1)), (("0", 1.0),))
+    grades = {str(grade): grade for grade in range(11)}
+    assert read_grade(Answer("10", Usage(1, 1), 0.1, tokens=tokens), grades, None) == Verdict(10)
 
 
 def test_no_word_means_yes_and_no() -> None:
@@ -248,6 +263,23 @@ def test_statements_that_the_model_lists_are_lines_too() -> None:
         [judged] = judge.judge([sample()], frozenset({"statements"}))
     assert judged["statements"].parts[2] == ("Ferries are boats.", "They carry cars.")
     assert judged["statements"].rows[0][0].quote == "The capital of Brazil is Brasília."
+
+
+@pytest.mark.parametrize(
+    ("said", "items"),
+    [
+        ("Here are the claims:\n1. Rio is old.\n2. Tea is hot.", ("Rio is old.", "Tea is hot.")),
+        ("None.", ()),
+    ],
+)
+def test_claims_that_the_model_lists(said: str, items: tuple[str, ...]) -> None:
+    with serve(lambda call: chat(said) if "per line" in call.prompt else by_token(call)) as server:
+        judge = judge_of(server, ask="single", decompose=True, attempts=2)
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+    assert judged["claims"].items == items
+    assert [str(failure) for failure in judged.failures.values()] == (
+        [] if items else ["malformed: no item of a text that has one"]
+    )
 
 
 def test_aspects_of_ones_own_are_asked_one_by_one() -> None:

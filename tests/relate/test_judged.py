@@ -189,6 +189,26 @@ def test_an_aspect_that_fails_as_a_whole() -> None:
     assert (row["value"], row["failed"], row["lower"], row["upper"]) == (None, 1, 0.0, 1.0)
 
 
+def test_a_list_that_fails_as_a_whole_is_bounded_as_if_each_verdict_had_failed() -> None:
+    def measured(relevance: Any, statements: Any) -> list[tuple[float, float]]:
+        def answer(sample: Sample) -> dict[str, Any]:
+            if sample.query == "good":
+                return {"relevance": [1, 0], "statements": [[1, 0], [0]]}
+            lost = {"relevance": "lost", "statements": "lost"} if relevance is None else {}
+            return {"relevance": relevance, "statements": statements, "failures": lost}
+
+        found = karat.evaluate(
+            [record(query_id="good"), record(query_id="bad")],
+            measures=["P@2/relevance", "nDCG@2/relevance", "context_relevancy"],
+            judge=answer,
+        )
+        return [(row["lower"], row["upper"]) for row in found.summary.to_dicts()]
+
+    whole = measured(None, None)
+    assert whole == [(0.25, 0.75), (0.5, 1.0), (pytest.approx(1 / 6), pytest.approx(2 / 3))]
+    assert whole == measured([None, None], [[None, None], [None]])
+
+
 def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
     judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     chunks = ["x y", "  ", "X, y!", "z"]

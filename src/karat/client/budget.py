@@ -168,6 +168,7 @@ class Budget:
     cached_tokens: int = 0  # of the prompts, those in the server's own cache
     completion_tokens: int = 0
     guessed_calls: int = 0  # calls whose tokens the server did not report
+    surcharge: float = 0.0  # what calls have cost beyond these prices
     under_way: str = ""  # batches that are waited for, in words
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _waited: float = 0.0  # their sum
@@ -196,7 +197,7 @@ class Budget:
     @property
     def cost(self) -> float | None:
         """What it has cost so far, if prices are known."""
-        return None if self.prices is None else self.prices.cost(self.spent)
+        return None if self.prices is None else self.prices.cost(self.spent) + self.surcharge
 
     def expect(self, request: Request) -> Usage:
         """Estimate what a call will use, from what calls have used so far."""
@@ -228,7 +229,7 @@ class Budget:
     def _within(self, usage: Usage) -> bool:
         tokens, cost = self.limits.max_tokens, self.limits.max_cost
         return (tokens is None or usage.total <= tokens) and (
-            cost is None or self.prices is None or self.prices.cost(usage) <= cost
+            cost is None or self.prices is None or self.prices.cost(usage) + self.surcharge <= cost
         )
 
     def begin(self, request: Request) -> Usage:

@@ -109,6 +109,8 @@ class Cache:
                 self._connection.execute(  # that does not know them
                     "INSERT OR REPLACE INTO tokens VALUES (?, ?)", (key, json.dumps(answer.tokens))
                 )
+            else:  # those of the answer that it replaces say nothing about this one
+                self._connection.execute("DELETE FROM tokens WHERE key = ?", (key,))
             self._connection.execute(
                 f"INSERT OR REPLACE INTO answer (key, {FIELDS}, time)"  # noqa: S608
                 f" VALUES ({', '.join('?' * len(row))})",

@@ -21,13 +21,16 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
 from karat.client.requests import CallFormat, ServerSupport
 from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from karat.client.protocol import Json
 
 # where an address is named, where its key is, and what the key is for where no address is named
 VARIABLES = (
@@ -121,7 +124,7 @@ class Endpoint:
         """Take what is not given from the environment; a local server needs no key."""
         if not model.strip():
             raise OptionError("no model is named", fix=f"name one, as in {provider.spelling}")
-        parts = _split(base_url or _named(provider))
+        parts = _split(_named(provider) if base_url is None else base_url)
         host = parts.netloc.rpartition("@")[2].lower()
         path = parts.path.rstrip("/")
         for ending in PATHS:
@@ -212,6 +215,23 @@ class Endpoint:
         return [Secret(value.reveal().split()[-1]) for value in values if value.reveal().split()]
 
 
+def without_secrets(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields of a call without texts that their names say are secret.
+
+    >>> without_secrets({"max_tokens": 8, "user_config": {"api_key": "sk-1234", "team": "a"}})
+    {'max_tokens': 8, 'user_config': {'api_key': '***', 'team': 'a'}}
+    """
+    return {name: _shown(name, value) for name, value in fields.items()}
+
+
+def _shown(name: str, value: Json) -> Json:
+    if isinstance(value, dict):
+        return without_secrets(value)
+    if isinstance(value, list):
+        return [_shown(name, each) for each in value]
+    return HIDDEN if isinstance(value, str) and SECRET.search(name) else value
+
+
 def _variable(name: str) -> str:
     return os.environ.get(name, "").strip()
 
@@ -242,14 +262,18 @@ class SharedAddress(str):
     __slots__ = ()
 
 
+def distance(address: str) -> Reach:
+    """Tell how far the server at an address is away."""
+    return reach(_split(address).hostname or "")
+
+
 def shared_address(spec: str) -> SharedAddress | None:
     """Return the address of a judge's provider if it is not public: its texts must stay there."""
     provider, _ = split_spec(spec) or (OPENAI, "")
     if provider is OPENAI:
         return None  # which the embedder finds by itself
     named = _named(provider)
-    far = reach(_split(named).hostname or "")
-    return None if far is Reach.PUBLIC else SharedAddress(named)
+    return None if distance(named) is Reach.PUBLIC else SharedAddress(named)
 
 
 def _completed(address: str, usual: str) -> str:

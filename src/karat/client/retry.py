@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BUSY = frozenset({429, 503, 529})
 UNANSWERED = TRANSIENT | {Reason.UNFINISHED}  # which says nothing about what a server accepts
+# by a model that was at work, which is paid for
+WRITTEN = frozenset({Reason.CUT_OFF, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY})
 HOPELESS = 10  # requests that fail in a row, at least, before the rest is not sent
 
 
@@ -134,7 +136,11 @@ class Client:
             self.endpoint.support.note(pending.format, request)
             self._pacer.answered()
         if isinstance(outcome, Failure):
-            return replace(outcome, detail=self.endpoint.hide(outcome.detail), content=content)
+            paid = outcome.usage
+            if paid is None and outcome.reason in WRITTEN:
+                paid = estimate_usage(request, content)
+            hidden = self.endpoint.hide(outcome.detail)
+            return replace(outcome, detail=hidden, content=content, usage=paid)
         used = outcome.usage
         usage = estimate_usage(request, content) if used.estimated else used
         mode = pending.format.mode_for(request)

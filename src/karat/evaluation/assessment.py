@@ -106,7 +106,7 @@ def assess(  # noqa: PLR0917
             else "",
             judge={}
             if judge is None
-            else {"name": judge.name, **judge.about(), **_card(judge.name), **_own(matchers)},
+            else {"name": judge.name, **judge.about(), **_card(judge, asked), **_own(matchers)},
         ),
         kept=Kept(drawn.listed, pl.concat(drawn.verdicts) if drawn.verdicts else None),
     )
@@ -176,11 +176,12 @@ def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFra
     return joined.with_columns(text=pl.coalesce(*own, "__text")).drop("__text")
 
 
-def _card(judge: str) -> dict[str, str]:
+def _card(judge: JudgeProtocol, tasks: dict[Matcher, Task]) -> dict[str, str]:
     """Return how far a judge agrees with people, where somebody has measured it."""
     from karat.judges.cards.card import find_card  # noqa: PLC0415 - few evaluations have a judge
 
-    card = find_card(judge)
+    aspects = {task.aspect for task in tasks.values()}
+    card = find_card(judge.name, aspects=aspects, about=judge.about())
     return {} if card is None else {"card": card.cite()}
 
 

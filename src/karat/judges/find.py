@@ -68,18 +68,33 @@ def find_judge(spec: object) -> JudgeProtocol:
 def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     """Return a judge on the one server for judge and embedder, and where that server is.
 
-    Either may name it: texts for a private server must not go anywhere else.
+    Either may name it: texts for a private server must not go anywhere else. Of several judges the
+    nearest one names it.
     """
+    server = _server_of(judge) if base_url is None else base_url
     if isinstance(judge, list | tuple):
-        return [on_server(each, base_url)[0] for each in judge], base_url
+        return [on_server(each, base_url)[0] for each in judge], server
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not isinstance(settings, Judge) or not settings.asks_model:
-        return judge, base_url
+        return judge, server
+    own = settings.base_url
+    return replace(settings, base_url=base_url if own is None else own), server
+
+
+def _server_of(judge: object) -> str | None:
+    """Return the server of a judge for the embedder, too; None if that finds it by itself."""
+    several = judge if isinstance(judge, list | tuple) else getattr(judge, "judges", ())
+    settings = Judge(judge) if isinstance(judge, str) else getattr(judge, "settings", judge)
+    if isinstance(several, list | tuple) and several:
+        from karat.client.endpoint import distance  # noqa: PLC0415
+
+        return min(filter(None, map(_server_of, several)), key=distance, default=None)
+    if not isinstance(settings, Judge) or not settings.asks_model:
+        return None
     from karat.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
 
     own = settings.base_url
-    server = base_url or (SharedAddress(own) if own else shared_address(settings.model))
-    return replace(settings, base_url=settings.base_url or base_url), server
+    return shared_address(settings.model) if own is None else SharedAddress(own)
 
 
 def _from_settings(settings: Judge) -> JudgeProtocol:

@@ -51,7 +51,7 @@ class PanelJudge:
         if len(judges) < FEWEST:
             raise OptionError("a panel of one judge", fix="give two judges or more")
         choose("way to decide", how, ("majority", "mean"))
-        self._judges = list(judges)
+        self.judges = list(judges)
         self._names = [judge.name for judge in judges]
         self.name = f"panel({'+'.join(self._names)},{how})"
         self._decide = partial(_decided, self._names, how)
@@ -62,7 +62,7 @@ class PanelJudge:
         names = self._names
         return {
             "judge": self.name,
-            "judges": [judge.about() for judge in self._judges],
+            "judges": [judge.about() for judge in self.judges],
             "agreement": {
                 aspect: [
                     {"judges": [names[one], names[other]], **agreement(votes, one, other)}
@@ -77,8 +77,8 @@ class PanelJudge:
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order."""
         opinions = []
-        for number, judge in enumerate(self._judges):
-            report = progress and partial(_report, progress, number, len(self._judges), judge.name)
+        for number, judge in enumerate(self.judges):
+            report = progress and partial(_report, progress, number, len(self.judges), judge.name)
             opinions.append(judge.judge(samples, aspects, report))
         return [self._one(list(given), aspects) for given in zip(*opinions, strict=True)]
 

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from karat.client.protocol import Reason
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
+from karat.judges.quotes import is_quoted
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
 
 REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
@@ -136,8 +137,10 @@ def _parts(aspect: Aspect, record: Mapping[str, Any], sample: Sample) -> AspectV
             f"verdicts about the {aspect.name} of {len(given)} of {len(texts)} chunks"
         )
     rows = (
-        _row(row, each, aspect, f"the {aspect.name} of chunk {number}")
-        for number, (row, each) in enumerate(zip(given, texts, strict=True), start=1)
+        _row(row, each, aspect, f"the {aspect.name} of chunk {number}", chunk)
+        for number, (row, each, chunk) in enumerate(
+            zip(given, texts, sample.chunks, strict=True), start=1
+        )
     )
     return AspectVerdicts(tuple(rows), parts=texts)
 
@@ -159,7 +162,10 @@ _READERS = {
 }
 
 
-def _row(given: object, units: Sequence[str], aspect: Aspect, what: str) -> tuple[Verdict, ...]:
+def _row(
+    given: object, units: Sequence[str], aspect: Aspect, what: str, around: str = ""
+) -> tuple[Verdict, ...]:
+    """Return a verdict for each unit; `around` is the chunk that it is a part of."""
     if not _is_list(given):
         raise _UnfitError(f"{str(given)[:40]!r} is no list of verdicts about {what}")
     if len(given) != len(units):
@@ -167,7 +173,8 @@ def _row(given: object, units: Sequence[str], aspect: Aspect, what: str) -> tupl
         some = f"{len(given)} verdict{'s' * (len(given) != 1)}"
         raise _UnfitError(f"{some} about {what}, but there are {len(units)} {unit}s")
     return tuple(
-        _verdict(each, unit, aspect.highest) for each, unit in zip(given, units, strict=True)
+        _verdict(each, f"{unit}\n{around}", aspect.highest)
+        for each, unit in zip(given, units, strict=True)
     )
 
 
@@ -181,13 +188,13 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
-    there = " ".join(shown.split()) in " ".join(unit.split())
+    there = not shown.strip() or is_quoted(shown, unit)
     chance = fields.get("probability")
     return Verdict(
         int(value),
         why,
         shown,
-        unproven=bool(value) and not there,
+        unproven=bool(value) and (not there or fields.get("unproven") is True),
         probability=float(chance) if isinstance(chance, int | float) and 0 <= chance <= 1 else None,
     )
 

@@ -88,9 +88,10 @@ class Judge:
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
         choose("language of prompts", self.language, [*LANGUAGES, AUTO])
-        for name in OWN_FIELDS:
-            if name in (self.extra_body or {}):
-                raise OptionError(f"extra_body has {name!r}, which karat sets itself")
+        for given in ("options", "extra_body"):
+            for name in OWN_FIELDS:
+                if name in (getattr(self, given) or {}):
+                    raise OptionError(f"{given} has {name!r}, which karat sets itself")
         choose("way to ask", self.ask, WAYS)
         if not 0 < self.max_failures <= 1:
             raise OptionError(

@@ -22,6 +22,7 @@ class JudgeReason(StrEnum):
 
     MALFORMED = "malformed"  # the answer has none, or has it in another form
     NO_QUESTION = "no question"
+    NO_REFERENCE = "no reference"
     NO_WORDS = "no words to judge by"
     NO_VERDICT = "no verdict"  # the judge says so itself, or left it out
     UNFIT = "does not fit the sample"

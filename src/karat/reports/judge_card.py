@@ -184,8 +184,9 @@ def _side_by_side(found: JudgeComparison) -> Grid:
         )
     header = ["judge", "kappa", f"{first.level:.0%} interval", "difference", "limits", "p"]
     header += [*CARD_SLICES[1:], "ECE", "Brier", "n", "failed"]
-    best = max((each["kappa"].value or -1.0 for each in found.cards), default=0.0)
-    leading = {(at, 1) for at, each in enumerate(found.cards) if each["kappa"].value == best}
+    values = [each["kappa"].value for each in found.cards]
+    best = max((value for value in values if value is not None), default=None)
+    leading = {(at, 1) for at, value in enumerate(values) if value is not None and value == best}
     title = (
         f"{len(found.cards)} judges · {first.aspect} · labels of {first.labels} · difference of "
         f"κ from {first.judge}, on the pairs that both judged"

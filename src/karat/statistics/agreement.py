@@ -93,7 +93,7 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
         reason = ONE_LABEL if table.n else NO_LABEL
         return Kappa(None, None, None, level, weights, agreed, table, reason)
     value, influence = kappa_of(counts, disagreement(table.labels, weights))
-    if 1 in {(counts.sum(axis=0) > 0).sum(), (counts.sum(axis=1) > 0).sum()}:
+    if is_one_sided(counts):
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
     items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
     low, high = kappa_limits(value, items, level)
@@ -118,6 +118,11 @@ def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
         return float("nan"), np.zeros_like(counts)
     moved = of_first[:, np.newaxis] + of_second - 2 * expected
     return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
+
+
+def is_one_sided(counts: Floats) -> bool:
+    """Tell whether one of the two gives every item the same label."""
+    return 1 in {int((counts.sum(axis=side) > 0).sum()) for side in (0, 1)}
 
 
 def kappa_limits(

@@ -151,6 +151,7 @@ def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str
 
 __all__ = [
     "ASPECTS",
+    "UNKNOWN",
     "VERDICTS",
     "Aspect",
     "Listing",

@@ -96,6 +96,11 @@ class Aspect:
         return self.shape in (VerdictShape.CHUNKS, VerdictShape.PARTS)
 
     @property
+    def shows_reference(self) -> bool:
+        """Whether a judge is shown the reference: items are what it says."""
+        return self.needs == "reference" and self.shape is not VerdictShape.ITEMS
+
+    @property
     def judge_lists(self) -> bool:
         """Whether every judge finds the items by itself."""
         return self.listing is not None and self.listing.always

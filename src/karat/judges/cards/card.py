@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,15 @@ from karat.judges.cards.labels import LabelledPairs, load_labels
 from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.cards.samples import LabelledSamples
 from karat.judges.find import find_judge
-from karat.statistics.agreement import Confusion, confusion, disagreement, kappa_limits, kappa_of
+from karat.statistics.agreement import (
+    ONE_SIDED,
+    Confusion,
+    confusion,
+    disagreement,
+    is_one_sided,
+    kappa_limits,
+    kappa_of,
+)
 from karat.statistics.calibration import Calibration, ReliabilityBin, calibration
 from karat.statistics.intervals import as_units, cluster_codes, estimate, interval
 from karat.statistics.values import UNIT, check_share
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
-GRADES = 4
+SAME = ("version", "ask", "language", "votes", "separate_calls", "options")  # of two ways to ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,8 @@ class JudgeCard:
         kappa = self["kappa"]
         value = "undefined" if kappa.value is None else f"{kappa.value:.2f}"
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
-        return f"{self.judge}: κ {value}{limits} on {self.pairs} labels of {self.labels}"
+        about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
+        return f"{self.judge}: κ {value}{limits} on {about}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,31 +332,48 @@ def _kappa(  # noqa: PLR0917
     name: str, graded: Ints, true: Ints, codes: Ints, level: float, weights: str
 ) -> CardFigure:
     """Return κ, with questions as the units of its interval."""
-    n = len(graded)
-    units = as_units(np.eye(GRADES * GRADES)[graded * GRADES + true], codes)
-    counts = units.sums.sum(axis=0).reshape(GRADES, GRADES)
-    value, influence = kappa_of(counts, disagreement(range(GRADES), weights))
+    n, grades = len(graded), int(max(graded.max(), true.max())) + 1
+    units = as_units(np.eye(grades * grades)[graded * grades + true], codes)
+    counts = units.sums.sum(axis=0).reshape(grades, grades)
+    value, influence = kappa_of(counts, disagreement(range(grades), weights))
     if np.isnan(value):
         return CardFigure(name, None, None, None, n, "all verdicts and labels are the same one")
     if len(units) < 2:
         return CardFigure(name, value, None, None, n, "one question says nothing about the spread")
+    if is_one_sided(counts):
+        return CardFigure(name, value, None, None, n, ONE_SIDED)
     # a sum by row: the last digit of a product of matrices depends on the number of threads
     by_question = (units.sums * influence.ravel()).sum(axis=1) * (len(units) / n)
     low, high = kappa_limits(value, by_question, level, estimate(units).size)
     return CardFigure(name, value, low, high, n)
 
 
-def find_card(judge: str) -> JudgeCard | None:
-    """Return the newest card of a judge, None if it has none; damaged files are passed over."""
+def find_card(
+    judge: str, *, aspects: Collection[str] | None = None, about: Mapping[str, Any] | None = None
+) -> JudgeCard | None:
+    """Return the newest card of a judge, None if it has none; damaged files are passed over.
+
+    With `aspects` it is about one of these, and with `about`, what the judge says of itself, it was
+    asked in the same way then.
+    """
     found = []
     for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
         try:
             card = JudgeCard.load(path)
         except InputError:
             continue
-        if card.judge == judge:
+        fits = aspects is None or card.aspect in aspects
+        if card.judge == judge and fits and (about is None or _alike(card.about, about)):
             found.append(card)
     return max(found, key=lambda card: card.created, default=None)
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether a judge was asked in the same way, by what it says of itself."""
+    first, second = (each.get("prompts") or {} for each in (one, other))
+    return all(one.get(name) == other.get(name) for name in SAME) and all(
+        first[name] == second[name] for name in first.keys() & second.keys()
+    )
 
 
 def _place(judge: str, labels: str) -> Path:

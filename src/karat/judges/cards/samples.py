@@ -97,7 +97,8 @@ def _verdict(judged: Judged, aspect: str, place: int) -> Verdict | None:
     if aspect in judged.failures:
         return None
     rows = judged[aspect].rows
-    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
     if find_aspect(aspect).shape is VerdictShape.PARTS:
-        row = [each[0] for each in rows if len(each) == 1]
+        own = rows[place] if place < len(rows) else ()
+        return own[0] if len(own) == 1 else None
+    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
     return row[place] if place < len(row) else None

@@ -117,7 +117,9 @@ def plan_calls(
     about = [
         aspect for aspect in asked if aspect.shape in (VerdictShape.CHUNKS, VerdictShape.ITEMS)
     ]
-    groups = [[aspect] for aspect in about] if separate_calls else [about] * bool(about)
+    # separate, so that no other verdict goes by the reference
+    shares = [[aspect for aspect in about if aspect.shows_reference is it] for it in (False, True)]
+    groups = [[aspect] for aspect in about] if separate_calls else filter(None, shares)
     for group in groups:
         for shown in pack(items.chunks, tokens, most.chunks):
             calls += _about_chunks(items, group, shown, most.items)
@@ -215,6 +217,8 @@ class PromptWriter:
         fence = items.fence
         if items.question.strip():
             yield fence.block("question", items.question)
+        if any(find_aspect(name).shows_reference for name in call.wanted):
+            yield fence.block("reference", items.reference)
         shapes = {name: find_aspect(name).shape for name in call.wanted}
         parts = {
             name: by_chunk(call.wanted[name])

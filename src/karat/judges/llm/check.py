@@ -44,7 +44,10 @@ ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
 BEGINNING = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
 ELSEWHERE = frozenset(
-    {Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE, Reason.CONNECTION, Reason.SERVER}
+    {
+        *(Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE),
+        *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
+    }
 )
 
 
@@ -147,7 +150,7 @@ def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
         raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
     for way in ways or ():
         choose("way to ask", way, ORDER)
-    return settings
+    return replace(settings, batch=False)  # which would take a day
 
 
 def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> Forecast:
@@ -164,8 +167,13 @@ def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> For
 def find_check(judge: LLMJudge, *, ask: bool) -> JudgeCheck | None:
     """Return the check of a judge, a new one if there is none and the model may be asked."""
     found = load_check(judge)
-    if found is None and ask and (found := run_check(judge)) is not None:
-        save_check(judge, found)
+    if found is None and ask:
+        before, budget = judge.budget.cost or 0.0, judge.budget
+        found = run_check(judge)
+        if judge.settings.batch and budget.cost is not None:  # at the price of single calls
+            budget.surcharge += budget.cost - before
+        if found is not None:
+            save_check(judge, found)
     return found
 
 
@@ -185,7 +193,7 @@ def run_check(
         attempts=min(judge.settings.attempts, ATTEMPTS),
         max_failures=1.0,
         decompose=False,
-        batch=False,  # which would take a day
+        batch=False,
     )
     done: list[WayCheck] = []
     longest, logprobs = 0, False

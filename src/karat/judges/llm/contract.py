@@ -42,6 +42,7 @@ class Fault(StrEnum):
     OUT_OF_RANGE = "a grade out of range"
     NO_WORD = "an answer without the word that was asked for"
     NOT_THERE = "an item that is not in the reference"
+    NOTHING = "no item of a text that has one"
 
 
 class FaultError(ValueError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from karat.client.cache import Cache
-from karat.client.endpoint import Endpoint
+from karat.client.endpoint import Endpoint, without_secrets
 from karat.client.jobs import Ask, Conversation, Session
 from karat.client.providers import OPENAI, Provider, requires_batches, split_spec
 from karat.client.retry import RetryPolicy
@@ -234,7 +234,7 @@ class LLMJudge:
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
             "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
-            "options": dict(self.options),
+            "options": without_secrets(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
             **{name: getattr(self.settings, name) for name in IN_MANIFEST},
             **({} if self._check is None else {"check": self._check.as_dict()}),

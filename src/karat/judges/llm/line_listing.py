@@ -84,12 +84,12 @@ class LineListing:
                 return []
         texts, wrong = self._read(outcome.content, cut=cut)
         if wrong and not texts:
-            stats.malformed[Fault.NOT_THERE if self._copied else Fault.LEFT_OUT] += 1
+            fault = Fault.NOT_THERE if self._copied else Fault.NOTHING
+            stats.malformed[fault] += 1
             if self.attempt < self.opened.settings.attempts and not cut:
                 stats.asked_again += 1
                 return [replace(self, attempt=self.attempt + 1)]
-            failure = JudgeFailure(JudgeReason.MALFORMED, Fault.NOT_THERE)
-            self.opened.fail(self.aspect.name, failure)
+            self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, fault))
             return []
         for _ in range(wrong):
             stats.note("invented-item", self.opened.sample.query)
@@ -130,7 +130,11 @@ class LineListing:
         texts = [BULLET.sub("", line, count=1).strip(" \t*`") for line in lines]
         texts = [text for text in texts if text and text.casefold().rstrip(".") not in NOTHING]
         if not self._copied:
-            return distinct(texts, folded), int(cut and not texts)
+            # a line such as "Here are the claims:" is none of them
+            texts = [text for text in texts if not text.endswith((":", "："))] or texts
+            # a whole reference has a claim, as it has a sentence
+            lacking = cut or (self.aspect.is_split and not self.chunk and not self.half)
+            return distinct(texts, folded), int(lacking and not texts)
         same = self.aspect.listing.same if self.aspect.listing else None
         there, wrong = [], 0
         for text in distinct(texts, same or folded):

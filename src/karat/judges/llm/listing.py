@@ -119,6 +119,8 @@ class ItemListing:
         if len(texts) < len(items) or not all(texts):
             return [], [Fault.WRONG_TYPE]
         texts = distinct(texts, self.how.same or folded)
+        if not texts and self.aspect.is_split:  # every text has a claim, as it has a sentence
+            return [], [Fault.NOTHING]
         if not self.how.copied:
             return texts, []
         there = [text for text in texts if is_quoted(text, self.opened.sample.reference)]

@@ -65,6 +65,8 @@ class OpenSample:
         for aspect in self.aspects:
             if aspect.needs == "question" and not sample.question.strip():
                 self.fail(aspect.name, WITHOUT)
+            elif aspect.shows_reference and not sample.reference.strip():
+                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_REFERENCE, WITHOUT.detail))
             elif aspect.shape is VerdictShape.LIST:
                 self.require_room(aspect)
             elif self.to_list(aspect):

@@ -85,6 +85,7 @@ class PromptItems:
     units: Mapping[str, Mapping[str, str]]  # by aspect: items or parts, by id
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # quotes of parts
     cut: frozenset[str] = frozenset()  # what is shown only in part
+    reference: str = ""
 
     def judged(self, aspect: Aspect) -> Mapping[str, str]:
         """Return what is judged: the ids that an answer must hold, with their texts."""
@@ -124,7 +125,8 @@ def number_items(
     )
     # the number not by the items and the like, so that calls about one sample begin alike
     fence = Fence.around((sample.question, *sample.chunks), others)
-    return PromptItems(fence, sample.question, chunks, units, sources, frozenset(cut))
+    question, reference = sample.question, sample.reference
+    return PromptItems(fence, question, chunks, units, sources, frozenset(cut), reference)
 
 
 def numbered(prefix: str, texts: Iterable[str]) -> dict[str, str]:

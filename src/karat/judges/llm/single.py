@@ -39,9 +39,13 @@ QUOTE = 80  # tokens of a quote
 ENOUGH = 0.2  # of the probability must be with words that are answers
 YES = "yes y true correct ja oui sí si sim да 是 是的 对 はい 예 네"
 NO = "no n false incorrect nein non não nao нет 否 不 不是 いいえ 아니요 아니오"
+# which mean something else inside of a sentence: "the correct answer is", "not true", "il y a"
+BY_THEMSELVES = frozenset({"y", "n", "true", "false", "correct", "incorrect", "si", "ja"})
 YES_NO = dict.fromkeys(YES.split(), 1) | dict.fromkeys(NO.split(), 0)
 GRADED = "grades-"  # how the names of prompts begin that ask for a grade
 WORD = re.compile(r"\d+|[^\W\d_]+")
+AROUND = " \t*\"'`([{_)]}"  # what may stand around a word that is the answer
+ENDED = re.compile(r"$|[.,;:!?\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,11 @@ class SingleQuestion:
         question = items.question if self._shows_question else ""
         about = items.judged(self.aspect)[self.each] if self._has_item else ""
         # the number by the chunks, so that all calls about them begin alike
-        fence = Fence.around(chunks, (items.question, about))
+        reference = items.reference if self.aspect.shows_reference else ""
+        fence = Fence.around(chunks, (items.question, reference, about))
         data = [fence.block("chunk", text) for text in chunks]
         data += [fence.block("question", question)] if question.strip() else []
+        data += [fence.block("reference", reference)] if reference else []
         data += [fence.block(self.aspect.unit, about)] if self._has_item else []
         *others, last = map(str, self.aspect.grades)
         task = self._prompt.fill(values=f"{', '.join(others)} or {last}")
@@ -198,7 +204,8 @@ def read_grade(answer: Answer, grades: Mapping[str, int], yes: Verdict | None) -
 
     Without a `yes` that was given before, the probability is that of all grades above 0.
     """
-    chances = _chances(answer.tokens, grades)
+    digits = all(len(grade) == 1 for grade in grades)  # otherwise 1 may be the beginning of 10
+    chances = _chances(answer.tokens, grades) if digits else {}
     if not chances:
         value = _said(answer.content, grades)
         chance = yes.probability if yes is not None else None
@@ -212,22 +219,27 @@ def read_grade(answer: Answer, grades: Mapping[str, int], yes: Verdict | None) -
 
 
 def _chances(places: tuple[TokenChoices, ...], words: Mapping[str, int]) -> dict[int, float]:
-    """Return the probability of each value, at the first place where an answer was likely.
+    """Return the probability of each value, where an answer was likely.
 
-    Words that differ in case, blanks or marks around them are one.
+    Words that differ in case, blanks or marks around them are one. The answer may follow blanks
+    and marks: what it was likely to be behind them counts as much as they were likely.
     """
+    found: dict[int, float] = {}
+    reached = 1.0
     for choices in places:
-        found: dict[int, float] = {}
+        blank = 0.0
         for token, chance in choices:
-            value = words.get(_plain(token))
-            if value is not None:
-                found[value] = found.get(value, 0.0) + chance
-        total = sum(found.values())
-        if total >= ENOUGH:
-            return {value: chance / total for value, chance in found.items()}
+            word = _plain(token)
+            if word in words:
+                value = words[word]
+                found[value] = found.get(value, 0.0) + reached * chance
+            elif not word:
+                blank += chance
         if choices and _plain(choices[0][0]):
-            break  # it began to write something else
-    return {}
+            break  # the answer, or something else that it began to write
+        reached *= blank
+    total = sum(found.values())
+    return {value: chance / total for value, chance in found.items()} if total >= ENOUGH else {}
 
 
 def _plain(token: str) -> str:
@@ -239,7 +251,19 @@ def _said(text: str, words: Mapping[str, int]) -> int | None:
 
     >>> _said("**Yes**, it", YES_NO), _said("Grade: 2", {"0": 0, "2": 2}), _said("yes/no", YES_NO)
     (1, 2, None)
+    >>> _said("The correct answer is", YES_NO), _said("Answer: true", YES_NO)
+    (None, 1)
     """
-    found = WORD.findall(THINKING.sub("", text, count=1).casefold())
-    values = {words[word] for word in found if word in words}
+    said = THINKING.sub("", text, count=1).casefold()
+    values = {
+        words[each[0]]
+        for each in WORD.finditer(said)
+        if each[0] in words and (each[0] not in BY_THEMSELVES or _is_alone(said, each))
+    }
     return values.pop() if len(values) == 1 else None
+
+
+def _is_alone(text: str, word: re.Match[str]) -> bool:
+    """Tell whether a word is an answer by itself, and no part of a sentence."""
+    before = text[: word.start()].rstrip(AROUND + "\r\n")
+    return before[-1:] in ("", ":") and bool(ENDED.match(text[word.end() :].lstrip(AROUND)))

@@ -13,7 +13,15 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions
-from karat.judges.aspects import all_verdicts, find_aspect, items_of, parts_of
+from karat.judges.aspects import (
+    UNKNOWN,
+    VerdictShape,
+    all_verdicts,
+    find_aspect,
+    items_of,
+    parts_of,
+)
+from karat.judges.verdicts import AspectVerdicts, Judged, Verdict
 from karat.relate.judged.judging import number_chunks
 from karat.relate.match.matcher import Edges, Items
 from karat.relate.match.texts import with_texts
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from karat.align.align import Aligned
     from karat.core.data import Gold, Ints
     from karat.findings import Finding
-    from karat.judges.verdicts import Judged
+    from karat.judges.verdicts import Sample
     from karat.relate.judged.judging import Judging, Task
 
 
@@ -56,15 +64,31 @@ class BoundJudged:
     def edges(self, aligned: Aligned) -> Edges:
         """Ask the judge about a batch, and draw the edges of its verdicts."""
         answers = self.judging.about(self.task, aligned, self.gold)
-        judged = {number: verdicts for number, (_, verdicts) in answers.items()}
+        aspect = self.task.aspect
+        failures = _failures({number: said for number, (_, said) in answers.items()}, aspect)
+        judged = {number: _by_chunk(*each, aspect) for number, each in answers.items()}
         cut = aligned.first(self.depth)
         chunk = number_chunks(cut)
-        failures = _failures(judged, self.task.aspect)
-        strict = _edges(cut, chunk, judged, self.task.aspect, failed=False)
+        strict = _edges(cut, chunk, judged, aspect, failed=False)
         if not failures:
             return strict
-        lenient = _edges(cut, chunk, judged, self.task.aspect, failed=True)
+        lenient = _edges(cut, chunk, judged, aspect, failed=True)
         return replace(strict, failures=failures, lenient=lenient)
+
+
+def _by_chunk(sample: Sample, judged: Judged, aspect: str) -> Judged:
+    """Let an aspect of chunks or parts that failed as a whole fail for each chunk of the list.
+
+    Only then the bounds are those of a list in which nothing, or everything, is a yes.
+    """
+    failure, about = judged.failures.get(aspect), find_aspect(aspect)
+    if failure is None or not about.listed:
+        return judged
+    row = (Verdict(None, failure=failure),) * len(sample.chunks)
+    if about.shape is VerdictShape.CHUNKS:
+        return Judged({aspect: AspectVerdicts((row,))})
+    parts = ((UNKNOWN,),) * len(row)  # how many there are is not known
+    return Judged({aspect: AspectVerdicts(tuple((each,) for each in row), parts=parts)})
 
 
 def _edges(
