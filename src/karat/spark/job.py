@@ -19,6 +19,7 @@ from karat.evaluation.assessment import find_matchers, reads_texts, with_missing
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS, Measure
+from karat.read.by_document import COLUMNS
 from karat.read.corpus import load_corpus
 from karat.spark import columns as sides
 from karat.spark.gateway import ModelGateway
@@ -249,6 +250,7 @@ def _require_columns(
         for at in (sides.GOLD, sides.QUERIES)
         if (side := taken[at]) is not None
         for name in side.columns.columns
+        if side.columns.kind != "document" or name not in COLUMNS  # that is about a document
     }
     if taken[sides.GOLD] is None and (side := taken[sides.RUN]) is not None:
         known |= set(side.columns.columns)

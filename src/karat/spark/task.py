@@ -23,7 +23,7 @@ from karat.evaluation.assessment import assess
 from karat.evaluation.inputs import unlabelled_gold, with_columns
 from karat.findings import merge_findings
 from karat.judges.find import find_judge
-from karat.read.by_document import gold_of, run_rows
+from karat.read.by_document import COLUMNS, gold_of, run_rows
 from karat.read.by_query import read_frame
 from karat.read.delimited import TablePlace
 from karat.read.reading import ReadContext
@@ -145,7 +145,8 @@ class GoldTable:
         sizes = last - first
         begin = np.repeat(first - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
         found = self._rows[begin + np.arange(len(begin))]
-        return found.filter(found[QUERY].is_in(names.implode()))  # hashes may be equal
+        # hashes may be equal; a row without a query is refused by who reads it
+        return found.filter(found[QUERY].is_in(names.implode(), nulls_equal=True))
 
 
 @lru_cache(maxsize=1)
@@ -239,8 +240,9 @@ class _Work:
         place = QueryPlace("gold", names=_names(frame, plan, GOLD))
         if side.kind == "query":
             return read_frame(frame, "gold", place, reading).gold()
-        gold = gold_of(frame.drop(plan.about, strict=False), place, reading)
-        about = [name for name in plan.about if name in frame.columns]
+        # a column of the gold itself stays one, though one about the queries has its name
+        about = [name for name in plan.about if name in frame.columns and name not in COLUMNS]
+        gold = gold_of(frame.drop(about), place, reading)
         if not about:
             return gold
         table = frame.select(pl.col("query").cast(pl.String), *about)
