@@ -14,14 +14,45 @@ from karat.errors import AlignError, MeasureError, OptionError
 from karat.relate.match import find_matcher
 from karat.reports.spark import render
 from karat.reports.tables import FORMATS
+from karat.spark.arrow import to_batches
 from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from karat.spark.result import Made, SparkResult, _checked
 from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from karat.spark.task import evaluate_batches
-from tests.spark.frames import hard_case
+from karat.spark.task import Plan, evaluate_batches
+from tests.spark.frames import hard_case, records
 from tests.spark.test_tasks import plan_of, side, stacked
 
 MEASURES = ["nDCG@10", "GMAP", "relevant", "RR"]
+
+
+def result_of(made: Made, rows: list[Any], adding: SummaryPlan) -> SparkResult:
+    """Return what Spark would make of the rows of tasks, in batches of its own."""
+    every = pl.concat([pl.DataFrame(each) for each in rows])
+    (summed,) = summarise_batches(adding, to_batches(every.rechunk()))
+    tallies: dict[Any, Tally] = {}
+    notes = Notes()
+    for row in pl.DataFrame(summed).iter_rows(named=True):
+        if row["column"] == NOTED:
+            notes.add(json.loads(row["notes"]))
+        else:
+            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
+    rowless: Any = None
+    return SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
+
+
+def made_of(plan: Plan, **more: Any) -> Made:
+    """Return how a result is made by such a plan."""
+    chosen: dict[str, Any] = {
+        "run": "run",
+        "run_id": "monday",
+        "measures": plan.measures,
+        "dialect": dialect("karat"),
+        "matchers": {str(plan.by): find_matcher(plan.by)},
+        "relation": str(plan.by),
+        "ids": "identity",
+        "level": 0.95,
+    }
+    return Made(**chosen | more)
 
 
 @pytest.fixture(scope="module")
@@ -43,29 +74,8 @@ def both() -> tuple[SparkResult, karat.Result]:
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
     statistics = tuple(measure.aggregation for measure in plan.measures)
     adding = SummaryPlan(statistics, slices=("topic",), samples=50)
-    (summed,) = summarise_batches(adding, evaluate_batches(plan, rows))
-    made = Made(
-        run="run",
-        run_id="monday",
-        measures=plan.measures,
-        dialect=dialect("karat"),
-        matchers={"ids": find_matcher("ids")},
-        relation="ids",
-        ids="identity",
-        level=0.95,
-        slices=("topic",),
-        bootstrap=50,
-        bounds=True,
-    )
-    tallies: dict[Any, Tally] = {}
-    notes = Notes()
-    for row in pl.DataFrame(summed).iter_rows(named=True):
-        if row["column"] == NOTED:
-            notes.add(json.loads(row["notes"]))
-        else:
-            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
-    rowless: Any = None
-    found = SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
+    made = made_of(plan, slices=("topic",), bootstrap=50, bounds=True)
+    found = result_of(made, list(evaluate_batches(plan, rows)), adding)
     local = karat.evaluate(run, gold, MEASURES, queries=about, bounds=True)
     return found, local
 
@@ -128,3 +138,30 @@ def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result
         _checked(notes, found.made)
     notes.add({"findings": [], "facts": {"shared": 1}})
     assert [each.kind for each in _checked(notes, found.made)] == ["no-shared-document"]
+
+
+def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine() -> None:
+    given = records(3)
+    frame = pl.DataFrame(given, strict=False).drop("gold", "reference", "topic")
+
+    def judge(sample: Any) -> dict[str, Any]:
+        if sample.query in ("r04", "r31"):
+            raise RuntimeError("no answer")
+        return {"relevance": [int("blue" in text) * 3 for text in sample.chunks]}
+
+    measures = ["P@2", "nDCG@3"]
+    plan = plan_of(
+        measures,
+        by="relevance",
+        texts=True,
+        unlabelled=True,
+        judge=judge,
+        sides={GOLD: None, QUERIES: None, RUN: SideColumns("query", "query")},
+        rows=8,
+    )
+    rows = list(evaluate_batches(plan, stacked(side(frame, RUN), batch=5)))
+    found = result_of(made_of(plan), rows, SummaryPlan(("mean", "mean")))
+    local = karat.judge(given, measures, by="relevance", judge=judge).summary
+    assert found.summary["failed"].to_list() == local["failed"].to_list() == [2, 2]
+    for name in ("value", "lower", "upper"):
+        assert found.summary[name].to_list() == pytest.approx(local[name].to_list(), rel=1e-12)

@@ -158,12 +158,18 @@ class SparkResult:
         rows = self._rows(ALL)
         return next(row for row in rows.iter_rows(named=True) if row["measure"] == str(measure))
 
+    @cached_property
+    def _bounded(self) -> frozenset[int]:
+        """The measures with bounds: all where asked for, otherwise those with failed verdicts."""
+        failed = {at for (_, _, at), tally in self.tallies.items() if tally.failed}
+        return frozenset(range(len(self.measures)) if self.made.bounds else failed)
+
     def _rows(self, column: str) -> pl.DataFrame:
         found = []
         keys = (key for key in self.tallies if key[0] == column)
         for _, label, at in sorted(keys, key=lambda key: (key[1] is None, key[1] or "", key[2])):
             found.append({"slice": label, **self._row(at, self.tallies[column, label, at])})
-        extra = BOUNDS if self.made.bounds else {}
+        extra = BOUNDS if self._bounded else {}
         schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD, **extra}
         return pl.DataFrame(found, schema=schema)
 
@@ -191,7 +197,7 @@ class SparkResult:
             if limits is not None and varied and not span.reason:
                 below, above = (from_scale(each, how, span.n) for each in limits)
                 row |= {"low": below, "high": above, "method": BOOTSTRAP}
-        if self.made.bounds:
+        if at in self._bounded:
             row |= {name: getattr(tally, name).value(how) for name in BOUNDS}
         return row
 
@@ -205,9 +211,10 @@ class SparkResult:
 
         names = F.array(*(F.lit(str(measure)) for measure in self.measures))
         columns = [names.alias("measure"), F.col("values").alias("value")]
-        columns += [_listed(F, "reasons", len(self.measures)).alias("reason")]
-        if self.made.bounds:
-            columns += [_listed(F, name, len(self.measures)).alias(name) for name in BOUNDS]
+        nothing = F.array(*[F.lit(None)] * len(self.measures)).cast("array<string>")
+        columns += [F.coalesce("reasons", nothing).alias("reason")]
+        if self._bounded:
+            columns += [F.coalesce(name, "values").alias(name) for name in BOUNDS]
         zipped = F.explode(F.arrays_zip(*columns)).alias("one")
         rows = self.rows.filter(F.col("kind") == VALUES).select("query", zipped)
         return rows.select(
@@ -379,13 +386,6 @@ def _merging(
         return merge_part(plan, batches)
 
     return work
-
-
-def _listed(functions: Any, name: str, size: int) -> Any:  # noqa: ANN401
-    """Return a column of lists, with one of nulls where there is none."""
-    kind = "array<string>" if name == "reasons" else "array<double>"
-    none = functions.array(*[functions.lit(None)] * size).cast(kind)
-    return functions.coalesce(functions.col(name), none)
 
 
 def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:

@@ -199,7 +199,11 @@ def _add(plan: SummaryPlan, rows: pl.DataFrame, keys: Keys) -> None:
     bounds = [
         scaled
         if rows[name].null_count() == rows.height
-        else to_scale(_table(rows[name], values.shape[1]), plan.statistics)
+        # of a batch in which no verdict failed, the values are all that there is
+        else to_scale(
+            _table(rows.select(pl.coalesce(name, "values")).to_series(), values.shape[1]),
+            plan.statistics,
+        )
         for name in ("lower", "upper")
     ]
     weights = None
