@@ -205,6 +205,73 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
     )
     assert [each.outcome for each in report.verdicts] == ["pass", "pass", "pass", "fail"]
     assert report.exit_code == 1
+    after.write("table:karat_results")  # rows are appended
+    refused(
+        InputError, "is there 2 times", lambda: karat.spark.compare("table:karat_results", before)
+    )
+
+
+@case
+def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
+    """Of sums, of geometric means, and of clusters, as on one machine; by the names alone, too."""
+    measures = ["AP", "GMAP", "relevant_retrieved", "retrieved"]
+    run, gold = hard_case(55, queries=200)
+    other = run.with_columns(score=-pl.col("score")).filter(pl.int_range(pl.len()) % 9 > 0)
+    about = gold.select("query").unique(maintain_order=True)
+    about = about.with_columns(
+        source=pl.col("query").str.slice(1).cast(int) // 3, one=pl.lit("the only one")
+    )
+    frames = [on_spark(spark, each) for each in (run, other)]
+    common = {"queries": on_spark(spark, about), "cluster": "source"}
+    for options in ({}, common):
+        one, two = (
+            karat.spark.evaluate(frame, on_spark(spark, gold), measures, **options)
+            for frame in frames
+        )
+        here = {**options, "queries": about}
+        results = [karat.evaluate(each, gold, measures, **here) for each in (run, other)]
+        local = karat.compare(*results, permutations=2000)
+        places = [str(folder / f"{len(options)}-{at}") for at in range(2)]
+        for result, place in zip((one, two), places, strict=True):
+            result.per_query.write.parquet(place)
+        tables = [karat.spark.compare(one, two)]
+        tables += [] if options else [karat.spark.compare(*places)]
+        for row in (row for table in tables for row in table.iter_rows(named=True)):
+            mine = local["run-2", row["measure"]]
+            assert row["n"] == mine["n"]
+            assert (row["wins"], row["losses"]) == (mine["wins"], mine["losses"])
+            for ours, theirs in (
+                ("before", "baseline_value"),
+                ("after", "system_value"),
+                ("difference", "difference"),
+            ):
+                assert abs(row[ours] - mine[theirs]) < 1e-9, (row, mine)
+            if mine["low"] is None:  # nobody can say how far counts may differ
+                continue
+            width = mine["high"] - mine["low"]
+            assert 0.6 < (row["high"] - row["low"]) / width < 1.5, (row, mine)
+            assert abs(row["p"] - mine["p"]) < 0.1, (row, mine)
+        texts = ["relevant_retrieved>=baseline-30", "GMAP>=baseline*0.9-0.02", "AP>=baseline+0.5"]
+        verdicts = (
+            gate(after, texts, baseline=before).verdicts
+            for gate, after, before in (
+                (karat.spark.gate, two, one),
+                (karat.gate, results[1], results[0]),
+            )
+        )
+        for found, wanted in zip(*verdicts, strict=True):
+            assert (found.outcome, found.relation) == (wanted.outcome, wanted.relation)
+            assert abs(found.difference - wanted.difference) < 1e-9
+    alone = karat.spark.evaluate(
+        frames[0], on_spark(spark, gold), "AP", queries=common["queries"], cluster="one", level=None
+    )
+    (verdict,) = karat.spark.gate(alone, "AP>=0.01").verdicts
+    assert verdict.outcome == "undecided"
+    assert "one cluster" in verdict.reason
+    skipped = karat.spark.evaluate(frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip")
+    assert skipped.summary["n"].to_list() == [0]
+    (verdict,) = karat.spark.gate(skipped, "AP>=0.01").verdicts
+    assert verdict.outcome == "undecided"
 
 
 @case

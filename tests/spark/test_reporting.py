@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,6 +21,8 @@ from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from karat.spark.result import Made, SparkResult, _checked
 from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
 from karat.spark.task import Plan, evaluate_batches
+from karat.statistics.intervals import ONE_CLUSTER
+from karat.statistics.poisson import name_hashes, poisson_weights
 from tests.spark.frames import hard_case, records
 from tests.spark.test_tasks import plan_of, side, stacked
 
@@ -128,6 +132,30 @@ def test_requirements_are_decided_by_all_queries(both: tuple[SparkResult, karat.
             karat.spark.gate(found, text)
     with pytest.raises(MeasureError):
         karat.spark.gate(found, "P@3>=0.1")
+
+
+def test_a_gate_makes_the_interval_that_a_result_was_not_to_have(
+    both: tuple[SparkResult, karat.Result],
+) -> None:
+    found, _ = both
+    without = replace(found, made=replace(found.made, level=None))
+    assert without.summary["low"].null_count() == len(MEASURES)
+    ours, theirs = (karat.spark.gate(each, "RR>=0.1").verdicts[0] for each in (without, found))
+    assert ours == theirs
+    assert ours.low is not None
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 20])
+def test_one_cluster_says_nothing_about_the_spread(clusters: int) -> None:
+    values = np.linspace(0.1, 0.9, 40)
+    weights = poisson_weights(name_hashes(at % clusters for at in range(40)), 60)
+    tally = Tally()
+    tally.moments.add(values)
+    tally.draw(values @ weights, weights.sum(axis=0))
+    plain = tally.moments.interval(0.95, (0.0, 1.0))
+    found = tally.bootstrapped(plain, clustered=True)
+    assert (found.low is None) == (found.reason == ONE_CLUSTER) == (clusters == 1)
+    assert (tally.sampled_variance() == 0) == (clusters == 1)
 
 
 def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result]) -> None:

@@ -25,7 +25,7 @@ from karat.spark.summary import ALL, NOTED, SCHEMA, Notes, SummaryPlan, Tally, v
 from karat.spark.task import SAMPLE, VALUES
 from karat.spark.worker import merge_part, summarise_part
 from karat.spelling import spell_relation
-from karat.statistics.values import bounds_on_scale, from_scale
+from karat.statistics.values import bounds_on_scale
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from karat.relate.match import Matcher
 
-BOOTSTRAP = "poisson-bootstrap"
 MODES = ("append", "overwrite")
 
 
@@ -82,6 +81,8 @@ class SparkResult:
             clustered=made.cluster is not None,
         )
         tallies, notes = add_up(rows, plan)
+        for at in range(len(made.measures)):  # also where every query is left out
+            tallies.setdefault((ALL, None, at), Tally())
         result = cls(rows, made, tallies, (), notes.facts, notes.judge)
         return replace(result, findings=_checked(notes, made))
 
@@ -153,10 +154,10 @@ class SparkResult:
             raise MeasureError(f"{wanted} was not measured", fix=f"measured: {measured}")
         return self.values[str(same[0])]
 
-    def interval_row(self, measure: Measure) -> dict[str, Any]:
+    def interval_row(self, measure: Measure, level: float) -> dict[str, Any]:
         """Return the row of a measure, with how its interval was made, or why there is none."""
-        rows = self._rows(ALL)
-        return next(row for row in rows.iter_rows(named=True) if row["measure"] == str(measure))
+        at = self.measures.index(measure)
+        return self._row(at, self.tallies[ALL, None, at], level)
 
     @cached_property
     def _bounded(self) -> frozenset[int]:
@@ -168,12 +169,13 @@ class SparkResult:
         found = []
         keys = (key for key in self.tallies if key[0] == column)
         for _, label, at in sorted(keys, key=lambda key: (key[1] is None, key[1] or "", key[2])):
-            found.append({"slice": label, **self._row(at, self.tallies[column, label, at])})
+            row = self._row(at, self.tallies[column, label, at], self.level)
+            found.append({"slice": label, **row})
         extra = BOUNDS if self._bounded else {}
         schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD, **extra}
         return pl.DataFrame(found, schema=schema)
 
-    def _row(self, at: int, tally: Tally) -> dict[str, Any]:
+    def _row(self, at: int, tally: Tally, level: float | None) -> dict[str, Any]:
         measure = self.measures[at]
         how = measure.aggregation
         row: dict[str, Any] = {
@@ -185,18 +187,14 @@ class SparkResult:
             "failed": tally.failed,
             **dict.fromkeys(("low", "high", "method", "reason")),
         }
-        if self.level is not None and how != "sum":  # a count is a count
+        if level is not None and how != "sum":  # a count is a count
             low, high = (float(each[0]) for each in bounds_on_scale(measure.bounds, [how]))
             span = tally.moments.interval(
-                self.level, (low, high), statistic=how, undefined=tally.undefined
+                level, (low, high), statistic=how, undefined=tally.undefined
             )
+            span = tally.bootstrapped(span, how, clustered=self.made.cluster is not None)
             row |= {"low": span.low, "high": span.high}
             row |= {"method": span.method or None, "reason": span.reason or None}
-            limits = tally.limits(self.level)
-            varied = tally.moments.least < tally.moments.most  # otherwise all samples are equal
-            if limits is not None and varied and not span.reason:
-                below, above = (from_scale(each, how, span.n) for each in limits)
-                row |= {"low": below, "high": above, "method": BOOTSTRAP}
         if at in self._bounded:
             row |= {name: getattr(tally, name).value(how) for name in BOUNDS}
         return row
