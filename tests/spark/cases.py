@@ -361,6 +361,26 @@ def names_of_columns_and_queries_about_them(spark: Any, _: Path) -> None:
 
 
 @case
+def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -> None:
+    """Quotes, line breaks and blanks in cells; blanks in questions that name their queries."""
+    files = {
+        "run.csv": 'query,doc,score,text\n q1,a,10,"he said ""x, y"""\nq1 , b,9,"a\nb"\nq2,c,1,z\n',
+        "gold.csv": "\ufeffquery,doc,grade\nq1,b,1\nq2,c,1\nq2,d,2\n",
+        "asked.tsv": "question\tdoc\tscore\nWhat  is it?\ta\t10\nWhat is it?\tb\t9\n",
+        "answers.csv": "question,doc,grade\nWhat is it?,b,1\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
+        places = [str(folder / name) for name in sides]
+        local = karat.evaluate(*places, MEASURES)
+        assert_same(per_query(karat.spark.evaluate(*places, MEASURES)), local)
+        if "asked.tsv" in sides:
+            mapped = karat.spark.evaluate(*places, MEASURES, columns={"query": "question"})
+            assert_same(per_query(mapped), local)
+
+
+@case
 def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     run, gold = hard_case(70)
     frames = on_spark(spark, run), on_spark(spark, gold)
