@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.dialects import dialect
+from karat.dialects import dialect, resolve_measures
 from karat.errors import AlignError, MeasureError, OptionError
 from karat.relate.match import find_matcher
 from karat.reports.spark import render
@@ -193,3 +193,16 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
     assert found.summary["failed"].to_list() == local["failed"].to_list() == [2, 2]
     for name in ("value", "lower", "upper"):
         assert found.summary[name].to_list() == pytest.approx(local[name].to_list(), rel=1e-12)
+
+
+def test_a_gold_without_a_relevant_item_is_refused_when_all_parts_were_seen() -> None:
+    run, gold = hard_case(12)
+    for low, level in ((gold.with_columns(grade=pl.lit(0)), 1.0), (gold, 9.0)):
+        plan = plan_of([measure.with_level(level) for measure in resolve_measures("RR", "karat")])
+        rows = list(evaluate_batches(plan, stacked(side(low, GOLD), side(run, RUN))))
+        for work in (
+            lambda rows=rows, plan=plan: result_of(made_of(plan), rows, SummaryPlan(("mean",))),
+            lambda low=low, plan=plan: karat.evaluate(run, low, plan.measures),
+        ):
+            with pytest.raises(AlignError, match="the gold has no relevant item for RR"):
+                work()

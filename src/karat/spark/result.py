@@ -22,7 +22,7 @@ from karat.results.store import Input, manifest_of, result_of
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spark.session import TABLE, naming_errors
 from karat.spark.summary import ALL, NOTED, SCHEMA, Notes, SummaryPlan, Tally, value_of
-from karat.spark.task import SAMPLE, VALUES
+from karat.spark.task import SAMPLE, VALUES, relevant_fact
 from karat.spark.worker import merge_part, summarise_part
 from karat.spelling import spell_relation
 from karat.statistics.values import bounds_on_scale
@@ -397,6 +397,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             where=f"run {made.run} and gold",
             fix="check that both are about the same queries, and that they are not swapped",
         )
+    _require_relevant(facts, made)
     missing = next((each for each in findings if each.kind == "missing-query"), None)
     if made.dialect.policy.missing == "error" and missing is not None:
         count = "1 query" if missing.count == 1 else f"{missing.count} queries"
@@ -426,3 +427,22 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             )
         )
     return tuple(findings)
+
+
+def _require_relevant(facts: Mapping[str, int], made: Made) -> None:
+    """Refuse a gold of which nothing is relevant, as one machine does."""
+    policy = made.dialect.policy
+    if policy.no_relevant != "undefined" or policy.nothing != "zero":
+        return
+    default = next(iter(made.matchers), "")
+    for measure in made.measures:
+        matcher = made.matchers.get(measure.relation or default)
+        if matcher is None or matcher.judged or not measure.needs_relevant:
+            continue
+        if facts.get(relevant_fact(measure.level()), 1) == 0:
+            raise AlignError(
+                f"the gold has no relevant item for {measure}: no grade is {measure.level():g} or "
+                "more",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )

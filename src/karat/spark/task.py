@@ -179,6 +179,10 @@ class _Work:
             if not gold.queries.height:  # queries that the gold does not have
                 extra = run.rows["query"].unique(maintain_order=True)
                 return _frame([_notes((*noted, *_extra(extra, plan.run)), facts)])
+            facts |= {
+                relevant_fact(level): int((gold.item_grade >= level).sum())
+                for level in {each.level() for each in plan.measures if each.needs_relevant}
+            }
             result = self._assess(run, gold)
         if not result.relation(plan.run).n:  # all are missing, and those are left out
             return _frame([_notes((*noted, *result.findings), facts | {"queries": 0})])
@@ -340,6 +344,11 @@ class QueryPlace(TablePlace):
         at = number if self.kept is None else self.kept[number - 1]
         name = None if self.names is None else self.names[at - 1]
         return f"{self.where}, query {name!r}"
+
+
+def relevant_fact(level: float) -> str:
+    """Name the fact how many items are relevant at a level."""
+    return f"relevant from {level:g}"
 
 
 def sampled(queries: pl.Series, share: int) -> np.ndarray:
