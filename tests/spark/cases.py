@@ -484,11 +484,16 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
         )
         assert len(server.calls) == calls + 4  # of all tasks together
         assert few.summary["failed"].sum() > 0
+        assert few.judge["calls"] == 4
+        assert few.judge["endpoint"] == local.judge["endpoint"]
         result = karat.spark.evaluate(
             frame, None, ["P@3/relevance"], judge=judge, partitions=4, calls_per_minute=6000
         )
         assert_same(per_query(result), local)
         assert len(server.calls) == 2 * calls  # the four were known
+        taken = result.judge["calls"], result.judge["stored"]
+        assert taken == (calls - 4, 4)
+        assert "verdicts" not in result.judge
         again = karat.spark.evaluate(frame, None, ["P@3/relevance"], judge=judge, partitions=2)
         assert_same(per_query(again), local)
         assert len(server.calls) == 2 * calls
