@@ -37,6 +37,13 @@ def test_every_job_has_measures_that_exist() -> None:
     assert used == {rule.measure.format(k=7) for rule in RULES}  # no rule that never fires
 
 
+@pytest.mark.parametrize("k", ["0", "abc", "-3", 0, 2.5])
+def test_a_cutoff_that_is_none_is_refused(k: object) -> None:
+    with pytest.raises(karat.KaratError, match="recall@"):
+        karat.choose(k=k)  # type: ignore[arg-type]
+    assert "recall@2000tokens" in karat.choose(k="2000tokens").measures
+
+
 @pytest.mark.parametrize("known", ["ids", "grades", "nothing", "answers"])
 @pytest.mark.parametrize("use", ["all", "order", "first"])
 def test_the_command_can_be_run(

@@ -68,6 +68,27 @@ def test_paths_are_those_beside_the_file(
     assert cli("score").out == expected
 
 
+def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
+    cli: Karat, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("karat.toml", 'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\ntimeout = 7.5\n')
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    for command, setting, value in (
+        ("anchor", "gold", "../g.jsonl"),
+        ("judge-card", "labels", "../l.csv"),
+        ("tune", "--answers", "../kept"),
+        ("judge-card", "--timeout", "7.5"),
+    ):
+        rows = json.loads(cli("explain-config", command, "--format", "json").out)["settings"]
+        assert {row["setting"]: row["value"] for row in rows}[setting] == value
+    save("karat.toml", 'runs = ["table:run"]\ngold = "delta:/lake/gold"\nwrite = "values"\n')
+    rows = json.loads(cli("explain-config", "score", "--format", "json").out)["settings"]
+    found = {row["setting"]: row["value"] for row in rows}
+    assert (found["runs"], found["--gold"]) == (["table:run"], "delta:/lake/gold")
+    assert found["--write"] == "../values"
+
+
 def test_a_saved_result_is_not_measured_against_the_gold_of_the_project(
     cli: Karat, save: Save
 ) -> None:
@@ -168,3 +189,24 @@ def test_init_takes_records_of_both_and_texts_without_gold(cli: Karat, save: Sav
     settings = tomllib.loads(cli("init", "judged", "--dry-run").out)
     assert settings["judge"] == "local"
     assert "context_relevancy" in settings["measures"]
+
+
+def test_init_measures_what_has_a_gold_and_each_file_once(
+    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside records that hold both, a run has no gold; a link to a folder doubles nothing."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    run = {"query": "q1", "retrieved": ["a"]}
+    (project / "run.jsonl").write_text(jsonl([run]), encoding="utf-8")
+    (project / "both.jsonl").write_text(jsonl([run | {"gold": ["a"]}]), encoding="utf-8")
+    (project / "again").symlink_to(project)
+    assert cli("init").code == 0
+    assert tomllib.loads(Path("karat.toml").read_text("utf-8"))["runs"] == ["both.jsonl"]
+    assert cli("score").code == 0
+    (project / "both.jsonl").rename(project / "x")
+    (project / "gold.JSONL").write_text(jsonl([{"query": "q1", "gold": ["a"]}]), encoding="utf-8")
+    assert cli("init", "--force").code == 0
+    found = tomllib.loads(Path("karat.toml").read_text("utf-8"))
+    assert (found["runs"], found["gold"]) == (["run.jsonl"], "gold.JSONL")

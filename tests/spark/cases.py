@@ -205,6 +205,73 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
     )
     assert [each.outcome for each in report.verdicts] == ["pass", "pass", "pass", "fail"]
     assert report.exit_code == 1
+    after.write("table:karat_results")  # rows are appended
+    refused(
+        InputError, "is there 2 times", lambda: karat.spark.compare("table:karat_results", before)
+    )
+
+
+@case
+def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
+    """Of sums, of geometric means, and of clusters, as on one machine; by the names alone, too."""
+    measures = ["AP", "GMAP", "relevant_retrieved", "retrieved"]
+    run, gold = hard_case(55, queries=200)
+    other = run.with_columns(score=-pl.col("score")).filter(pl.int_range(pl.len()) % 9 > 0)
+    about = gold.select("query").unique(maintain_order=True)
+    about = about.with_columns(
+        source=pl.col("query").str.slice(1).cast(int) // 3, one=pl.lit("the only one")
+    )
+    frames = [on_spark(spark, each) for each in (run, other)]
+    common = {"queries": on_spark(spark, about), "cluster": "source"}
+    for options in ({}, common):
+        one, two = (
+            karat.spark.evaluate(frame, on_spark(spark, gold), measures, **options)
+            for frame in frames
+        )
+        here = {**options, "queries": about}
+        results = [karat.evaluate(each, gold, measures, **here) for each in (run, other)]
+        local = karat.compare(*results, permutations=2000)
+        places = [str(folder / f"{len(options)}-{at}") for at in range(2)]
+        for result, place in zip((one, two), places, strict=True):
+            result.per_query.write.parquet(place)
+        tables = [karat.spark.compare(one, two)]
+        tables += [] if options else [karat.spark.compare(*places)]
+        for row in (row for table in tables for row in table.iter_rows(named=True)):
+            mine = local["run-2", row["measure"]]
+            assert row["n"] == mine["n"]
+            assert (row["wins"], row["losses"]) == (mine["wins"], mine["losses"])
+            for ours, theirs in (
+                ("before", "baseline_value"),
+                ("after", "system_value"),
+                ("difference", "difference"),
+            ):
+                assert abs(row[ours] - mine[theirs]) < 1e-9, (row, mine)
+            if mine["low"] is None:  # nobody can say how far counts may differ
+                continue
+            width = mine["high"] - mine["low"]
+            assert 0.6 < (row["high"] - row["low"]) / width < 1.5, (row, mine)
+            assert abs(row["p"] - mine["p"]) < 0.1, (row, mine)
+        texts = ["relevant_retrieved>=baseline-30", "GMAP>=baseline*0.9-0.02", "AP>=baseline+0.5"]
+        verdicts = (
+            gate(after, texts, baseline=before).verdicts
+            for gate, after, before in (
+                (karat.spark.gate, two, one),
+                (karat.gate, results[1], results[0]),
+            )
+        )
+        for found, wanted in zip(*verdicts, strict=True):
+            assert (found.outcome, found.relation) == (wanted.outcome, wanted.relation)
+            assert abs(found.difference - wanted.difference) < 1e-9
+    alone = karat.spark.evaluate(
+        frames[0], on_spark(spark, gold), "AP", queries=common["queries"], cluster="one", level=None
+    )
+    (verdict,) = karat.spark.gate(alone, "AP>=0.01").verdicts
+    assert verdict.outcome == "undecided"
+    assert "one cluster" in verdict.reason
+    skipped = karat.spark.evaluate(frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip")
+    assert skipped.summary["n"].to_list() == [0]
+    (verdict,) = karat.spark.gate(skipped, "AP>=0.01").verdicts
+    assert verdict.outcome == "undecided"
 
 
 @case
@@ -291,6 +358,26 @@ def names_of_columns_and_queries_about_them(spark: Any, _: Path) -> None:
     assert sorted(result.by("lang")["slice"].unique().to_list()) == ["de", "en"]
     for row in result.summary.iter_rows(named=True):
         assert row["low"] < row["value"] < row["high"]
+
+
+@case
+def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -> None:
+    """Quotes, line breaks and blanks in cells; blanks in questions that name their queries."""
+    files = {
+        "run.csv": 'query,doc,score,text\n q1,a,10,"he said ""x, y"""\nq1 , b,9,"a\nb"\nq2,c,1,z\n',
+        "gold.csv": "\ufeffquery,doc,grade\nq1,b,1\nq2,c,1\nq2,d,2\n",
+        "asked.tsv": "question\tdoc\tscore\nWhat  is it?\ta\t10\nWhat is it?\tb\t9\n",
+        "answers.csv": "question,doc,grade\nWhat is it?,b,1\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
+        places = [str(folder / name) for name in sides]
+        local = karat.evaluate(*places, MEASURES)
+        assert_same(per_query(karat.spark.evaluate(*places, MEASURES)), local)
+        if "asked.tsv" in sides:
+            mapped = karat.spark.evaluate(*places, MEASURES, columns={"query": "question"})
+            assert_same(per_query(mapped), local)
 
 
 @case
@@ -397,11 +484,16 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
         )
         assert len(server.calls) == calls + 4  # of all tasks together
         assert few.summary["failed"].sum() > 0
+        assert few.judge["calls"] == 4
+        assert few.judge["endpoint"] == local.judge["endpoint"]
         result = karat.spark.evaluate(
             frame, None, ["P@3/relevance"], judge=judge, partitions=4, calls_per_minute=6000
         )
         assert_same(per_query(result), local)
         assert len(server.calls) == 2 * calls  # the four were known
+        taken = result.judge["calls"], result.judge["stored"]
+        assert taken == (calls - 4, 4)
+        assert "verdicts" not in result.judge
         again = karat.spark.evaluate(frame, None, ["P@3/relevance"], judge=judge, partitions=2)
         assert_same(per_query(again), local)
         assert len(server.calls) == 2 * calls

@@ -75,6 +75,12 @@ def test_the_budget_is_one_for_all_tasks() -> None:
         assert sorted(found) == [200] * 3 + [410] * 5
         assert len(server.calls) == 3
         assert "max_calls 3" in call(gateway, "another")[1]["error"]["message"]
+        one_task = {"name": "openai:m", "calls": 1, "endpoint": "driver", "verdicts": {"a": 1}}
+        said = gateway.about(one_task)
+        assert (said["name"], said["calls"], said["requests"]) == ("openai:m", 3, 9)
+        assert said["endpoint"] == gateway.endpoint.identity
+        assert "verdicts" not in said
+        assert gateway.about({}) == {}
 
 
 def test_the_same_question_of_two_tasks_is_asked_once() -> None:

@@ -3,25 +3,60 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import karat
-from karat.dialects import dialect
+from karat.dialects import dialect, resolve_measures
 from karat.errors import AlignError, MeasureError, OptionError
 from karat.relate.match import find_matcher
 from karat.reports.spark import render
 from karat.reports.tables import FORMATS
+from karat.spark.arrow import to_batches
 from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from karat.spark.result import Made, SparkResult, _checked
 from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from karat.spark.task import evaluate_batches
-from tests.spark.frames import hard_case
+from karat.spark.task import Plan, evaluate_batches
+from karat.statistics.intervals import ONE_CLUSTER
+from karat.statistics.poisson import name_hashes, poisson_weights
+from tests.spark.frames import hard_case, records
 from tests.spark.test_tasks import plan_of, side, stacked
 
 MEASURES = ["nDCG@10", "GMAP", "relevant", "RR"]
+
+
+def result_of(made: Made, rows: list[Any], adding: SummaryPlan) -> SparkResult:
+    """Return what Spark would make of the rows of tasks, in batches of its own."""
+    every = pl.concat([pl.DataFrame(each) for each in rows])
+    (summed,) = summarise_batches(adding, to_batches(every.rechunk()))
+    tallies: dict[Any, Tally] = {}
+    notes = Notes()
+    for row in pl.DataFrame(summed).iter_rows(named=True):
+        if row["column"] == NOTED:
+            notes.add(json.loads(row["notes"]))
+        else:
+            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
+    rowless: Any = None
+    return SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
+
+
+def made_of(plan: Plan, **more: Any) -> Made:
+    """Return how a result is made by such a plan."""
+    chosen: dict[str, Any] = {
+        "run": "run",
+        "run_id": "monday",
+        "measures": plan.measures,
+        "dialect": dialect("karat"),
+        "matchers": {str(plan.by): find_matcher(plan.by)},
+        "relation": str(plan.by),
+        "ids": "identity",
+        "level": 0.95,
+    }
+    return Made(**chosen | more)
 
 
 @pytest.fixture(scope="module")
@@ -43,29 +78,8 @@ def both() -> tuple[SparkResult, karat.Result]:
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
     statistics = tuple(measure.aggregation for measure in plan.measures)
     adding = SummaryPlan(statistics, slices=("topic",), samples=50)
-    (summed,) = summarise_batches(adding, evaluate_batches(plan, rows))
-    made = Made(
-        run="run",
-        run_id="monday",
-        measures=plan.measures,
-        dialect=dialect("karat"),
-        matchers={"ids": find_matcher("ids")},
-        relation="ids",
-        ids="identity",
-        level=0.95,
-        slices=("topic",),
-        bootstrap=50,
-        bounds=True,
-    )
-    tallies: dict[Any, Tally] = {}
-    notes = Notes()
-    for row in pl.DataFrame(summed).iter_rows(named=True):
-        if row["column"] == NOTED:
-            notes.add(json.loads(row["notes"]))
-        else:
-            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
-    rowless: Any = None
-    found = SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
+    made = made_of(plan, slices=("topic",), bootstrap=50, bounds=True)
+    found = result_of(made, list(evaluate_batches(plan, rows)), adding)
     local = karat.evaluate(run, gold, MEASURES, queries=about, bounds=True)
     return found, local
 
@@ -120,6 +134,30 @@ def test_requirements_are_decided_by_all_queries(both: tuple[SparkResult, karat.
         karat.spark.gate(found, "P@3>=0.1")
 
 
+def test_a_gate_makes_the_interval_that_a_result_was_not_to_have(
+    both: tuple[SparkResult, karat.Result],
+) -> None:
+    found, _ = both
+    without = replace(found, made=replace(found.made, level=None))
+    assert without.summary["low"].null_count() == len(MEASURES)
+    ours, theirs = (karat.spark.gate(each, "RR>=0.1").verdicts[0] for each in (without, found))
+    assert ours == theirs
+    assert ours.low is not None
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 20])
+def test_one_cluster_says_nothing_about_the_spread(clusters: int) -> None:
+    values = np.linspace(0.1, 0.9, 40)
+    weights = poisson_weights(name_hashes(at % clusters for at in range(40)), 60)
+    tally = Tally()
+    tally.moments.add(values)
+    tally.draw(values @ weights, weights.sum(axis=0))
+    plain = tally.moments.interval(0.95, (0.0, 1.0))
+    found = tally.bootstrapped(plain, clustered=True)
+    assert (found.low is None) == (found.reason == ONE_CLUSTER) == (clusters == 1)
+    assert (tally.sampled_variance() == 0) == (clusters == 1)
+
+
 def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result]) -> None:
     found, _ = both
     notes = Notes()
@@ -128,3 +166,43 @@ def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result
         _checked(notes, found.made)
     notes.add({"findings": [], "facts": {"shared": 1}})
     assert [each.kind for each in _checked(notes, found.made)] == ["no-shared-document"]
+
+
+def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine() -> None:
+    given = records(3)
+    frame = pl.DataFrame(given, strict=False).drop("gold", "reference", "topic")
+
+    def judge(sample: Any) -> dict[str, Any]:
+        if sample.query in ("r04", "r31"):
+            raise RuntimeError("no answer")
+        return {"relevance": [int("blue" in text) * 3 for text in sample.chunks]}
+
+    measures = ["P@2", "nDCG@3"]
+    plan = plan_of(
+        measures,
+        by="relevance",
+        texts=True,
+        unlabelled=True,
+        judge=judge,
+        sides={GOLD: None, QUERIES: None, RUN: SideColumns("query", "query")},
+        rows=8,
+    )
+    rows = list(evaluate_batches(plan, stacked(side(frame, RUN), batch=5)))
+    found = result_of(made_of(plan), rows, SummaryPlan(("mean", "mean")))
+    local = karat.judge(given, measures, by="relevance", judge=judge).summary
+    assert found.summary["failed"].to_list() == local["failed"].to_list() == [2, 2]
+    for name in ("value", "lower", "upper"):
+        assert found.summary[name].to_list() == pytest.approx(local[name].to_list(), rel=1e-12)
+
+
+def test_a_gold_without_a_relevant_item_is_refused_when_all_parts_were_seen() -> None:
+    run, gold = hard_case(12)
+    for low, level in ((gold.with_columns(grade=pl.lit(0)), 1.0), (gold, 9.0)):
+        plan = plan_of([measure.with_level(level) for measure in resolve_measures("RR", "karat")])
+        rows = list(evaluate_batches(plan, stacked(side(low, GOLD), side(run, RUN))))
+        for work in (
+            lambda rows=rows, plan=plan: result_of(made_of(plan), rows, SummaryPlan(("mean",))),
+            lambda low=low, plan=plan: karat.evaluate(run, low, plan.measures),
+        ):
+            with pytest.raises(AlignError, match="the gold has no relevant item for RR"):
+                work()

@@ -92,15 +92,46 @@ def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
     assert len(found) > 4  # and not all in one
 
 
-def test_a_gold_that_every_task_has_gives_the_same() -> None:
-    run, gold = hard_case(8)
+def with_whole_gold(
+    run: pl.DataFrame, gold: pl.DataFrame, measures: Any, **more: Any
+) -> tuple[Plan, list[pa.RecordBatch]]:
+    """Evaluate with a gold that every task has."""
     packed = side(gold, GOLD).rename({"gold": "what"}).drop(SIDE)
     file = BytesIO()
     packed.write_ipc(file)
-    plan = plan_of(EVERY, rows=40, gold=file.getvalue, token="here")
+    plan = plan_of(measures, rows=40, gold=file.getvalue, **more)
     names = side(gold, GOLD).select(QUERY, SIDE, POSITION).unique(QUERY)
-    found = list(evaluate_batches(plan, stacked(names, side(run, RUN), batch=11)))
+    return plan, list(evaluate_batches(plan, stacked(names, side(run, RUN), batch=11)))
+
+
+def test_a_gold_that_every_task_has_gives_the_same() -> None:
+    run, gold = hard_case(8)
+    plan, found = with_whole_gold(run, gold, EVERY, token="here")
     assert_same(values(plan, found), karat.evaluate(run, gold, EVERY))
+
+
+def test_a_gold_that_every_task_has_loses_no_row_without_a_query() -> None:
+    run, gold = hard_case(8)
+    broken = gold.with_columns(query=pl.col("query").replace({"q7": None}))
+    with pytest.raises(InputError, match="gold, query None: the query is missing"):
+        with_whole_gold(run, broken, ["RR"], token="broken")
+
+
+def test_a_column_about_queries_takes_none_from_the_gold() -> None:
+    """A table of queries may call a column as the gold does its alternatives."""
+    run, gold = hard_case(8)
+    about = gold.select("query").unique(maintain_order=True).with_columns(group=pl.lit("x"))
+    sides = {number: SideColumns("document", "query") for number in (GOLD, RUN)}
+    plan = plan_of(
+        ["recall@5"],
+        sides=sides | {QUERIES: SideColumns("query", "query")},
+        about=("group",),
+        slices=("group",),
+    )
+    rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
+    assert_same(
+        values(plan, list(evaluate_batches(plan, rows))), karat.evaluate(run, gold, "recall@5")
+    )
 
 
 @pytest.mark.parametrize(

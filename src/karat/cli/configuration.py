@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,10 @@ UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures")
 # a reader of the file expects one word for what two commands name differently
 SAME = {"runs": ("runs", "systems")}
 # metavars of what is a file or a folder, which is looked for beside the configuration
-PATHS = ("FILE", "PATH", "DIR", "POOL", "RUN", "RESULT")
+PATHS = {"FILE", "PATH", "DIR", "FOLDER", "POOL", "RUN", "RESULT", "GOLD", "LABELS", "PLACE"}
+PATHS |= {"FIRST", "SECOND"}
+# tables of Spark: names of its catalogue, and places that Spark finds
+TABLES = ("table:", "delta:")
 Values = dict[str, Any]
 
 
@@ -169,7 +173,9 @@ class Configuration:
     def _placed(self, parameter: click.Parameter, value: str) -> str:
         """Return a path as seen from the working folder, and any other value as it is."""
         metavar = parameter.metavar or ""
-        if not any(word in metavar for word in PATHS) or value == "-" or "://" in value:
+        if not PATHS & {*re.findall(r"[A-Z]+", metavar)}:
+            return value
+        if value == "-" or "://" in value or value.startswith(TABLES):
             return value
         beside = self.path.parent / value
         if "|" in metavar and not beside.exists():  # it may be something else than a file

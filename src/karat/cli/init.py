@@ -77,7 +77,7 @@ def _lines(found: Sequence[ProjectFile], folder: Path) -> Iterator[str]:
     # records that hold both are a task of their own; beside a gold they are not what is meant
     samples = [] if gold is not None and runs else _of(found, "samples")
     yield HEAD
-    yield _setting("runs", [*_names(runs or samples, folder)])
+    yield _setting("runs", [*_names(samples or runs, folder)])
     if gold is not None and not samples:
         yield _setting("gold", *_names([gold], folder))
         yield from (f"# gold = {json.dumps(name)}" for name in _names(others, folder))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import choose as choose_option
+from karat.measures import parse_measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -152,7 +153,8 @@ RELATIONS = {"texts": "rouge", "spans": "spans"}
 # what else is worth knowing, by the answer to `known`
 NOTES = {
     "texts": "chunks are matched with the gold by ROUGE-L; docs/matching.md has other ways",
-    "spans": "places survive a new chunker; `karat anchor` makes them from chunk ids",
+    "spans": "places survive a new chunker; `karat anchor` makes them from chunk ids; span-words "
+    "and a budget of tokens read texts, too, beside the places or in --corpus",
     "answers": "a judge can be wrong: `karat judge-card` measures how far it agrees with people, "
     "and a few labels correct it (`karat score --labels`)",
     "nothing": "without an answer or labels nothing can say what was missed; `karat pool` and "
@@ -208,6 +210,8 @@ def choose(
         for rule in RULES
         if all(answers[name] in allowed for name, allowed in rule.when.items())
     }
+    for name in measures:  # a cutoff that is none is refused
+        parse_measure(name)
     judged = known not in LABELLED
     by = RELATIONS.get(known)
     words = ["karat", "score", "RUN"]

@@ -44,6 +44,10 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
     if not root.is_dir():
         raise InputError("this is not a folder", where=str(folder), fix="name the project's folder")
     paths = list(_candidates(root, DEPTH))
+    # a link may lead to a file that is there already: the shortest way to it counts
+    by_length = sorted(paths, key=lambda path: len(path.parts), reverse=True)
+    nearest = {path.resolve(): path for path in by_length}
+    paths = [path for path in paths if nearest[path.resolve()] == path]
     if len(paths) > MOST:
         raise InputError(
             f"{len(paths)} files could hold runs or judgements; that is too many to look at",
@@ -60,7 +64,11 @@ def _candidates(folder: Path, depth: int) -> Iterator[Path]:
             continue
         if path.is_dir() and depth:
             yield from _candidates(path, depth - 1)
-        elif path.is_file() and path.suffix in SUFFIXES and 0 < path.stat().st_size <= LARGEST:
+        elif (
+            path.is_file()
+            and path.suffix.lower() in SUFFIXES
+            and 0 < path.stat().st_size <= LARGEST
+        ):
             yield path
 
 

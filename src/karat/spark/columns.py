@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from karat.errors import InputError, OptionError, choose
-from karat.read.by_document import SAID, find_columns, known_columns
+from karat.read.by_document import QUESTION, SAID, find_columns, known_columns, named_by
 from karat.read.by_query import is_by_query
 from karat.read.reading import ReadContext
 from karat.read.shapes import shape_of
@@ -144,7 +144,16 @@ def _renamed(frame: DataFrame, names: Mapping[str, str], side: str) -> DataFrame
     rivals = {column for name, column in known.items() if name in names}
     rivals |= {name for name in names if name not in chosen}
     kept = [each for each in frame.columns if each in chosen or each not in rivals]
-    return frame.select(*(_column(frame, each).alias(chosen.get(each, each)) for each in kept))
+    renamed = frame.select(*(_column(frame, each).alias(chosen.get(each, each)) for each in kept))
+    asked = names.get("query", "").strip().casefold() in QUESTION["query"].split()
+    return renamed.withColumn("query", _question(renamed["query"])) if asked else renamed
+
+
+def _question(column: Column) -> Column:
+    """Return questions that name their queries with single blanks, as everywhere."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.trim(F.regexp_replace(column.cast("string"), r"(?U)\s+", " "))
 
 
 def _by_document(
@@ -152,6 +161,8 @@ def _by_document(
 ) -> Side:
     rest = {name: column for name, column in found.items() if name != "query"}
     taken = {*found, *found.values()}
+    if named_by(list(frame.columns), ReadContext()) == "question":
+        frame = frame.withColumn(found["query"], _question(_column(frame, found["query"])))
     rest |= {name: name for name in frame.columns if name in also and name not in taken}
     return Side(
         _side(frame, found["query"], rest, side),

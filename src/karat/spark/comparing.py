@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -22,12 +22,15 @@ from karat.comparison.gates import (
 )
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
+from karat.measures import parse_measure
+from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.spark.result import SparkResult, add_up
 from karat.spark.session import naming_errors, open_session, read_frame, require_pyspark
-from karat.spark.summary import SummaryPlan, Tally
+from karat.spark.summary import SummaryPlan, Tally, value_of
 from karat.spark.task import VALUES
 from karat.statistics.intervals import Interval
-from karat.statistics.values import check_share
+from karat.statistics.paired import TIE
+from karat.statistics.values import UNIT, bounds_on_scale, check_share, from_scale
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
     from karat.comparison.gates import RequirementVerdict
     from karat.measures import Measure
 
-BOTH = (-1.0, 1.0)  # between what differences lie
 LEVEL = 0.95
+SAMPLES = 200  # of the bootstrap, where queries of a cluster are drawn together
 COLUMNS: dict[str, Any] = {
     "measure": pl.String,
     **dict.fromkeys(("before", "after", "difference", "low", "high", "p"), pl.Float64),
@@ -46,14 +49,50 @@ COLUMNS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class _Paired:
-    """One measure of two evaluations."""
+    """One measure of two evaluations; `before` and `after` are on the scale of its statistic."""
 
-    difference: Tally
+    statistic: str
+    change: Tally  # what each query does to the difference: their mean is that of the statistic
+    tested: Tally  # differences on the scale of the statistic
     before: Tally
     after: Tally
+    most: float  # that a query can change
     wins: int
     losses: int
-    unpaired: int = field(default=0)
+    unpaired: int
+    clustered: bool = False
+
+    @property
+    def sides(self) -> tuple[float | None, float | None]:
+        """The aggregated values of the queries that both have."""
+        return value_of(self.before, self.statistic), value_of(self.after, self.statistic)
+
+    def interval(self, level: float) -> Interval:
+        """Return the difference and its interval: of means, sums or geometric means."""
+        span = self.change.moments.interval(level, (-self.most, self.most))
+        if self.clustered:
+            span = self.change.bootstrapped(span, clustered=True)
+        if self.statistic != "sum":
+            return span
+        value, low, high = (
+            None if each is None else from_scale(each, "sum", span.n)
+            for each in (span.value, span.low, span.high)
+        )
+        return replace(span, value=value, low=low, high=high)
+
+    @property
+    def p(self) -> float | None:
+        """The two-sided p value of the mean difference."""
+        moments = self.tested.moments
+        if moments.n < 2:
+            return None
+        one, two = (each.value for each in moments.sums[:2])
+        variance = max(two / moments.n - (one / moments.n) ** 2, 0.0) / (moments.n - 1)
+        if self.clustered and variance:
+            variance = self.tested.sampled_variance()
+        if not variance:
+            return 1.0 if not one else None if self.clustered else 0.0
+        return math.erfc(abs(moments.mean) / math.sqrt(2 * variance))
 
 
 def compare(
@@ -66,23 +105,25 @@ def compare(
 
     Each is a result, a frame as `per_query` is, or where that was written to: a path or
     `table:NAME`. A frame with several run ids is refused: filter it. Queries that only one of them
-    has, or that have no value in one of them, are counted as `unpaired` and left out. `p` is that
-    of the two-sided test of the mean difference.
+    has, or that have no value in one of them, are counted as `unpaired` and left out. Differences
+    are those of means, of sums or of geometric means, as the measure is aggregated. `p` is that of
+    the two-sided test of the difference. Where a result has a `cluster`, its queries are drawn
+    together.
     """
     require_pyspark()
     check_share("level", level)
     rows = []
     for name, found in sorted(_paired(before, after, 1.0).items()):
-        span = found.difference.moments.interval(level, BOTH)
+        span = found.interval(level)
         rows.append(
             {
                 "measure": name,
-                "before": _mean(found.before),
-                "after": _mean(found.after),
+                "before": found.sides[0],
+                "after": found.sides[1],
                 "difference": span.value,
                 "low": span.low,
                 "high": span.high,
-                "p": _p_value(found.difference),
+                "p": found.p,
                 "n": span.n,
                 "wins": found.wins,
                 "losses": found.losses,
@@ -143,19 +184,27 @@ def _verdict(
     if asked.subject in NOT_MEASURES:
         return asked.verdict(result.run, asked.subject, _count(result, asked), by_value=True)
     measure = _measure(result, asked.subject)
+    relation = result.matched_by[str(measure)]
     by_value = decide == "value" or is_fact(measure)
     if asked.factor is None:
-        value = row_interval(result.interval_row(measure), level)
-        return asked.verdict(result.run, str(measure), value, by_value=by_value)
+        value = row_interval(result.interval_row(measure, level), level)
+        value = replace(value, low=None, high=None) if is_fact(measure) else value
+        verdict = asked.verdict(result.run, str(measure), value, by_value=by_value)
+        return replace(verdict, relation=relation)
     found = paired[asked.factor].get(str(measure))
     if found is None:
         raise MeasureError(
             f"the baseline has no {measure}", where="baseline", fix="evaluate it with this measure"
         )
-    span = found.difference.moments.interval(level, BOTH)
     same = not (found.wins or found.losses)
-    sides = _mean(found.before), _mean(found.after)
-    return asked.verdict(result.run, str(measure), span, by_value=by_value or same, sides=sides)
+    verdict = asked.verdict(
+        result.run,
+        str(measure),
+        found.interval(level),
+        by_value=by_value or same,
+        sides=found.sides,
+    )
+    return replace(verdict, relation=relation)
 
 
 def _measure(result: SparkResult, name: str) -> Measure:
@@ -188,35 +237,112 @@ def _paired(
     with naming_errors():
         one, other = _values(before, "before"), _values(after, "after")
         joined = one.join(other, on=["query", "measure"], how="full_outer")
+        clusters = _clusters(before, after)
+        if clusters is not None:
+            joined = joined.join(clusters, on="query", how="left")
         both = F.col("before").isNotNull() & F.col("after").isNotNull()
-        change = F.when(both, F.col("after") - F.lit(factor) * F.col("before"))
-        sign = F.when(both, F.signum(F.col("after") - F.col("before")))
-        values = [
-            change,
-            F.when(both, F.col("before")),
-            F.when(both, F.col("after")),
-            F.when(sign > 0, 1.0),
-            F.when(sign < 0, 1.0),
-        ]
-        rows = joined.select(
-            F.lit(VALUES).cast("tinyint").alias("kind"),
-            "query",
-            F.lit(None).cast("string").alias("cluster"),
-            F.array("measure").alias("slices"),
-            F.array(*values).alias("values"),
-            F.lit(None).cast("array<boolean>").alias("failed"),
-            F.lit(None).cast("array<double>").alias("lower"),
-            F.lit(None).cast("array<double>").alias("upper"),
-            F.lit(None).cast("binary").alias("data"),
-        )
-        tallies, _ = add_up(rows, SummaryPlan(("mean",) * len(values), slices=("measure",)))
-    names = {name for column, name, _ in tallies if column == "measure" and name is not None}
+        measures = _measures(before, after, joined)
+        geometric = [name for name, each in measures.items() if each.aggregation == "geometric"]
+        logarithm = F.col("measure").isin(geometric)
+        scaled = {
+            name: F.when(
+                logarithm, F.log(F.greatest(F.col(name), F.lit(GEOMETRIC_FLOOR)))
+            ).otherwise(F.col(name))
+            for name in ("before", "after")
+        }
+        sides = [F.when(both, scaled[name]) for name in ("before", "after")]
+        weights = {}
+        if geometric:
+            means = _added(joined.filter(logarithm), sides)
+            weights = {
+                name: _to_first_order(old, new, factor) for name, (old, new) in means.items()
+            }
+        part = scaled["after"] - F.lit(factor) * scaled["before"]
+        for name, (high, low, shift) in weights.items():
+            first = F.lit(high) * scaled["after"] - F.lit(low) * scaled["before"] + F.lit(shift)
+            part = F.when(F.col("measure") == name, first).otherwise(part)
+        tested = F.when(both, scaled["after"] - scaled["before"])
+        moved = F.when(both, F.col("after") - F.col("before"))
+        signs = [F.when(moved > TIE, 1.0), F.when(moved < -TIE, 1.0)]
+        samples = 0 if clusters is None else SAMPLES
+        tallies = _added(joined, [F.when(both, part), tested, *sides, *signs], samples)
     found = {}
-    for name in names:
-        mine = [tallies["measure", name, at] for at in range(len(values))]
-        if mine[0].moments.n:
-            wins, losses = mine[3].moments.n, mine[4].moments.n
-            found[name] = _Paired(mine[0], mine[1], mine[2], wins, losses, mine[0].undefined)
+    for name, mine in tallies.items():
+        if not mine[0].moments.n:
+            continue
+        measure = measures.get(name)
+        how = "mean" if measure is None else measure.aggregation
+        least, largest = bounds_on_scale(UNIT if measure is None else measure.bounds, [how])
+        most = float(largest[0] - least[0]) * max(1.0, abs(factor))
+        if name in weights:
+            most *= math.sqrt(weights[name][0] * weights[name][1] / (factor or 1.0))
+        change, differences, old, new, won, lost = mine
+        found[name] = _Paired(
+            statistic=how,
+            change=change,
+            tested=differences,
+            before=old,
+            after=new,
+            most=most,
+            wins=won.moments.n,
+            losses=lost.moments.n,
+            unpaired=change.undefined,
+            clustered=clusters is not None,
+        )
+    return found
+
+
+def _to_first_order(before: Tally, after: Tally, factor: float) -> tuple[float, float, float]:
+    """Return what logarithms are worth in a difference of geometric means, and what is added.
+
+    So each query has what it does to the difference, and their mean is the difference.
+    """
+    if not before.moments.n:
+        return 1.0, factor, 0.0
+    high, low = math.exp(after.moments.mean), factor * math.exp(before.moments.mean)
+    shift = high - low - (high * after.moments.mean - low * before.moments.mean)
+    return high, low, shift
+
+
+def _added(joined: DataFrame, values: list[Any], samples: int = 0) -> dict[str, list[Tally]]:
+    """Add up values of pairs by measure."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    cluster = F.col("cluster") if "cluster" in joined.columns else F.lit(None)
+    rows = joined.select(
+        F.lit(VALUES).cast("tinyint").alias("kind"),
+        "query",
+        cluster.cast("string").alias("cluster"),
+        F.array("measure").alias("slices"),
+        F.array(*values).alias("values"),
+        F.lit(None).cast("array<boolean>").alias("failed"),
+        F.lit(None).cast("array<double>").alias("lower"),
+        F.lit(None).cast("array<double>").alias("upper"),
+        F.lit(None).cast("binary").alias("data"),
+    )
+    plan = SummaryPlan(("mean",) * len(values), ("measure",), samples, clustered=samples > 0)
+    tallies, _ = add_up(rows, plan)
+    names = {name for column, name, _ in tallies if column == "measure" and name is not None}
+    return {name: [tallies["measure", name, at] for at in range(len(values))] for name in names}
+
+
+def _clusters(*given: object) -> DataFrame | None:
+    """Return query and cluster, where a result has them."""
+    for each in reversed(given):
+        if isinstance(each, SparkResult) and each.made.cluster is not None:
+            return each.rows.filter(each.rows["kind"] == VALUES).select("query", "cluster")
+    return None
+
+
+def _measures(before: object, after: object, joined: DataFrame) -> dict[str, Measure]:
+    """Return the measures by their names; what is none of karat's is aggregated as a mean."""
+    for given in (after, before):
+        if isinstance(given, SparkResult):  # a measure that it lacks has no pairs
+            return {str(each): each for each in given.measures}
+    found = {}
+    for (name,) in joined.select("measure").distinct().collect():
+        with contextlib.suppress(MeasureError):
+            found[name] = parse_measure(name)
     return found
 
 
@@ -240,21 +366,13 @@ def _values(given: Any, name: str) -> DataFrame:  # noqa: ANN401
                 where=name,
                 fix='choose one: spark.read.parquet(path).filter("run_id = …")',
             )
+    if not isinstance(given, SparkResult):  # an id written twice to a table, or several runs
+        counted = frame.groupBy("query", "measure").count()
+        for row in counted.filter(counted["count"] > 1).limit(1).collect():
+            raise InputError(
+                f"{row['measure']} of query {row['query']!r} is there {row['count']} times",
+                where=name,
+                fix="keep one row for each query and measure; writing a run_id to a table again "
+                "appends its rows",
+            )
     return frame.select("query", "measure", frame["value"].alias(name))
-
-
-def _mean(tally: Tally) -> float | None:
-    return tally.moments.mean if tally.moments.n else None
-
-
-def _p_value(tally: Tally) -> float | None:
-    """Return the two-sided p value of a mean difference."""
-    moments = tally.moments
-    if moments.n < 2:
-        return None
-    one, two = (each.value for each in moments.sums[:2])
-    variance = max(two / moments.n - (one / moments.n) ** 2, 0.0) * moments.n / (moments.n - 1)
-    if not variance:
-        return 1.0 if not one else 0.0
-    z = abs(moments.mean) / math.sqrt(variance / moments.n)
-    return 2 * (1 - NormalDist().cdf(z))

@@ -45,6 +45,11 @@ BASE = "/openai/v1"  # the path that every provider takes as it is
 LARGEST = 32 << 20  # bytes of a call
 SPENT = 410  # a client takes it for this one call, and does not try again
 CLOSING = 10.0  # seconds that connections and threads have to end
+# what a judge counts: verdicts of one task are not those of the job
+COUNTED = (
+    *("verdicts", "failed_verdicts", "unproven", "malformed", "asked_again", "cut", "invented"),
+    *("agreement", "single"),
+)
 WAIT = 600.0  # seconds that a task waits for its turn and its answer
 ANY = "0.0.0.0"  # noqa: S104 - executors of a cluster are other machines
 
@@ -148,6 +153,16 @@ class ModelGateway:
             budget=None,
             timeout=WAIT,
         )
+
+    def about(self, judge: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what one task says of its judge, with the server, calls and cost of the whole job.
+
+        What a task counts beside that is of its own queries alone, and left out.
+        """
+        if not judge:  # nothing was judged
+            return {}
+        said = {name: each for name, each in judge.items() if name not in COUNTED}
+        return {**said, "endpoint": self.endpoint.identity, **self.budget.summary()}
 
     def ask(self, path: str, body: dict[str, Any]) -> tuple[int, bytes, str]:
         """Return status, body and time to wait, for a call of a task; from its own thread."""

@@ -19,6 +19,7 @@ from karat.evaluation.assessment import find_matchers, reads_texts, with_missing
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS, Measure
+from karat.read.by_document import COLUMNS
 from karat.read.corpus import load_corpus
 from karat.spark import columns as sides
 from karat.spark.gateway import ModelGateway
@@ -153,8 +154,10 @@ def evaluate(
     _require_columns(sliced, cluster, taken)
     judge, server = on_server(judge, base_url)
     with ExitStack() as held:
+        gateway = None
         if judged:
-            judge = _judge_of(judge, session, held, gateway_host, gateway_port, calls_per_minute)
+            gateway = _gateway(judge, session, held, gateway_host, gateway_port, calls_per_minute)
+            judge = judge if gateway is None else gateway.settings()
         sent = _broadcast(session, taken[sides.GOLD], gold_join)
         plan = Plan(
             run=name,
@@ -205,7 +208,9 @@ def evaluate(
                 bounds=bounds,
                 sampled=sample,
             )
-            return SparkResult.summarise(values, made)
+            result = SparkResult.summarise(values, made)
+        # tasks know what they asked themselves; what all of them took is known to the driver
+        return result if gateway is None else replace(result, judge=gateway.about(result.judge))
 
 
 def _work(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -249,6 +254,7 @@ def _require_columns(
         for at in (sides.GOLD, sides.QUERIES)
         if (side := taken[at]) is not None
         for name in side.columns.columns
+        if side.columns.kind != "document" or name not in COLUMNS  # that is about a document
     }
     if taken[sides.GOLD] is None and (side := taken[sides.RUN]) is not None:
         known |= set(side.columns.columns)
@@ -256,25 +262,24 @@ def _require_columns(
         choose("column about the queries", name, sorted(known), none="there are none")
 
 
-def _judge_of(  # noqa: PLR0917
+def _gateway(  # noqa: PLR0917
     judge: object,
     session: SparkSession,
     held: ExitStack,
     host: str | None,
     port: int,
     calls_per_minute: float | None,
-) -> object:
-    """Return the judge that tasks make: a model is asked through the driver."""
+) -> ModelGateway | None:
+    """Return what asks a model for all tasks; None for a judge that works in the tasks."""
     settings = Judge(judge) if isinstance(judge, str) else judge
     if isinstance(settings, Judge) and settings.asks_model:
         if host is None and not is_connect(session):
             host = session.sparkContext.getConf().get("spark.driver.host")
-        gateway = held.enter_context(
+        return held.enter_context(
             ModelGateway(settings, host=host, port=port, calls_per_minute=calls_per_minute)
         )
-        return gateway.settings()
     find_judge(judge)  # what is wrong with it is said before a job begins
-    return judge
+    return None
 
 
 def _kept(session: SparkSession, values: DataFrame, place: str | None) -> DataFrame:

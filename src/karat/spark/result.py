@@ -22,10 +22,10 @@ from karat.results.store import Input, manifest_of, result_of
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spark.session import TABLE, naming_errors
 from karat.spark.summary import ALL, NOTED, SCHEMA, Notes, SummaryPlan, Tally, value_of
-from karat.spark.task import SAMPLE, VALUES
+from karat.spark.task import SAMPLE, VALUES, relevant_fact
 from karat.spark.worker import merge_part, summarise_part
 from karat.spelling import spell_relation
-from karat.statistics.values import bounds_on_scale, from_scale
+from karat.statistics.values import bounds_on_scale
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from karat.relate.match import Matcher
 
-BOOTSTRAP = "poisson-bootstrap"
 MODES = ("append", "overwrite")
 
 
@@ -82,6 +81,8 @@ class SparkResult:
             clustered=made.cluster is not None,
         )
         tallies, notes = add_up(rows, plan)
+        for at in range(len(made.measures)):  # also where every query is left out
+            tallies.setdefault((ALL, None, at), Tally())
         result = cls(rows, made, tallies, (), notes.facts, notes.judge)
         return replace(result, findings=_checked(notes, made))
 
@@ -153,21 +154,28 @@ class SparkResult:
             raise MeasureError(f"{wanted} was not measured", fix=f"measured: {measured}")
         return self.values[str(same[0])]
 
-    def interval_row(self, measure: Measure) -> dict[str, Any]:
+    def interval_row(self, measure: Measure, level: float) -> dict[str, Any]:
         """Return the row of a measure, with how its interval was made, or why there is none."""
-        rows = self._rows(ALL)
-        return next(row for row in rows.iter_rows(named=True) if row["measure"] == str(measure))
+        at = self.measures.index(measure)
+        return self._row(at, self.tallies[ALL, None, at], level)
+
+    @cached_property
+    def _bounded(self) -> frozenset[int]:
+        """The measures with bounds: all where asked for, otherwise those with failed verdicts."""
+        failed = {at for (_, _, at), tally in self.tallies.items() if tally.failed}
+        return frozenset(range(len(self.measures)) if self.made.bounds else failed)
 
     def _rows(self, column: str) -> pl.DataFrame:
         found = []
         keys = (key for key in self.tallies if key[0] == column)
         for _, label, at in sorted(keys, key=lambda key: (key[1] is None, key[1] or "", key[2])):
-            found.append({"slice": label, **self._row(at, self.tallies[column, label, at])})
-        extra = BOUNDS if self.made.bounds else {}
+            row = self._row(at, self.tallies[column, label, at], self.level)
+            found.append({"slice": label, **row})
+        extra = BOUNDS if self._bounded else {}
         schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD, **extra}
         return pl.DataFrame(found, schema=schema)
 
-    def _row(self, at: int, tally: Tally) -> dict[str, Any]:
+    def _row(self, at: int, tally: Tally, level: float | None) -> dict[str, Any]:
         measure = self.measures[at]
         how = measure.aggregation
         row: dict[str, Any] = {
@@ -179,19 +187,15 @@ class SparkResult:
             "failed": tally.failed,
             **dict.fromkeys(("low", "high", "method", "reason")),
         }
-        if self.level is not None and how != "sum":  # a count is a count
+        if level is not None and how != "sum":  # a count is a count
             low, high = (float(each[0]) for each in bounds_on_scale(measure.bounds, [how]))
             span = tally.moments.interval(
-                self.level, (low, high), statistic=how, undefined=tally.undefined
+                level, (low, high), statistic=how, undefined=tally.undefined
             )
+            span = tally.bootstrapped(span, how, clustered=self.made.cluster is not None)
             row |= {"low": span.low, "high": span.high}
             row |= {"method": span.method or None, "reason": span.reason or None}
-            limits = tally.limits(self.level)
-            varied = tally.moments.least < tally.moments.most  # otherwise all samples are equal
-            if limits is not None and varied and not span.reason:
-                below, above = (from_scale(each, how, span.n) for each in limits)
-                row |= {"low": below, "high": above, "method": BOOTSTRAP}
-        if self.made.bounds:
+        if at in self._bounded:
             row |= {name: getattr(tally, name).value(how) for name in BOUNDS}
         return row
 
@@ -205,9 +209,10 @@ class SparkResult:
 
         names = F.array(*(F.lit(str(measure)) for measure in self.measures))
         columns = [names.alias("measure"), F.col("values").alias("value")]
-        columns += [_listed(F, "reasons", len(self.measures)).alias("reason")]
-        if self.made.bounds:
-            columns += [_listed(F, name, len(self.measures)).alias(name) for name in BOUNDS]
+        nothing = F.array(*[F.lit(None)] * len(self.measures)).cast("array<string>")
+        columns += [F.coalesce("reasons", nothing).alias("reason")]
+        if self._bounded:
+            columns += [F.coalesce(name, "values").alias(name) for name in BOUNDS]
         zipped = F.explode(F.arrays_zip(*columns)).alias("one")
         rows = self.rows.filter(F.col("kind") == VALUES).select("query", zipped)
         return rows.select(
@@ -381,13 +386,6 @@ def _merging(
     return work
 
 
-def _listed(functions: Any, name: str, size: int) -> Any:  # noqa: ANN401
-    """Return a column of lists, with one of nulls where there is none."""
-    kind = "array<string>" if name == "reasons" else "array<double>"
-    none = functions.array(*[functions.lit(None)] * size).cast(kind)
-    return functions.coalesce(functions.col(name), none)
-
-
 def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
     """Look at what all parts found: some of it is an error of the whole."""
     facts, findings = notes.facts, list(notes.findings)
@@ -399,6 +397,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             where=f"run {made.run} and gold",
             fix="check that both are about the same queries, and that they are not swapped",
         )
+    _require_relevant(facts, made)
     missing = next((each for each in findings if each.kind == "missing-query"), None)
     if made.dialect.policy.missing == "error" and missing is not None:
         count = "1 query" if missing.count == 1 else f"{missing.count} queries"
@@ -428,3 +427,22 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             )
         )
     return tuple(findings)
+
+
+def _require_relevant(facts: Mapping[str, int], made: Made) -> None:
+    """Refuse a gold of which nothing is relevant, as one machine does."""
+    policy = made.dialect.policy
+    if policy.no_relevant != "undefined" or policy.nothing != "zero":
+        return
+    default = next(iter(made.matchers), "")
+    for measure in made.measures:
+        matcher = made.matchers.get(measure.relation or default)
+        if matcher is None or matcher.judged or not measure.needs_relevant:
+            continue
+        if facts.get(relevant_fact(measure.level()), 1) == 0:
+            raise AlignError(
+                f"the gold has no relevant item for {measure}: no grade is {measure.level():g} or "
+                "more",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )

@@ -27,6 +27,15 @@ JAVA = "openjdk-17-jre-headless"  # what Debian and Ubuntu call the oldest Java 
 OLDEST_JAVA = 17
 TABLE = "table:"  # how the name of a table begins, where a path could stand
 SUFFIXES = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+# as karat reads text tables: ids stay texts, quotes are doubled, and a text may have several lines
+TEXT_TABLE: dict[str, Any] = {
+    "header": True,
+    "inferSchema": False,
+    "escape": '"',
+    "multiLine": True,
+    "ignoreLeadingWhiteSpace": True,
+    "ignoreTrailingWhiteSpace": True,
+}
 VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -117,7 +126,7 @@ def read_frame(session: SparkSession, place: str) -> DataFrame:
         kind = SUFFIXES.get(PurePosixPath(place).suffix.lower())
         if kind == "csv":
             tabs = "\t" if place.lower().endswith(".tsv") else ","
-            return session.read.csv(place, header=True, sep=tabs, inferSchema=False)
+            return session.read.csv(place, sep=tabs, **TEXT_TABLE)
         if kind == "json":
             return session.read.json(place)
         if place.startswith("delta:"):

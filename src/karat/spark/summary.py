@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from karat.errors import AlignError
 from karat.findings import Finding, merge_findings
 from karat.spark.arrow import to_batches
 from karat.spark.task import NOTES, VALUES
+from karat.statistics.intervals import ONE_CLUSTER, Interval
 from karat.statistics.moments import ExactSum, Moments, bootstrap_limits
 from karat.statistics.poisson import name_hashes, poisson_weights
 from karat.statistics.values import from_scale, to_scale
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 ALL = ""  # the column of the row over all queries
 NOTED = "karat notes"  # the column of what is worth knowing
+BOOTSTRAP = "poisson-bootstrap"
 SLICES = 100_000  # values of a column: more of them are no slices
 SUMS = ("sum1", "sum2", "sum3", "lower", "upper")
 SCHEMA = (
@@ -119,12 +121,40 @@ class Tally:
             self.drawn += drawn
             self.weights += weights
 
-    def limits(self, level: float) -> tuple[float, float] | None:
-        """Return the limits of the bootstrap."""
+    def means(self) -> Floats | None:
+        """Return the means of the samples of the bootstrap; None if there was none."""
         if self.drawn is None or self.weights is None:
             return None
         with np.errstate(divide="ignore", invalid="ignore"):
-            return bootstrap_limits(self.drawn / self.weights, level)
+            means: Floats = self.drawn / self.weights
+        return means[np.isfinite(means)]
+
+    def limits(self, level: float) -> tuple[float, float] | None:
+        """Return the limits of the bootstrap."""
+        means = self.means()
+        return None if means is None else bootstrap_limits(means, level)
+
+    def sampled_variance(self) -> float:
+        """Return the variance of the mean, as the samples of the bootstrap have it."""
+        means = self.means()
+        if means is None or len(means) < 2 or self._is_one_cluster():
+            return 0.0
+        return float(np.var(means, ddof=1))
+
+    def bootstrapped(self, span: Interval, statistic: str = "mean", *, clustered: bool) -> Interval:
+        """Return an interval of moments with the limits of the bootstrap, if it has any."""
+        limits = self.limits(span.level)
+        varied = self.moments.least < self.moments.most  # otherwise all samples are equal
+        if limits is None or not varied or span.reason:
+            return span
+        if clustered and self._is_one_cluster():
+            return replace(span, low=None, high=None, method="", reason=ONE_CLUSTER)
+        low, high = (from_scale(each, statistic, span.n) for each in limits)
+        return replace(span, low=low, high=high, method=BOOTSTRAP)
+
+    def _is_one_cluster(self) -> bool:
+        """Tell whether all queries were drawn together: each sample has all of them, k times."""
+        return self.weights is not None and not (self.weights % self.moments.n).any()
 
     def row(self) -> dict[str, Any]:
         """Return it as a row of a table."""
@@ -199,7 +229,11 @@ def _add(plan: SummaryPlan, rows: pl.DataFrame, keys: Keys) -> None:
     bounds = [
         scaled
         if rows[name].null_count() == rows.height
-        else to_scale(_table(rows[name], values.shape[1]), plan.statistics)
+        # of a batch in which no verdict failed, the values are all that there is
+        else to_scale(
+            _table(rows.select(pl.coalesce(name, "values")).to_series(), values.shape[1]),
+            plan.statistics,
+        )
         for name in ("lower", "upper")
     ]
     weights = None

@@ -23,7 +23,7 @@ from karat.evaluation.assessment import assess
 from karat.evaluation.inputs import unlabelled_gold, with_columns
 from karat.findings import merge_findings
 from karat.judges.find import find_judge
-from karat.read.by_document import gold_of, run_rows
+from karat.read.by_document import COLUMNS, gold_of, run_rows
 from karat.read.by_query import read_frame
 from karat.read.delimited import TablePlace
 from karat.read.reading import ReadContext
@@ -145,7 +145,8 @@ class GoldTable:
         sizes = last - first
         begin = np.repeat(first - np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
         found = self._rows[begin + np.arange(len(begin))]
-        return found.filter(found[QUERY].is_in(names.implode()))  # hashes may be equal
+        # hashes may be equal; a row without a query is refused by who reads it
+        return found.filter(found[QUERY].is_in(names.implode(), nulls_equal=True))
 
 
 @lru_cache(maxsize=1)
@@ -178,6 +179,10 @@ class _Work:
             if not gold.queries.height:  # queries that the gold does not have
                 extra = run.rows["query"].unique(maintain_order=True)
                 return _frame([_notes((*noted, *_extra(extra, plan.run)), facts)])
+            facts |= {
+                relevant_fact(level): int((gold.item_grade >= level).sum())
+                for level in {each.level() for each in plan.measures if each.needs_relevant}
+            }
             result = self._assess(run, gold)
         if not result.relation(plan.run).n:  # all are missing, and those are left out
             return _frame([_notes((*noted, *result.findings), facts | {"queries": 0})])
@@ -239,8 +244,9 @@ class _Work:
         place = QueryPlace("gold", names=_names(frame, plan, GOLD))
         if side.kind == "query":
             return read_frame(frame, "gold", place, reading).gold()
-        gold = gold_of(frame.drop(plan.about, strict=False), place, reading)
-        about = [name for name in plan.about if name in frame.columns]
+        # a column of the gold itself stays one, though one about the queries has its name
+        about = [name for name in plan.about if name in frame.columns and name not in COLUMNS]
+        gold = gold_of(frame.drop(about), place, reading)
         if not about:
             return gold
         table = frame.select(pl.col("query").cast(pl.String), *about)
@@ -338,6 +344,11 @@ class QueryPlace(TablePlace):
         at = number if self.kept is None else self.kept[number - 1]
         name = None if self.names is None else self.names[at - 1]
         return f"{self.where}, query {name!r}"
+
+
+def relevant_fact(level: float) -> str:
+    """Name the fact how many items are relevant at a level."""
+    return f"relevant from {level:g}"
 
 
 def sampled(queries: pl.Series, share: int) -> np.ndarray:
