@@ -210,6 +210,22 @@ def test_documents_do_not_look_new_because_days_were_deleted(tmp_path: Path) -> 
     assert "were deleted" in found.reason
 
 
+def test_an_alarm_tells_the_number_that_has_changed(tmp_path: Path) -> None:
+    """Of one call in five that finds nothing the median knows nothing."""
+    calls = made_calls(WEEK + 600, range(WEEK, WEEK + 600))
+    known = {"until": at(WEEK + 600), "remember": False}
+    with store_of(tmp_path / "store", calls) as store:
+        (found,) = check(store, "documents drops", baseline="last-week", **known).verdicts  # type: ignore[arg-type]
+        (line,) = check(store, "documents drops", baseline="6", since=at(WEEK), **known).verdicts  # type: ignore[arg-type]
+    after = calls.filter(pl.col("time") >= found.since)["docs"].list.len()
+    assert found.outcome == ALARM
+    assert found.now == pytest.approx(after.mean())
+    assert found.before == pytest.approx(calls.head(WEEK)["docs"].list.len().mean())
+    assert found.difference is not None
+    assert found.difference < -0.7
+    assert (line.outcome, line.before, line.now) == (ALARM, 6.0, 5.0)  # a number is of the median
+
+
 @pytest.mark.slow
 def test_real_checks_keep_their_promise_and_find_what_breaks(tmp_path: Path) -> None:
     """Every 50 calls a check, with a baseline of 200: its own chances are paid for as well."""

@@ -140,6 +140,18 @@ def test_what_fails_is_tried_again_and_kept_for_the_next_check(store: TraceStore
             Webhook(wrong)
 
 
+def test_a_message_that_is_refused_holds_up_no_other(store: TraceStore) -> None:
+    first = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
+    second = check(store, ["p95>800ms"], until=at(BREAK + 150))
+    with receiver(413, 413, 200) as (url, got):
+        assert "413" in hook(url).deliver(store, first)
+        assert "413" in hook(url).deliver(store, second)
+        sent = [json.loads(body)["alerts"][0]["alert"] for _, body, _ in got]
+        assert sent == ["empty rises", "empty rises", "p95>800ms"]
+        ((kept,),) = store.state(STATE).values()
+    assert kept["alerts"][0]["alert"] == "empty rises"
+
+
 def test_what_another_check_could_not_send_meanwhile_is_kept(store: TraceStore) -> None:
     report = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
     with receiver(400, 503, 200) as (url, got):

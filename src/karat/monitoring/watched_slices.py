@@ -85,6 +85,8 @@ def watched_slices(  # noqa: PLR0917
 ) -> tuple[list[WatchedSlice], list[str]]:
     """Return a test for each alert and slice, and what a user should know about them."""
     window = None if baseline is None else baseline.window
+    if baseline is not None and baseline.number is not None:
+        alerts = [_of_number(each) for each in alerts]
     text = "" if baseline is None else baseline.text
     frames = _frames(store, alerts, span, window, kind, given)
     parts, notes = [], []
@@ -119,6 +121,12 @@ def watched_slices(  # noqa: PLR0917
         bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
         found.append(WatchedSlice(key, alert, name, text, kind, rows, bets, before, reason, state))
     return found, notes
+
+
+def _of_number(alert: Alert) -> Alert:
+    """Return an alert that compares with a number: nothing bounds the mean of some signals."""
+    unbounded = alert.about.transform in ("ratio", "rank")
+    return replace(alert, quantile=0.5) if unbounded and alert.quantile is None else alert
 
 
 def _frames(  # noqa: PLR0917
@@ -204,9 +212,6 @@ def _bets(
     if alert.line is not None:
         return at_line(alert, alert.line), alert.line, ""
     if baseline is not None and baseline.number is not None:
-        quantile = alert.quantile
-        if quantile is None and alert.about.transform in ("ratio", "rank"):
-            quantile = 0.5
         low, high = alert.about.bounds
         if not low <= baseline.number <= high:
             raise OptionError(
@@ -214,7 +219,7 @@ def _bets(
                 f"{baseline.number:g}",
                 fix="write a share, such as 2%" if high == 1 else "choose another number",
             )
-        return at_line(replace(alert, quantile=quantile), baseline.number), baseline.number, ""
+        return at_line(alert, baseline.number), baseline.number, ""
     if baseline is not None and baseline.result is not None:
         known = baseline.values(alert.about)
     known = known[~np.isnan(known)]
@@ -233,14 +238,11 @@ def _bets(
 
 
 def summary_of(alert: Alert, values: Floats) -> float | None:
-    """Return the signal in its own unit: the mean, or a quantile."""
+    """Return the signal in its own unit: the mean, as charts show it, or a quantile."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None
-    quantile = alert.quantile
-    if quantile is None and alert.about.transform in ("ratio", "rank"):
-        quantile = 0.5
-    return float(known.mean() if quantile is None else np.quantile(known, quantile))
+    return float(known.mean() if alert.quantile is None else np.quantile(known, alert.quantile))
 
 
 def _packed(bets: BoundedSignal) -> dict[str, Any]:

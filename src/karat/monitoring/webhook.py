@@ -75,32 +75,38 @@ class Webhook:
         kept: list[dict[str, Any]] = (store.state(STATE) or {}).get(digest, [])
         news = [message(report, texts=texts)] if report.news else []
         waiting, sent, failure = [*kept, *news][-KEPT:], list[dict[str, Any]](), ""
-        while waiting and not failure:
-            failure = self.send(waiting[0])
-            if not failure:
-                sent.append(waiting.pop(0))
-        if waiting or kept:
+        for each in waiting:
+            problem, passing = self.send(each)
+            failure = failure or problem
+            if not problem:
+                sent.append(each)
+            elif passing:  # nobody is there now; what is refused for good holds up no other news
+                break
+        if kept or len(sent) < len(waiting):
             with store.changing_state(STATE) as saved:  # to which another check may have added
-                every = [*saved.get(digest, []), *(each for each in news if each in waiting)]
+                every = [*saved.get(digest, []), *news]
                 saved[digest] = [each for each in every if each not in sent][-KEPT:]
         return failure
 
-    def send(self, content: dict[str, Any]) -> str:
-        """Send one message, several times if need be; return why it failed, empty if it did not."""
+    def send(self, content: dict[str, Any]) -> tuple[str, bool]:
+        """Send one message, several times if need be; return why it failed, empty if it did not.
+
+        The second is whether that may pass, or else the message is refused.
+        """
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         pacer = Pacer(1, first_wait=self.retry.first_wait, rng=np.random.default_rng())
-        failure = ""
+        failure, passing = "", False
         for attempt in range(1, self.retry.attempts + 1):
             status, wait, failure = self._post(body)
             if not failure:
-                return ""
+                return "", False
             passing = status is None or status in BUSY or status >= 500 or status in (408, 425)
             if not passing or attempt == self.retry.attempts:
                 break
             if wait is not None and wait > self.retry.max_wait:
-                return f"{failure}, and asks to wait for {wait:.0f} s"
+                return f"{failure}, and asks to wait for {wait:.0f} s", True
             self.sleep(pacer.back_off(attempt) if wait is None else wait)
-        return failure
+        return failure, passing
 
     def _post(self, body: bytes) -> tuple[int | None, float | None, str]:
         """Return the status, how long the server asks to wait, and what went wrong."""
