@@ -72,6 +72,10 @@ def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Kar
     with Monitor.open(folder) as monitor:
         told = monitor.buckets("other_language", None, expected_language="de")
         assert german["buckets"][0]["value"] == told["value"][0] != usual["buckets"][0]["value"]
+        spelled = monitor.buckets("other_language", None, expected_language="DE-at")
+        assert spelled["value"][0] == told["value"][0]
+        with pytest.raises(OptionError, match="unknown language 'german'"):
+            monitor.signals("other_language", expected_language="german")
         with pytest.raises(OptionError, match="did you mean expected_language"):
             monitor.signals("other_language", expected_languages="de")  # type: ignore[call-arg]
 
