@@ -184,6 +184,15 @@ def test_a_day_has_a_budget_that_later_calls_do_not_change() -> None:
     assert few.chosen(keys).all()
 
 
+@pytest.mark.parametrize("hours", [3, 26, 40])
+def test_the_budget_of_a_day_does_not_depend_on_the_period(monitor: Monitor, hours: int) -> None:
+    since = START + timedelta(hours=hours)
+    whole = monitor.signals("context_relevancy", judge=told, per_day=20)
+    late = monitor.signals("context_relevancy", judge=told, per_day=20, since=since)
+    assert_frame_equal(late, whole.filter(pl.col("time") >= since))
+    assert late["context_relevancy"].count() > 5
+
+
 def test_a_second_look_asks_a_model_nothing(
     monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
