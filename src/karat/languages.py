@@ -17,6 +17,8 @@ from typing import Any
 
 import polars as pl
 
+from karat.errors import choose
+
 ENGLISH = "en"
 MIN_EVIDENCE = (
     0.75  # evidence for another language; a word that only it has is 1, one of two 0.5, …
@@ -122,6 +124,19 @@ def _tables() -> dict[str, dict[str, Any]]:
 
     text = resources.files("karat").joinpath("languages.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+def find_code(name: str) -> str:
+    """Return the code of a language that is recognised; case and region do not count.
+
+    >>> find_code("de"), find_code("EN-us")
+    ('de', 'en')
+    """
+    code = name.strip().lower().replace("_", "-").partition("-")[0]
+    if code == ENGLISH:
+        return code
+    by_words = (each for each, table in _tables().items() if table.get("words"))
+    return choose("language", code, sorted({*by_words, *SCRIPTS.values()}))
 
 
 def languages_of(texts: Sequence[str]) -> list[str]:

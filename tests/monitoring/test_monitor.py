@@ -72,6 +72,10 @@ def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Kar
     with Monitor.open(folder) as monitor:
         told = monitor.buckets("other_language", None, expected_language="de")
         assert german["buckets"][0]["value"] == told["value"][0] != usual["buckets"][0]["value"]
+        spelled = monitor.buckets("other_language", None, expected_language="DE-at")
+        assert spelled["value"][0] == told["value"][0]
+        with pytest.raises(OptionError, match="unknown language 'german'"):
+            monitor.signals("other_language", expected_language="german")
         with pytest.raises(OptionError, match="did you mean expected_language"):
             monitor.signals("other_language", expected_languages="de")  # type: ignore[call-arg]
 
@@ -178,6 +182,15 @@ def test_a_day_has_a_budget_that_later_calls_do_not_change() -> None:
     assert set(before["span"]) <= set(chosen["span"])
     few = JudgedSample(told, per_day=1000)
     assert few.chosen(keys).all()
+
+
+@pytest.mark.parametrize("hours", [3, 26, 40])
+def test_the_budget_of_a_day_does_not_depend_on_the_period(monitor: Monitor, hours: int) -> None:
+    since = START + timedelta(hours=hours)
+    whole = monitor.signals("context_relevancy", judge=told, per_day=20)
+    late = monitor.signals("context_relevancy", judge=told, per_day=20, since=since)
+    assert_frame_equal(late, whole.filter(pl.col("time") >= since))
+    assert late["context_relevancy"].count() > 5
 
 
 def test_a_second_look_asks_a_model_nothing(

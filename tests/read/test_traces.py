@@ -179,6 +179,28 @@ def test_documents_that_only_the_output_of_openinference_tells(output: Any, docs
     assert decode(body, protobuf=False).frame["docs"].to_list() == [docs]
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"ids": [["d1", "d2"]], "documents": [["It lasts.", "It ends."]]},  # as Chroma answers
+        [["d1", "d2", "d3"]],
+        [{"score": 0.5}],
+        [None, True],
+    ],
+)
+@pytest.mark.parametrize("name", ["mlflow.spanOutputs", "output.value"])
+def test_a_list_of_which_nothing_can_be_read_is_no_empty_result(name: str, output: Any) -> None:
+    kinds = {"mlflow.spanOutputs": "mlflow.spanType", "output.value": "langsmith.span.kind"}
+    span = otlp_span(CALLS[0], {kinds[name]: "RETRIEVER", name: json.dumps(output)})
+    found = decode(json.dumps(otlp_request([span])).encode(), protobuf=False)
+    assert found.frame["docs"].to_list() == [None]
+    assert "document of wrong types: left out" in found.malformed
+    # of a list of which some can be read, these are kept
+    span = otlp_span(CALLS[0], {kinds[name]: "RETRIEVER", name: json.dumps(["d1", None])})
+    found = decode(json.dumps(otlp_request([span])).encode(), protobuf=False)
+    assert found.frame["docs"].to_list() == [["d1"]]
+
+
 def test_lists_as_pandas_writes_them_to_csv(tmp_path: Path) -> None:
     """Python's own way to write them, and not JSON; what cannot be read is no empty list."""
     header = "context.trace_id,context.span_id,span_kind,start_time,attributes.retrieval.documents"

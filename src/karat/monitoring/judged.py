@@ -27,6 +27,8 @@ from karat.monitoring.signals import SIGNALS, Signal, find_signals
 from karat.monitoring.time_buckets import LABEL, VERDICT
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from karat.judges.verdicts import JudgeProtocol
     from karat.progress import Report
 
@@ -96,6 +98,7 @@ def judged_frame(
     kind: str = "retriever",
     given: References = NOTHING_GIVEN,
     progress: Report | None = None,
+    since: datetime | None = None,
 ) -> pl.DataFrame:
     """Return what a judge says about calls, with the columns of `signal_frame`.
 
@@ -103,7 +106,8 @@ def judged_frame(
     documents have no text, neither in the trace nor in the corpus. Labels stand in a column of
     their own beside that of their signal. Calls that have one are always judged; what the judge
     says about them stands in a third column, so that those outside of the sample correct a mean
-    and are no part of it: people do not annotate at random.
+    and are no part of it: people do not annotate at random. Calls before `since` are only there
+    for the budget of a day, and not judged.
     """
     wanted = judged_signals(names)
     slices = slice_names(by)
@@ -116,6 +120,10 @@ def judged_frame(
         pl.any_horizontal(pl.col(each.name + LABEL).is_not_null() for each in wanted)
     )
     sampled = sample.chosen(keys)
+    if since is not None:
+        late = keys["time"] >= since
+        keys, labels, labelled = (each.filter(late) for each in (keys, labels, labelled))
+        sampled = sampled.filter(late)
     asked = keys.filter(sampled | labelled.to_series())
     judge = sample.find()
     parts = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from karat.errors import OptionError
-from karat.languages import ENGLISH
+from karat.languages import ENGLISH, find_code
 from karat.read.corpus import load_corpus
 from karat.read.queries import load_queries
 
@@ -56,7 +56,7 @@ class References:
             corpus=None if corpus is None else load_corpus(corpus),
             questions=() if questions is None else _asked(questions),
             embedder="minilm" if embedder is None else embedder,
-            expected_language=expected_language,
+            expected_language=find_code(expected_language),
             date_key=date_key,
         )
 

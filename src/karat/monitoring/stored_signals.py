@@ -48,14 +48,19 @@ def stored_signals(
         frame = frame.filter(pl.col("time") >= in_utc(since))
     if not judged or sample is None:
         return frame
+    since = None if since is None else in_utc(since)
+    begin = since
+    if since is not None and sample.per_day is not None:  # the budget follows from the day before
+        begin = _last_day_before(store, since, kind)
     found = judged_frame(
-        store.scan(since, until),
+        store.scan(begin, until),
         judged,
         sample,
         by=slices,
         kind=kind,
         given=given,
         progress=progress,
+        since=since,
     )
     values = found.drop("kind", *slices, strict=False)
     joined = frame.join(values, on=[*KEY], how="left", maintain_order="left")
@@ -63,6 +68,14 @@ def stored_signals(
     keys = [name for name in frame.columns if name not in order]
     labels = [name for name in values.columns if name not in (*KEY, *order)]
     return joined.select(*keys, *order, *labels)
+
+
+def _last_day_before(store: TraceStore, moment: datetime, kind: str) -> datetime:
+    """Return when the last day with calls before that of a moment began, or else that day."""
+    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    calls = store.scan(None, midnight).filter(pl.col("kind") == kind)
+    last = calls.select(pl.col("time").max().dt.truncate("1d")).collect().item()
+    return last if isinstance(last, datetime) else midnight
 
 
 def in_utc(moment: datetime) -> datetime:

@@ -42,7 +42,9 @@ def read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     call.question = parts.question(question or given.get("input.value"))
     lists = _lists(given)
     name = OUTPUTS if reranks else RETRIEVED
-    call.docs = _documents(span, lists[name], parts) or _from_output(span, name, parts)
+    call.docs = _documents(span, lists[name], parts)
+    if not call.docs:
+        call.docs = _from_output(span, name, parts, listed=bool(lists[name]))
     if reranks:
         call.inputs = [doc.id for doc in _documents(span, lists[INPUTS], parts)]
     call.annotations = [*call.annotations, *parts.annotations(_said(lists))]
@@ -114,16 +116,19 @@ def _documents(
     return found
 
 
-def _from_output(span: Span, name: str, parts: TakenParts) -> list[Retrieved] | None:
+def _from_output(
+    span: Span, name: str, parts: TakenParts, *, listed: bool
+) -> list[Retrieved] | None:
     """Return the documents of a span that lists none: programs may write only what came out.
 
-    None means that they are not told: the output is hidden, or the list, of that name, is none.
+    None means that they are not told: the output is hidden, or the list, of that name, is none; or
+    what is `listed` cannot be read.
     """
     output = span.attributes.get("output.value")
     held = parsed(output)
     found = parts.documents(held, span.span) if isinstance(held, list | Mapping) else None
     told = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
-    return found or ([] if told else None)
+    return found or ([] if told and not listed else None)
 
 
 def _add_ids(entries: list[dict[str, Any]], output: object) -> None:

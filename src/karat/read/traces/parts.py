@@ -145,8 +145,8 @@ class TakenParts:
     def documents(self, value: object, span: str) -> list[Retrieved] | None:
         """Return the documents in an output: a list, an object that holds one, or JSON of either.
 
-        None means that the output does not say. Texts in a list are ids, unless one of them has
-        a blank in it: then all are texts.
+        None means that the output does not say, or not so that it can be read. Texts in a list are
+        ids, unless one of them has a blank in it: then all are texts.
         """
         value = _listed(parsed(value))
         if value is None:
@@ -162,7 +162,7 @@ class TakenParts:
                 self.malformed[WRONG_DOCUMENT] += 1
             else:
                 found.append(doc)
-        return found
+        return found if found or not value else None
 
     def _document(self, entry: Any, number: int, span: str, *, texts: bool) -> Retrieved | None:  # noqa: ANN401
         beside = None
@@ -170,6 +170,8 @@ class TakenParts:
             if len(entry) != 2:
                 return None
             entry, beside = entry  # a document and its score
+            if not isinstance(beside, float | int | None) and number_of(beside) is None:
+                return None
         if isinstance(entry, str | int) and not isinstance(entry, bool):
             text, own = (entry, None) if texts else (None, entry)
             return self.document(number, span, id=own, text=text, score=beside)
