@@ -370,6 +370,7 @@ def test_the_manifest_has_the_fields_of_a_call_but_for_keys() -> None:
     assert call.body["api_key"] == KEY
     assert result.judge["options"]["max_tokens"] == 5
     assert KEY not in str(result.judge)
+    assert KEY not in repr(replace(settings, base_url=f"http://me:{KEY}@localhost/v1"))
 
 
 def test_who_has_batches() -> None:

@@ -189,6 +189,19 @@ def test_an_aspect_that_fails_as_a_whole() -> None:
     assert (row["value"], row["failed"], row["lower"], row["upper"]) == (None, 1, 0.0, 1.0)
 
 
+def test_the_lower_bound_is_never_above_the_upper() -> None:
+    def answer(sample: Sample) -> dict[str, Any]:  # of q1 all yes is less, of q2 it is more
+        return {"relevance": [1, None] if sample.query == "q1" else [None, 0]}
+
+    found = karat.evaluate(
+        [record(query_id="q1"), record(query_id="q2")],
+        measures=["recall@1/relevance"],
+        judge=answer,
+    )
+    (row,) = found.summary.to_dicts()
+    assert (row["lower"], row["upper"]) == (0.25, 1.0)
+
+
 def test_a_list_that_fails_as_a_whole_is_bounded_as_if_each_verdict_had_failed() -> None:
     def measured(relevance: Any, statements: Any) -> list[tuple[float, float]]:
         def answer(sample: Sample) -> dict[str, Any]:

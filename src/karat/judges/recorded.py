@@ -188,7 +188,7 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
-    there = not shown.strip() or is_quoted(shown, unit)
+    there = " ".join(shown.split()) in " ".join(unit.split()) or is_quoted(shown, unit)
     chance = fields.get("probability")
     return Verdict(
         int(value),

@@ -56,7 +56,7 @@ class Judge:
 
     model: str = "local"
     _: KW_ONLY
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # may hold a password
     key: str | None = field(default=None, repr=False)
     cache: str | Cache = "use"
     concurrency: int | None = None
@@ -74,7 +74,7 @@ class Judge:
     prompts: str | os.PathLike[str] | None = None
     options: Mapping[str, Json] | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
-    extra_body: Mapping[str, Json] | None = None
+    extra_body: Mapping[str, Json] | None = field(default=None, repr=False)  # may hold keys
     batch: bool = False
     language: str = "en"
     attempts: int = 3

@@ -128,9 +128,12 @@ def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
 
 
 def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
-    """Return the values if all verdicts that failed were no, and if all were yes."""
+    """Return the values if all verdicts that failed were no, and if all were yes.
+
+    The lower one of each query comes first: more relevant chunks of a list mean less recall@k.
+    """
     return {
-        (run, measure): (
+        (run, measure): _in_order(
             result.defined(strict, measure, measure.values(strict), failed=False),
             result.defined(lenient, measure, measure.values(lenient), failed=False),
         )
@@ -140,6 +143,12 @@ def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Flo
         for lenient in [strict.lenient]
         if lenient is not None
     }
+
+
+def _in_order(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Put the lower value of each query first; one that is not a number stays where it is."""
+    turned = other < one
+    return np.where(turned, other, one), np.where(turned, one, other)
 
 
 def unjudged_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
