@@ -154,6 +154,20 @@ def test_the_settings_are_explained(
     assert cli("explain-config", "nix").code == 2
 
 
+def test_what_may_be_a_key_is_not_shown(cli: Karat, save: Save) -> None:
+    save(
+        "karat.toml",
+        'header = ["api-key=hush"]\n[monitor]\nstore = "s"\n'
+        '[monitor.serve]\ntoken = "hush"\n[monitor.check]\nwebhook = "https://x.y/hush"\n',
+    )
+    for words in ((), ("score",), ("monitor",), ("--format", "json")):
+        done = cli("explain-config", *words)
+        assert done.code == 0, done.err
+        assert "(set)" in done.out
+        assert "hush" not in done.out
+    assert "monitor.serve.token" in cli("explain-config").out
+
+
 def test_every_variable_that_karat_reads_is_explained() -> None:
     sources = Path(karat.__file__).parent.rglob("*.py")
     read = {name for each in sources for name in re.findall(r"KARAT_[A-Z_]+", each.read_text())}

@@ -178,14 +178,15 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
     frames = [on_spark(spark, each) for each in (run, other)]
     before, after = (
         karat.spark.evaluate(frame, on_spark(spark, gold), MEASURES, run_id=name)
-        for frame, name in zip(frames, ("one", "two"), strict=True)
+        for frame, name in zip(frames, ("one", "two/b: 5%"), strict=True)
     )
     place = str(folder / "results")
     for _ in range(2):
         before.write(place)
         after.write(place)
     table = spark.read.parquet(place)
-    assert sorted(row[0] for row in table.select("run_id").distinct().collect()) == ["one", "two"]
+    ids = sorted(row[0] for row in table.select("run_id").distinct().collect())
+    assert ids == ["one", "two/b: 5%"]
     assert table.count() == before.per_query.count() + after.per_query.count()
     after.write("table:karat_results")
     assert spark.table("karat_results").count() == after.per_query.count()
@@ -373,7 +374,7 @@ def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -
         (folder / name).write_text(text, encoding="utf-8")
     for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
         places = [str(folder / name) for name in sides]
-        local = karat.evaluate(*places, MEASURES)
+        local = karat.evaluate(places[0], places[1], MEASURES)
         assert_same(per_query(karat.spark.evaluate(*places, MEASURES)), local)
         if "asked.tsv" in sides:
             mapped = karat.spark.evaluate(*places, MEASURES, columns={"query": "question"})

@@ -12,7 +12,7 @@ import pytest
 
 import karat
 from karat.dialects import dialect, resolve_measures
-from karat.errors import AlignError, MeasureError, OptionError
+from karat.errors import AlignError, InputError, MeasureError, OptionError
 from karat.relate.match import find_matcher
 from karat.reports.spark import render
 from karat.reports.tables import FORMATS
@@ -164,7 +164,10 @@ def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result
     notes.add({"findings": [], "facts": {"documents": 5, "shared": 0}})
     with pytest.raises(AlignError, match="share no query"):
         _checked(notes, found.made)
-    notes.add({"findings": [], "facts": {"shared": 1}})
+    notes.add({"findings": [], "facts": {"shared": 1, "told": 3}})
+    with pytest.raises(InputError, match="no query of this table is in the gold"):
+        _checked(notes, found.made)
+    notes.add({"findings": [], "facts": {"told_of_gold": 1}})
     assert [each.kind for each in _checked(notes, found.made)] == ["no-shared-document"]
 
 

@@ -134,6 +134,24 @@ def test_a_column_about_queries_takes_none_from_the_gold() -> None:
     )
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_labels_of_a_query_do_not_depend_on_the_order_of_its_rows(*, reverse: bool) -> None:
+    gold = pl.DataFrame(
+        {
+            "query": ["a", "a", "a", "b", None],
+            "doc": ["1", "2", "3", "1", "1"],
+            "lang": [None, "en", "de", None, "fr"],
+            "reference": [["x"], None, None, None, None],
+        }
+    )
+    run = pl.DataFrame({"query": ["a", "b"], "doc": ["1", "1"], "score": [1.0, 1.0]})
+    plan = plan_of(["RR"], about=("lang", "reference"), slices=("lang",), skip_bad=True)
+    rows = stacked(side(gold.reverse() if reverse else gold, GOLD), side(run, RUN))
+    found = pl.concat([pl.DataFrame(batch) for batch in evaluate_batches(plan, rows)])
+    told = found.filter(pl.col("kind") == VALUES).select("query", "slices").sort("query")
+    assert told["slices"].to_list() == [["de"], [None]]
+
+
 @pytest.mark.parametrize(
     ("by", "measures"),
     [

@@ -67,6 +67,7 @@ def test_options_of_one_engine_are_refused_by_the_other(cli: Karat) -> None:
         (["--write", "x"], "--write needs --engine spark"),
         (["--master", "yarn"], "--master needs --engine spark"),
         (["--engine", "spark", "--per-query"], "--per-query is not for --engine spark"),
+        (["--engine", "spark", "--query-from", "question"], "--query-from is not for --engine"),
         (["--engine", "spark", "--labels", "x"], "--labels is not for --engine spark"),
         (["--engine", "spark", "b.parquet"], "one RUN at a time"),
         (["--column", "query"], "'query' is not NAME=COLUMN"),
@@ -74,6 +75,17 @@ def test_options_of_one_engine_are_refused_by_the_other(cli: Karat) -> None:
         done = cli("score", "a.parquet", *arguments)
         assert done.code == 2
         assert said in done.err.replace("\n", " ")
+
+
+def test_a_project_on_spark_can_be_measured_on_this_machine(
+    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "karat.toml").write_text('engine = "spark"\nmaster = "yarn"\npartitions = 7\n')
+    (tmp_path / "both.jsonl").write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n')
+    assert cli("score", "both.jsonl", "--engine", "local").code == 0
+    done = cli("score", "both.jsonl", "--engine", "local", "--partitions", "3")
+    assert "--partitions needs --engine spark" in done.err.replace("\n", " ")
 
 
 @lacking

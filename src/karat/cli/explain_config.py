@@ -42,6 +42,8 @@ VARIABLES = {
 }
 HIDDEN = ("KARAT_API_KEY", "OPENAI_API_KEY", "KARAT_MONITOR_TOKEN", "KARAT_WEBHOOK_SECRET")
 
+SECRET = ("token", "header", "headers", "webhook")  # options that may hold a key, too
+
 
 @click.command("explain-config", short_help="Show the settings of the project.")
 @click.argument("name", metavar="[COMMAND]", required=False)
@@ -99,15 +101,27 @@ def _settings(
     commands = commands_of(group, context)
     for name in commands:  # a mistake in any table is said
         found.defaults(group, context, name)
-    for key, value in found.settings.items():
+    for tables, key, value in _flat(found.settings):
+        users = [name for name, each in commands.items() if spelled(key) in by_key(each)]
+        yield {
+            "setting": ".".join((*tables, key)),
+            "value": _hidden(key, value),
+            "commands": [" ".join(tables)] if tables else users,
+        }
+
+
+def _flat(settings: dict[str, Any], *tables: str) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Go through all settings, with the tables in which they stand."""
+    for key, value in settings.items():
         if isinstance(value, dict):
-            yield from (
-                {"setting": f"{key}.{each}", "value": of, "commands": [key]}
-                for each, of in value.items()
-            )
+            yield from _flat(value, *tables, key)
         else:
-            users = [name for name, each in commands.items() if spelled(key) in by_key(each)]
-            yield {"setting": key, "value": value, "commands": users}
+            yield tables, key, value
+
+
+def _hidden(key: str, value: object) -> object:
+    """Return a value that may be shown."""
+    return "(set)" if spelled(key) in SECRET and value else value
 
 
 def _values(
@@ -132,7 +146,8 @@ def _rows(
     for each in command.params:
         setting = of + max(each.opts, key=len)
         if each.name in values:
-            yield {"setting": setting, "value": values[each.name], "from": place}
+            value = _hidden(each.name or "", values[each.name])
+            yield {"setting": setting, "value": value, "from": place}
         elif not _is_unset(value := each.get_default(context)):
             yield {"setting": setting, "value": value, "from": "default"}
 

@@ -6,12 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from karat.cli import gating, judging, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+DEFAULT_MAP = ParameterSource.DEFAULT_MAP
 ENGINES = ("local", "spark")
 ONLY_SPARK = (
     *("master", "column", "write_to", "sample", "bootstrap", "partitions", "gold_join", "keep_at"),
@@ -23,8 +25,8 @@ SHARED = (
     *("cluster", "skip_bad", "queries"),
 )
 NOT_ON_SPARK = (
-    *("run_format", "gold_format", "id_from", "latency_unit", "labels", "card", "per_query"),
-    *("update_baseline", "dry_run"),
+    *("run_format", "gold_format", "id_from", "query_from", "latency_unit", "labels", "card"),
+    *("per_query", "update_baseline", "dry_run", "explain_verdicts"),
 )
 
 
@@ -128,6 +130,9 @@ def take(choices: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     engine = choices.pop("engine")
     given = {name: choices.pop(name) for name in ONLY_SPARK}
     given = {name: value for name, value in given.items() if value is not None}
+    if engine == "local":  # what a project has settled about Spark does not matter here
+        source = click.get_current_context().get_parameter_source
+        given = {name: each for name, each in given.items() if source(name) is not DEFAULT_MAP}
     if engine == "local" and given:
         flag = "write" if "write_to" in given else next(iter(given)).replace("_", "-")
         raise click.UsageError(f"--{flag} needs --engine spark")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import AlignError, MeasureError, OptionError, choose
+from karat.errors import AlignError, InputError, MeasureError, OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings
 from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from karat.relate.match import Matcher
 
 MODES = ("append", "overwrite")
+# what Spark escapes in the name of a folder, and reads back
+SPECIAL = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ class SparkResult:
             elif mode == "overwrite":
                 rows.write.mode(mode).partitionBy("run_id").parquet(place)
             else:
-                folder = f"{place.rstrip('/')}/run_id={self.run_id}"
+                folder = f"{place.rstrip('/')}/run_id={_as_folder(self.run_id)}"
                 rows.drop("run_id").write.mode("overwrite").parquet(folder)
 
     @cached_property
@@ -350,6 +353,15 @@ class SparkResult:
         return head + "\n".join(lines)
 
 
+def _as_folder(value: str) -> str:
+    """Return a value as Spark names the folder of a partition.
+
+    >>> _as_folder("2026/11: 5%")
+    '2026%2F11%3A 5%25'
+    """
+    return SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", value)
+
+
 def add_up(
     rows: DataFrame, plan: SummaryPlan
 ) -> tuple[dict[tuple[str, str | None, int], Tally], Notes]:
@@ -396,6 +408,12 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             f"run and gold share no query{example}",
             where=f"run {made.run} and gold",
             fix="check that both are about the same queries, and that they are not swapped",
+        )
+    if facts.get("told", 0) and not facts.get("told_of_gold", 0):
+        raise InputError(
+            "no query of this table is in the gold",
+            where="queries",
+            fix="use the query ids of the gold",
         )
     _require_relevant(facts, made)
     missing = next((each for each in findings if each.kind == "missing-query"), None)

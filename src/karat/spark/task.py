@@ -176,6 +176,8 @@ class _Work:
             run, gold, noted = self._read(rows)
             documents = int(run.rows["doc"].count())
             facts: dict[str, Any] = {"documents": documents, "rows": rows.height}
+            told = rows.filter(rows[SIDE] == QUERIES)[QUERY]
+            facts |= {"told": len(told), "told_of_gold": int((gold.find(told) >= 0).sum())}
             if not gold.queries.height:  # queries that the gold does not have
                 extra = run.rows["query"].unique(maintain_order=True)
                 return _frame([_notes((*noted, *_extra(extra, plan.run)), facts)])
@@ -247,10 +249,17 @@ class _Work:
         # a column of the gold itself stays one, though one about the queries has its name
         about = [name for name in plan.about if name in frame.columns and name not in COLUMNS]
         gold = gold_of(frame.drop(about), place, reading)
-        if not about:
+        named = frame.with_columns(pl.col("query").cast(pl.String))
+        named = named.filter(pl.col("query").is_in(gold.queries["query"].implode()))
+        if not about or not named.height:
             return gold
-        table = frame.select(pl.col("query").cast(pl.String), *about)
-        return with_columns(gold, table.unique("query", keep="first", maintain_order=True))
+        # rows have no order: where they say different things about a query, the least counts
+        said = (
+            known.first() if frame.schema[name].is_nested() else known.min()
+            for name in about
+            for known in [pl.col(name).drop_nulls()]
+        )
+        return with_columns(gold, named.group_by("query", maintain_order=True).agg(*said))
 
     def _assess(self, run: Run, gold: Gold) -> Result:
         plan = self.plan
