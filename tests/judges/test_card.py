@@ -493,6 +493,23 @@ def test_a_threshold_is_chosen_on_labels() -> None:
     assert JudgeCard.load(card.save()).recalibration == found
 
 
+def test_a_threshold_is_chosen_on_pairs_with_a_verdict() -> None:
+    pairs = (("It is town{}.", 1), ("Tea is brown.", 0))
+    rows = [
+        {"question": f"Where is town{n}?", "chunk": chunk.format(n), "label": label}
+        for n in range(12)
+        for chunk, label in pairs
+    ]
+    silent = [{"question": "?", "chunk": f"Tea {n}.", "label": 1} for n in range(12)]
+    card = judge_card([*rows, *silent], judge="local:text", recalibrate=True)
+    assert (card.failed, card.pairs) == (12, 24)
+    assert (
+        card.recalibration == judge_card(rows, judge="local:text", recalibrate=True).recalibration
+    )
+    assert card.recalibration is not None
+    assert card.recalibration.kappa_before == card["kappa"].value
+
+
 def test_labels_that_fit_already_keep_the_threshold() -> None:
     rows = [
         {"question": f"Where is city{n}?", "chunk": text, "label": label}

@@ -241,7 +241,9 @@ def measure_judge(
             for value, which in _parts(given.columns[column], known)
         ),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        recalibration=choose_threshold(asked, given, aspect, rel) if recalibrate else None,
+        recalibration=choose_threshold(asked, given.only(known.tolist()), aspect, rel)
+        if recalibrate
+        else None,
         calibration=calibration(
             [_chance(each) for each in said], true >= rel, level=level, clusters=given.queries
         ),
