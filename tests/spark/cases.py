@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -424,7 +425,12 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
         "of the gold are missing",
         lambda: evaluate(*frames, "RR", missing="error"),
     )
-    refused(OptionError, "column about the queries", lambda: evaluate(*frames, "RR", slices="no"))
+    for name in ("no", "grade", "group"):  # the last two are about documents
+        refused(
+            OptionError,
+            "column about the queries",
+            partial(evaluate, *frames, "RR", slices=name),
+        )
     refused(InputError, "Spark cannot read it", lambda: evaluate("/nowhere", frames[1], "RR"))
     refused(InputError, "is no frame of Spark", lambda: evaluate(run, gold, "RR"))
 

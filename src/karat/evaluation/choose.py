@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import choose as choose_option
-from karat.measures import parse_measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -202,6 +201,8 @@ def choose(
     >>> advice.command
     'karat score RUN --gold GOLD -m recall@10 -m nDCG@10 -m AP@10'
     """
+    from karat.measures import parse_measure  # noqa: PLC0415 - help need not wait for it
+
     answers = {"known": known, "use": use, "needs": needs, "labels": labels}
     for question in QUESTIONS:
         choose_option(f"answer to `{question.name}`", answers[question.name], question.answers)
