@@ -277,6 +277,24 @@ def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
 
 
 @case
+def values_are_kept_where_nothing_else_stands(spark: Any, folder: Path) -> None:
+    """A second job may take the place of the first, but nobody's table."""
+    run, gold = (on_spark(spark, each) for each in hard_case(3, "karat"))
+    work = partial(karat.spark.evaluate, run, gold, ["AP"])
+    expected = work().values
+    for _ in range(2):
+        assert work(keep_at=str(folder / "kept")).values == expected
+    run.write.parquet(str(folder / "table"))
+    (folder / "texts").mkdir()
+    (folder / "texts" / "notes.txt").write_text("mine")
+    for name in ("table", "texts"):
+        at = str(folder / name)
+        refused(OptionError, "something else stands", partial(work, keep_at=at))
+    assert spark.read.parquet(str(folder / "table")).count() == run.count()
+    assert (folder / "texts" / "notes.txt").read_text() == "mine"
+
+
+@case
 def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
     """What a query scores does not depend on the queries beside it, nor on where they are."""
     import hypothesis.strategies as st

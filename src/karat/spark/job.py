@@ -283,8 +283,19 @@ def _gateway(  # noqa: PLR0917
 
 
 def _kept(session: SparkSession, values: DataFrame, place: str | None) -> DataFrame:
+    """Keep values on the executors, or at a place where nothing else stands."""
     if place is None:
         return values.persist()
+    try:
+        free = session.read.parquet(place).columns == values.columns  # of an earlier job
+    except Exception as error:  # noqa: BLE001 - of many kinds, as anything may stand there
+        free = "PATH_NOT_FOUND" in str(error)
+    if not free:
+        raise OptionError(
+            "something else stands where values should be kept",
+            where=place,
+            fix="name a folder that does not exist (--keep-at, keep_at=)",
+        )
     values.write.mode("overwrite").parquet(place)
     return session.read.parquet(place)
 
