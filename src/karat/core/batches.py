@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-OWN = pl.CompatLevel.oldest()
 TAIL = 256  # rows that are looked at first for the beginning of the last query
 
 
@@ -63,9 +62,9 @@ def compact(rows: pl.DataFrame) -> pl.DataFrame:
     True
     """
     strings = [name for name, kind in rows.schema.items() if kind == pl.String]
-    # Arrow's older strings are no views into shared memory
+    # polars has no copy of texts: what it cuts out are views into shared memory
     return rows.with_columns(
-        pl.Series(name, rows[name].to_arrow(compat_level=OWN), dtype=pl.String) for name in strings
+        pl.Series(name, rows[name].to_list(), dtype=pl.String) for name in strings
     )
 
 
