@@ -20,7 +20,7 @@ WARM = 50
 REMARK = """\
 samples of five chunks, judged by `local:text`, which needs nothing but the core: questions and
 passages of the demo, no two samples alike. Samples a second, the best of the rounds, each in a
-process of its own that has judged others before. (`local` reads every text with MiniLM, some 50 a
+process of its own that has judged others before. (`local` reads every text with MiniLM, some 90 a
 second here, the first time.)"""
 
 
