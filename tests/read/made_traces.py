@@ -11,11 +11,12 @@ import csv
 import gzip
 import io
 import json
-import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from tests.read.made_protobuf import fixed64, message, proto_pairs
 
 BEGIN = datetime(2026, 8, 1, 10, tzinfo=UTC)
 
@@ -243,57 +244,6 @@ def _otlp_lines(calls: Iterable[MadeCall], convention: str) -> bytes:
     spans = [otlp_span(call, CONVENTIONS[convention](call)) for call in calls]
     requests = [otlp_request(spans[at : at + 3]) for at in range(0, len(spans), 3)]
     return b"".join(json.dumps(each).encode() + b"\n" for each in requests)
-
-
-# protobuf, as small as it can be written: fields are tag, length, content
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
-def message(*fields: tuple[int, bytes | int | float]) -> bytes:
-    """Return a message of numbered fields: bytes, numbers of variable length, or doubles."""
-    found = b""
-    for number, value in fields:
-        if isinstance(value, bytes):
-            found += _varint(number << 3 | 2) + _varint(len(value)) + value
-        elif isinstance(value, float):
-            found += _varint(number << 3 | 1) + struct.pack("<d", value)
-        else:
-            found += _varint(number << 3) + _varint(value & (1 << 64) - 1)
-    return found
-
-
-def fixed64(number: int, value: int) -> bytes:
-    return _varint(number << 3 | 1) + struct.pack("<Q", value)
-
-
-def proto_value(value: Any) -> bytes:
-    match value:
-        case bool():
-            return message((2, int(value)))
-        case str():
-            return message((1, value.encode()))
-        case int():
-            return message((3, value))
-        case float():
-            return message((4, value))
-        case list():
-            return message((5, message(*((1, proto_value(each)) for each in value))))
-        case dict():
-            return message((6, message(*((1, pair) for pair in proto_pairs(value)))))
-    raise TypeError(value)
-
-
-def proto_pairs(attributes: Attributes) -> list[bytes]:
-    return [
-        message((1, key.encode()), (2, proto_value(value))) for key, value in attributes.items()
-    ]
 
 
 def proto_span(call: MadeCall, attributes: Attributes) -> bytes:

@@ -25,15 +25,14 @@ from karat.read.traces.span import (
     TEXT,
     VALUE,
 )
+from tests.read.made_protobuf import message, proto_pairs
 from tests.read.made_traces import (
     FILES,
     MadeCall,
     MadeDoc,
-    message,
     openinference,
     otlp_request,
     otlp_span,
-    proto_pairs,
     proto_request,
     proto_span,
 )

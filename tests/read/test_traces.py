@@ -15,14 +15,13 @@ from karat.errors import InputError
 from karat.read.traces import TRACE_SCHEMA, decode, number_hops, outermost, read_traces
 from karat.read.traces.schema import RERANKER
 from karat.read.values import text_id
+from tests.read.made_protobuf import fixed64, message
 from tests.read.made_traces import (
     CONVENTIONS,
     FILES,
     MadeCall,
     MadeDoc,
-    fixed64,
     key_values,
-    message,
     openinference,
     otlp_request,
     otlp_span,

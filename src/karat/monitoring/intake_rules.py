@@ -22,9 +22,8 @@ LISTS = ("docs", "texts", "doc_metadata", "inputs")
 STRUCTS = {"attributes": ("value",), "annotations": ("label", "annotator")}
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
 AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
-SHORT = (
-    64  # characters of an attribute or a label that is kept where no texts are: a name, no prose
-)
+# characters of an attribute or a label that is kept where no texts are: a name, no prose
+SHORT = 64
 
 
 @dataclass(frozen=True, slots=True)
