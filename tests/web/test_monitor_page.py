@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
@@ -15,6 +16,7 @@ import karat
 from karat.cli import cli
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.overview import Look, overview
+from karat.read.traces.schema import TRACE_SCHEMA
 from karat.reports.signals import figure
 from karat.web.monitor_app import monitor_site
 from karat.web.server import TokenGuard
@@ -161,3 +163,18 @@ def test_a_report_is_one_file_with_calls_of_every_point(made: Path, tmp_path: Pa
         karat.report(made, gold={"q": ["d"]})
     refused = CliRunner().invoke(cli, ["report", str(made), str(made)])
     assert "reported alone" in str(refused.exception or refused.output)
+
+
+def test_calls_that_tell_nothing_but_their_lists_have_a_report(tmp_path: Path) -> None:
+    bare = (
+        made_calls(40)
+        .filter(
+            pl.col("docs").list.len() > 0,
+            pl.col("error").is_null(),
+            ~pl.col("docs").list.eval(pl.element().is_duplicated().any()).list.first(),
+        )
+        .with_columns(pl.lit(None, pl.Float64).alias("latency_ms"), scores=None)
+    )
+    with Monitor.open(tmp_path / "store", create=True) as monitor:
+        monitor.store.add(bare.cast(TRACE_SCHEMA))
+    assert "queries" in karat.report(tmp_path / "store")
