@@ -27,5 +27,18 @@ def test_every_budget_is_of_something_that_is_there(tmp_path: Path) -> None:
 
 
 def test_what_counts_as_a_line_of_code() -> None:
-    text = '"""Doc\nstring."""\n\n# comment\nx = (\n    1,\n)\n\n\ndef f():\n    """One."""\n    return """two\nlines"""\n'
+    text = '''"""Doc
+string."""
+
+# comment
+x = (
+    1,
+)
+
+
+def f():
+    """One."""
+    return """two
+lines"""
+'''
     assert code_lines(text) == 6

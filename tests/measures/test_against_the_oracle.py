@@ -86,6 +86,10 @@ def corpora(draw: DrawFn, docs: list[str]) -> list[dict[str, Any]]:
     return [*rows, {"doc": "any", "text": "Any.", "date": "2026-06-01", "forbidden": False}]
 
 
+def by_documents(item: dict[str, Any]) -> frozenset[str]:
+    return frozenset(item["docs"])
+
+
 @st.composite
 def supported_cases(draw: DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Draw lists and items whose documents support them partly."""
@@ -97,7 +101,7 @@ def supported_cases(draw: DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]
             "grade": st.sampled_from([0.0, 1.0, 1.0, 2.0]),
         }
     )
-    items = st.lists(item, min_size=1, max_size=4, unique_by=lambda item: frozenset(item["docs"]))
+    items = st.lists(item, min_size=1, max_size=4, unique_by=by_documents)
     gold = [{"query": name, "gold": draw(items)} for name in "pq"]
     gold.append({"query": "anchor", "gold": [{"docs": {"a": 1.0}, "grade": 2.0}]})
     run = {name: draw(st.lists(st.sampled_from("abcdefxy"), max_size=7)) for name in "pq"}

@@ -74,10 +74,10 @@ def places(tree: ast.Module) -> Iterator[tuple[ast.AST, str, object]]:
                 yield node, "ops", [other()]
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert | ast.USub):
             yield node, "op", ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            yield node, "value", node.value + 1
-        elif isinstance(node, ast.Constant) and type(node.value) is bool:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
             yield node, "value", not node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            yield node, "value", node.value + 1
         elif isinstance(node, ast.IfExp):
             yield node, "test", ast.UnaryOp(ast.Not(), node.test)
 
@@ -131,7 +131,17 @@ def killed(mutant: Mutant) -> bool:
         room = Path(mutant.file).parts[1]
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-x",
+                    "-q",
+                    "-m",
+                    "not slow",
+                    "-p",
+                    "no:cacheprovider",
+                ]
                 + TESTS[room],
                 cwd=root,
                 env={**os.environ, "PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import difflib
 import json
 import sys
@@ -59,7 +59,7 @@ def main() -> int:
     for name, text in files.items():
         (RECORDED / name).parent.mkdir(parents=True, exist_ok=True)
         (RECORDED / name).write_text(text)
-    date = datetime.datetime.now(tz=datetime.UTC).date()
+    date = dt.datetime.now(tz=dt.UTC).date()
     with (RECORDED / "CHANGES.md").open("a") as log:
         log.write(f"- {date}: {given.accept} ({len(changed)} lines)\n")
     print(f"recorded {len(files)} files, {len(changed)} changed lines")

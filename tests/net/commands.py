@@ -57,7 +57,7 @@ COMMANDS = {
     "measures": "measures",
     "measures-one": "measures nDCG",
     "pool": "pool bm25.trec minilm.trec --depth 5 -o pool --queries questions.jsonl",
-    "anchor": "anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl -o anchored.jsonl",
+    "anchor": "anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl -o new",
 }
 LISTED_LINES = 200  # of an answer that is not one JSON object
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KARAT_CONFIG": "none"}

@@ -14,8 +14,8 @@ obviously right, so that property tests can compare the fast kernels with it.
 """
 
 from tests.oracle import context, counting, gains, ranking
-from tests.oracle.lists import Query, value
+from tests.oracle.lists import Formulas, Query, value
 
-FORMULAS = {**counting.FORMULAS, **ranking.FORMULAS, **gains.FORMULAS, **context.FORMULAS}
+FORMULAS: Formulas = {**counting.FORMULAS, **ranking.FORMULAS, **gains.FORMULAS, **context.FORMULAS}
 
 __all__ = ["FORMULAS", "Query", "value"]

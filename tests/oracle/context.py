@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.oracle.lists import Query, Unit
+    from tests.oracle.lists import Formulas, Query, Unit
 
 
 def spent(query: Query, units: list[Unit], unit: str) -> float:
@@ -97,7 +97,7 @@ def age(query: Query, k: object, on: str = "", of: str = "mean") -> float | None
     """How many days before a date, or before the newest of the corpus, the units are dated."""
     until = on or query.newest
     days = sorted(
-        max(0, (datetime.date.fromisoformat(until) - datetime.date.fromisoformat(unit.date)).days)
+        max(0, (dt.date.fromisoformat(until) - dt.date.fromisoformat(unit.date)).days)
         for unit in query.cut(k)
         if unit.date is not None and until is not None
     )
@@ -109,7 +109,7 @@ def age(query: Query, k: object, on: str = "", of: str = "mean") -> float | None
     return float(days[middle]) if len(days) % 2 else (days[middle - 1] + days[middle]) / 2
 
 
-FORMULAS = {
+FORMULAS: Formulas = {
     "context_cost": context_cost,
     "items_per": items_per,
     "cost_to": cost_to,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.oracle.lists import Query, Unit
+    from tests.oracle.lists import Formulas, Query, Unit
 
 
 def hits(query: Query, k: object, rel: float) -> list[Unit]:
@@ -82,7 +82,7 @@ def unjudged(query: Query, k: object) -> float:
     return sum(not query.is_judged(unit) for unit in units) / size if size else 0.0
 
 
-def utility(
+def utility(  # noqa: PLR0917
     query: Query,
     k: object,
     rel: float = 1.0,
@@ -99,7 +99,32 @@ def utility(
     return hit * good + noise * bad + miss * missed + rest * (docs - good - bad - missed)
 
 
-FORMULAS = {
+def retrieved(query: Query, k: object) -> float:
+    """How many units there are among the first k."""
+    return float(len(query.cut(k)))
+
+
+def relevant(query: Query, _k: object, rel: float = 1.0) -> float:
+    """How many items should be found."""
+    return float(len(query.relevant(rel)))
+
+
+def relevant_retrieved(query: Query, k: object, rel: float = 1.0) -> float:
+    """How many of them were found."""
+    return float(len(query.first_ranks(rel, k)))
+
+
+def rejected_retrieved(query: Query, k: object, rel: float = 1.0) -> float:
+    """How many units were retrieved that are judged not relevant."""
+    return float(sum(query.is_rejected(unit, rel) for unit in query.cut(k)))
+
+
+def forbidden(query: Query, k: object) -> float:
+    """How many units were retrieved that must not be seen."""
+    return float(sum(unit.forbidden for unit in query.cut(k)))
+
+
+FORMULAS: Formulas = {
     "P": precision,
     "relative_P": relative_precision,
     "recall": recall,
@@ -112,11 +137,9 @@ FORMULAS = {
     "unjudged": unjudged,
     "utility": utility,
     "queries": lambda _query, _k: 1.0,
-    "retrieved": lambda query, k: float(len(query.cut(k))),
-    "relevant": lambda query, _k, rel=1.0: float(len(query.relevant(rel))),
-    "relevant_retrieved": lambda query, k, rel=1.0: float(len(query.first_ranks(rel, k))),
-    "rejected_retrieved": lambda query, k, rel=1.0: float(
-        sum(query.is_rejected(unit, rel) for unit in query.cut(k))
-    ),
-    "forbidden": lambda query, k: float(sum(unit.forbidden for unit in query.cut(k))),
+    "retrieved": retrieved,
+    "relevant": relevant,
+    "relevant_retrieved": relevant_retrieved,
+    "rejected_retrieved": rejected_retrieved,
+    "forbidden": forbidden,
 }

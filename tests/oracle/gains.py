@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.oracle.lists import Query
+    from tests.oracle.lists import Formulas, Query
 
 ANY = 5e-324  # every grade above 0
 
@@ -57,13 +57,13 @@ def ndcg_by_item(query: Query, _k: object, gain: str = "linear") -> float:
     return sum(values) / len(values)
 
 
-def ndcg_by_level(
-    query: Query, _k: object, gain: str = "linear", rel: float = 1.0
-) -> float:
+def ndcg_by_level(query: Query, _k: object, gain: str = "linear", rel: float = 1.0) -> float:
     """The mean of nDCG at the ranks where the ideal list goes from one gain to the next."""
     del rel
     best = ideal_gains(query, gain)
-    ranks = [place + 1 for place in range(len(best)) if best[place + 1 : place + 2] != [best[place]]]
+    ranks = [
+        place + 1 for place in range(len(best)) if best[place + 1 : place + 2] != [best[place]]
+    ]
     if len(query.units) > len(best) + 1:
         ranks.append(len(query.units))
     return sum(ndcg(query, rank, gain) for rank in ranks) / len(ranks)
@@ -81,15 +81,16 @@ def normalised_gain(query: Query, _k: object, gain: str = "linear") -> float:
     return min(1.0, total / sum(best))
 
 
-def expected_reciprocal_rank(query: Query, k: object, max: float = 4.0) -> float:  # noqa: A002
+def expected_reciprocal_rank(query: Query, k: object, **scale: float) -> float:
     """The expected 1 ÷ rank at which a reader stops, satisfied by the best new item of a unit."""
+    highest = scale.get("max", 4.0)
     met: dict[int, float] = {}
     for item, rank in query.first_ranks(ANY, k):
-        met[rank] = item.grade if rank not in met or item.grade > met[rank] else met[rank]
+        met[rank] = max(item.grade, met.get(rank, 0.0))
     total, reader = 0.0, 1.0
     for rank in sorted(met):
-        grade = met[rank] if met[rank] < max else max
-        stops = (2**grade - 1) / 2**max
+        grade = min(met[rank], highest)
+        stops = (2**grade - 1) / 2**highest
         total += reader * stops / rank
         reader *= 1 - stops
     return total
@@ -127,7 +128,7 @@ def alpha_ndcg(query: Query, k: object, alpha: float = 0.5, rel: float = 1.0) ->
     return min(1.0, novelty(got, alpha) / novelty(best, alpha))
 
 
-FORMULAS = {
+FORMULAS: Formulas = {
     "DCG": dcg,
     "nDCG": ndcg,
     "ndcg_rel": ndcg_by_item,

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+
+Formulas: TypeAlias = Mapping[str, Callable[..., float | None]]
 
 # With nothing relevant to find, a measure that only looks at the list is still defined if somebody
 # judged a document: it found nothing.
-LOOKS_AT_THE_LIST = {"P", "success", "RR", "RBP", "RBP_residual", "DCG", "ERR", "position", "in_third"}
+LOOKS_AT_THE_LIST = {
+    "P",
+    "success",
+    "RR",
+    "RBP",
+    "RBP_residual",
+    "DCG",
+    "ERR",
+    "position",
+    "in_third",
+}
 ALWAYS_DEFINED = {
     *("queries", "retrieved", "relevant", "relevant_retrieved", "rejected_retrieved", "forbidden"),
     *("judged", "unjudged", "redundancy", "near_duplicates", "utility", "context_cost", "age"),
@@ -110,13 +123,13 @@ class Query:
         """Return what one unit costs."""
         return {"tokens": self.tokens(unit.text), "chars": len(unit.text), "ranks": 1}[of]
 
-    def cut(self, k: object) -> list[Unit]:
+    def cut(self, k: Any) -> list[Unit]:
         """Return the units above a cutoff: k ranks, or a budget such as (2000, "tokens")."""
         if k is None:
             return list(self.units)
         if isinstance(k, int):
             return list(self.units[:k])
-        amount, unit = k  # type: ignore[misc]
+        amount, unit = k
         if unit == "hops":
             return [each for each in self.units if each.hop <= amount]
         kept, spent = [], 0
@@ -134,7 +147,7 @@ def one_item_per_set(
     """Return items; those that the same documents satisfy are one, with the highest grade."""
     items: dict[tuple[tuple[str, float], ...], Item] = {}
     for docs, grade in gold:
-        support = dict(docs) if hasattr(docs, "keys") else dict.fromkeys(docs, 1.0)
+        support = dict(docs) if isinstance(docs, dict) else dict.fromkeys(docs, 1.0)
         key = tuple(sorted(support.items()))
         if key not in items or items[key].grade < grade:
             items[key] = Item(support, grade)
@@ -142,7 +155,7 @@ def one_item_per_set(
 
 
 def value(
-    formulas: Mapping[str, Callable[..., float | None]],
+    formulas: Formulas,
     query: Query,
     name: str,
     k: object = None,

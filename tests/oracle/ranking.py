@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.oracle.counting import hits
 
 if TYPE_CHECKING:
-    from tests.oracle.lists import Query
+    from tests.oracle.lists import Formulas, Query
 
 
 def precision_at(query: Query, rank: int, rel: float) -> float:
@@ -22,9 +22,7 @@ def reciprocal_rank(query: Query, k: object, rel: float = 1.0) -> float:
     return 1 / ranks[0] if ranks else 0.0
 
 
-def average_precision(
-    query: Query, k: object, rel: float = 1.0, over: str = "relevant"
-) -> float:
+def average_precision(query: Query, k: object, rel: float = 1.0, over: str = "relevant") -> float:
     """Add up the precision at the rank of each relevant item found, ÷ a number of items."""
     found = query.first_ranks(rel, k)
     total = sum(precision_at(query, rank, rel) for _, rank in found)
@@ -115,7 +113,7 @@ def binary_gain(query: Query, _k: object, rel: float = 1.0) -> float:
     return total / len(query.relevant(rel))
 
 
-FORMULAS = {
+FORMULAS: Formulas = {
     "RR": reciprocal_rank,
     "AP": average_precision,
     "GMAP": average_precision,
