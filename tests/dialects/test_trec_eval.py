@@ -331,7 +331,7 @@ def test_why_two_versions_differ() -> None:
     (told,) = karat.explain(run, gold, ["IPrec@0.3"], dialects=["trec_eval-9", "trec_eval"])
     assert [calculation.value for calculation in told.calculations] == [0.0, 1.0]
     assert told.differences[0] == (
-        "IPrec@0.3: trec_eval takes the best precision from the item on whose number is "
-        "recall · R, rounded; trec_eval-9 takes the best precision from the item on whose number "
-        "is recall · R + 0.9, cut off"
+        "IPrec@0.3: trec_eval takes the best precision from the rank on that has found "
+        "recall · R items, rounded; trec_eval-9 takes the best precision from the rank on that has "
+        "found recall · R + 0.9 items, cut off"
     )

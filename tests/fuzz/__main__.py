@@ -33,8 +33,8 @@ def main() -> None:
         for flaw in flaws(case, done):
             groups[_complaint(case, done, flaw)].append(f"{case.name}\n      {done.err[-1500:]}")
     for key, names in sorted(groups.items(), key=lambda each: -len(each[1])):
-        print(f"{len(names):5} {key}\n    e.g. {names[0]}")  # noqa: T201
-    print(dict(codes), sum(map(len, groups.values())), "flaws")  # noqa: T201
+        print(f"{len(names):5} {key}\n    e.g. {names[0]}")
+    print(dict(codes), sum(map(len, groups.values())), "flaws")
 
 
 def _complaint(case: Case, done: Outcome, flaw: str) -> str:

@@ -42,7 +42,7 @@ class RoundedPrecision(InterpolatedPrecision):
     """Interpolated precision where a level asks for level · R items, rounded."""
 
     adds: ClassVar[str] = (
-        "Take the best precision from the item on whose number is recall · R, rounded"
+        "Take the best precision from the rank on that has found recall · R items, rounded"
     )
 
     def needed(self, relation: Relation) -> Floats:

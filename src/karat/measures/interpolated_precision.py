@@ -39,7 +39,7 @@ class InterpolatedPrecision(Measure):
     aliases: ClassVar = known_as("iprec_at_recall iprec_at_recall_{recall}")
     at: ClassVar[str | None] = "recall"
     adds: ClassVar[str] = (
-        "Take the best precision from the item on whose number is recall · R + 0.9, cut off"
+        "Take the best precision from the rank on that has found recall · R + 0.9 items, cut off"
     )
 
     def __post_init__(self) -> None:
@@ -54,14 +54,16 @@ class InterpolatedPrecision(Measure):
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
-        hits = relation.credits(self.rel)
-        found = relation.count(hits.query)
-        start = np.cumsum(found) - found
-        items = np.arange(len(hits.query)) - start[hits.query] + 1
-        # a unit that covers several items finds them all at once: count up to its last
-        last = np.ones(len(items), dtype=bool)
-        last[:-1] = (hits.query[1:] != hits.query[:-1]) | (hits.rank[1:] != hits.rank[:-1])
-        reached = hits.take(np.flatnonzero(last & (items >= self.needed(relation)[hits.query])))
+        # a second document of a group raises the precision, too: look at units, count items
+        units, items = relation.units(self.rel), relation.credits(self.rel)
+        upto = np.searchsorted(
+            relation.unit_key(items.query, items.rank),
+            relation.unit_key(units.query, units.rank),
+            side="right",
+        )
+        found = relation.count(items.query)
+        found_there = upto - (np.cumsum(found) - found)[units.query]
+        reached = units.take(np.flatnonzero(found_there >= self.needed(relation)[units.query]))
         precision = reached.nth / reached.rank
         best_first = np.lexsort((-precision, reached.query))
         best = best_first[np.unique(reached.query[best_first], return_index=True)[1]]

@@ -84,7 +84,9 @@ class NormalisedGain(DCG):
         """Return what `adds` says."""
         hits = relation.credits(ANY_GAIN)
         gained = gains(self.gain, relation.item_grade.take(hits.item))
-        so_far = running_sums(gained, relation.count(hits.query))
+        unit = relation.unit_key(hits.query, hits.rank)
+        to_its_end = np.searchsorted(unit, unit, side="right") - 1  # all items of a unit count
+        so_far = running_sums(gained, relation.count(hits.query)).take(to_its_end)
         _, _, item = relation.ideal()
         items = np.diff(relation.item_offset)
         above_one = np.maximum(gains(self.gain, relation.item_grade.take(item)) - 1, 0)

@@ -1,0 +1,143 @@
+"""Today's figures: lines of code, edges between rooms, options, names, modules."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+import karat
+from karat.cli import cli
+from tests import sample
+from tests.test_architecture import FILES, SOURCE, imports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Figures: TypeAlias = dict[str, dict[str, int]]
+
+
+def room_of(path: Path) -> str:
+    """Return the folder or module at the top of the package that a file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def code_lines(text: str) -> int:
+    """Count lines that are neither blank nor comments nor docstrings.
+
+    >>> code_lines('x = 1  # one' + chr(10) * 2 + '# two' + chr(10))
+    1
+    """
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in layout and token.type != tokenize.ENDMARKER:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def lines_by_room() -> dict[str, int]:
+    """Count the lines of code of each room."""
+    counted: Counter[str] = Counter()
+    for path in (*FILES, SOURCE / "__init__.py"):
+        counted[room_of(path)] += code_lines(path.read_text(encoding="utf-8"))
+    return dict(sorted(counted.items()))
+
+
+def edges() -> int:
+    """Count the pairs of rooms of which one imports the other."""
+    return len(
+        {
+            (room_of(path), other)
+            for path in FILES
+            for other in imports(path.read_text(encoding="utf-8"))
+            if other != room_of(path)
+        }
+    )
+
+
+def commands(
+    group: click.Group, context: click.Context, prefix: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    """Go through all commands, those inside others too."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, context, f"{prefix}{name} ")
+        elif command is not None:
+            yield f"{prefix}{name}", command
+
+
+def options_by_command() -> dict[str, int]:
+    """Count the options of each command."""
+    with click.Context(cli) as context:
+        return {
+            name: sum(isinstance(parameter, click.Option) for parameter in command.params)
+            for name, command in commands(cli, context)
+        }
+
+
+def help_lines() -> dict[str, int]:
+    """Count the lines of the help of each command, at 80 columns."""
+    with click.Context(cli) as context:
+        return {
+            name: len(
+                command.get_help(
+                    click.Context(command, info_name=name, max_content_width=80, terminal_width=80)
+                ).splitlines()
+            )
+            for name, command in commands(cli, context)
+        }
+
+
+def modules_of_score(folder: Path) -> dict[str, int]:
+    """Count what is imported to score a TREC file: of the package, and in all."""
+    (folder / "run.trec").write_text(sample.trec_run())
+    (folder / "qrels.txt").write_text(sample.qrels())
+    program = (
+        "import sys\n"
+        "from karat.cli import main\n"
+        "try:\n"
+        "    main(['score', 'run.trec', '--gold', 'qrels.txt', '-m', 'nDCG@10'])\n"
+        "except SystemExit:\n"
+        "    own = sum(name.split('.')[0] == 'karat' for name in sys.modules)\n"
+        "    print(own, len(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+    )
+    own, every = done.stderr.split()[-2:]
+    return {"own modules": int(own), "all modules": int(every)}
+
+
+def figures(folder: Path) -> Figures:
+    """Return all figures."""
+    lines = lines_by_room()
+    options = options_by_command()
+    return {
+        "code lines": {"all": sum(lines.values()), **lines},
+        "options": {"all": sum(options.values()), **options},
+        "help lines": help_lines(),
+        "package": {
+            "files": len(FILES) + 1,
+            "rooms": len({room_of(path) for path in FILES}),
+            "edges between rooms": edges(),
+            "public names": len(karat.__all__),
+        },
+        "score of a TREC file": modules_of_score(folder),
+    }

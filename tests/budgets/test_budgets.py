@@ -1,0 +1,44 @@
+"""Nothing grows beyond its budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.budgets.__main__ import budgets, over
+from tests.budgets.figures import code_lines, figures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_nothing_is_over_its_budget(tmp_path: Path) -> None:
+    assert not over(figures(tmp_path), budgets())
+
+
+def test_every_budget_is_of_something_that_is_there(tmp_path: Path) -> None:
+    """A room or command that goes takes its budget with it."""
+    found = figures(tmp_path)
+    assert not {
+        (group, name)
+        for group, row in budgets().items()
+        for name in row
+        if name not in found.get(group, {})
+    }
+
+
+def test_what_counts_as_a_line_of_code() -> None:
+    text = '''"""Doc
+string."""
+
+# comment
+x = (
+    1,
+)
+
+
+def f():
+    """One."""
+    return """two
+lines"""
+'''
+    assert code_lines(text) == 6
