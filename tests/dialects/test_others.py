@@ -1,5 +1,8 @@
 """Properties of all dialects, and the rules of ragas and continuous-eval."""
 
+import operator
+import random
+
 import pytest
 
 import karat
@@ -11,6 +14,27 @@ GOLD = {"q1": ["a", "b", "c"], "q2": ["y"], "q3": ["z"]}
 
 def values(dialect: str, *measures: str) -> list[float | None]:
     return list(karat.evaluate(RUN, GOLD, measures, dialect=dialect).values.values())
+
+
+def context_precision(verdicts: list[int]) -> float:
+    """Return what ragas makes of its verdicts about the chunks of a list, one by one."""
+    above = [sum(verdicts[: rank + 1]) / (rank + 1) for rank in range(len(verdicts))]
+    return sum(map(operator.mul, above, verdicts)) / (sum(verdicts) + 1e-10)
+
+
+def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
+    record = {"user_input": "q", "retrieved_contexts": ["a1 b", "x y", "a1 b"]}
+    record["reference_contexts"] = ["a1 b"]
+    found = karat.evaluate([record], measures="AP", by="exact", dialect="ragas")
+    assert found["AP"] == pytest.approx(0.83333333333, abs=1e-10)
+    pick = random.Random(4)
+    for _ in range(200):
+        gold = pick.sample("abc", pick.randint(1, 3))
+        gold = [gold] if pick.random() < 0.3 else gold  # documents of a group each count
+        listed = pick.choices("abcxy", k=pick.randint(1, 7))
+        verdicts = [int(doc in "".join(map("".join, gold))) for doc in listed]
+        value = karat.evaluate({"q": listed}, {"q": gold}, "AP", dialect="ragas")["AP"]
+        assert value == pytest.approx(context_precision(verdicts), abs=1e-15)
 
 
 def test_ragas() -> None:
