@@ -95,7 +95,7 @@ def test_a_saved_result_keeps_its_dialect(tmp_path: Any) -> None:
 
 
 def by_hand(groups: list[list[str]], listed: list[str]) -> dict[str, float]:
-    """Return AutoRAG's metrics of one query, as `autorag/evaluation/metric/retrieval.py` has them."""
+    """Return the metrics of one query, as AutoRAG's `metric/retrieval.py` computes them."""
     sets = [set(group) for group in groups]
     recall = sum(bool(each & set(listed)) for each in sets) / len(sets)
     hits = [doc for doc in set(listed) if any(doc in each for each in sets)]

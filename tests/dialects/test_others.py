@@ -1,6 +1,5 @@
 """Properties of all dialects, and the rules of ragas and continuous-eval."""
 
-import operator
 import random
 
 import pytest
@@ -19,7 +18,8 @@ def values(dialect: str, *measures: str) -> list[float | None]:
 def context_precision(verdicts: list[int]) -> float:
     """Return what ragas makes of its verdicts about the chunks of a list, one by one."""
     above = [sum(verdicts[: rank + 1]) / (rank + 1) for rank in range(len(verdicts))]
-    return sum(map(operator.mul, above, verdicts)) / (sum(verdicts) + 1e-10)
+    added = sum(each * verdict for each, verdict in zip(above, verdicts, strict=True))
+    return added / (sum(verdicts) + 1e-10)
 
 
 def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
@@ -30,10 +30,10 @@ def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
     pick = random.Random(4)
     for _ in range(200):
         gold = pick.sample("abc", pick.randint(1, 3))
-        gold = [gold] if pick.random() < 0.3 else gold  # documents of a group each count
+        items = [gold] if pick.random() < 0.3 else gold  # each document of a group counts
         listed = pick.choices("abcxy", k=pick.randint(1, 7))
-        verdicts = [int(doc in "".join(map("".join, gold))) for doc in listed]
-        value = karat.evaluate({"q": listed}, {"q": gold}, "AP", dialect="ragas")["AP"]
+        verdicts = [int(doc in gold) for doc in listed]
+        value = karat.evaluate({"q": listed}, {"q": items}, "AP", dialect="ragas")["AP"]
         assert value == pytest.approx(context_precision(verdicts), abs=1e-15)
 
 

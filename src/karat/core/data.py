@@ -208,10 +208,10 @@ class Gold:
 
         Rows with the same query and the same non-null group are one item: any of their documents
         satisfies it. A document that is listed again counts once, also where a group holds no other
-        (see `merge_equal`); a column times has how often rows were listed before. A group with a
-        name, which is a text, is an item of its own, and so is one whose rows have a weight: how far
-        the document supports the item. `queries` adds queries without rows and columns to slice by;
-        without it the queries come in the order of their first row.
+        (see `merge_equal`); a column times has how often rows were listed before. A group whose
+        name is a text is always an item of its own, and so is one whose rows have a weight, which
+        says how far the document supports the item. `queries` adds queries without rows and columns
+        to slice by; without it the queries come in the order of their first row.
         """
         check_grades(rows)
         rows = _with_apart(rows)

@@ -15,7 +15,7 @@ Quirks that the dialect keeps:
 
 Where the original compares ids of different types (the text "1" and the number 1) they differ;
 karat reads all ids as text. A cutoff takes the first k of the list; AutoRAG has none. One thing is
-not kept: a document that is listed twice in one group makes AutoRAG's ideal list longer, not karat's.
+not kept: in AutoRAG a document that one group lists twice makes the ideal list of nDCG longer.
 
 Beside the metrics: how AutoRAG chooses the best of several modules (`select_best`), and its token
 metrics (`token_scores`).
