@@ -241,7 +241,7 @@ def test_alone_or_in_company(dialect: str, seed: int) -> None:
     records, expected = measured(seed, dialect)
     for record in records[1::2]:
         mine = {key: value for key, value in expected.items() if key[0] == record["query"]}
-        same(values([record], dialect), mine)
+        assert values([record], dialect) == mine  # to the last bit
 
 
 @each_dialect
@@ -337,3 +337,53 @@ def test_saved_and_loaded(dialect: str, tmp_path: Path) -> None:
     result.save(tmp_path / "saved")
     again = karat.load(tmp_path / "saved")
     same(values_of(again, again.runs[0]), values_of(result, result.runs[0]))
+
+
+def supported(seed: int) -> tuple[Records, dict[str, str]]:
+    """Make records whose gold tells how far documents support items, and the texts of documents."""
+    pick = random.Random(seed)
+    texts = {f"d{at}": " ".join(pick.choices(SENTENCES, k=2)) + f" It is {at}." for at in range(9)}
+    records = []
+    for number in range(7):
+        gold: list[Any] = []
+        for _ in range(pick.randrange(1, 5)):
+            docs = pick.sample(sorted(texts), pick.randrange(1, 4))
+            support = {doc: pick.choice((0, 0.1, 0.3, 0.7, 1)) for doc in docs}
+            plain = docs if len(docs) > 1 else docs[0]
+            gold.append(pick.choice(({"docs": support, "grade": pick.choice((1, 2))}, plain)))
+        listed = pick.choices(sorted(texts), k=pick.randrange(1, 8))
+        about = {"question": "Why?", "reference": pick.choice(SENTENCES)}
+        records.append({"query": f"q{number}", **about, "retrieved": listed, "gold": gold})
+    return records, texts
+
+
+def _renamed_support(record: dict[str, Any]) -> dict[str, Any]:
+    def entry(given: Any) -> Any:
+        if isinstance(given, list):
+            return [entry(each) for each in given]
+        if isinstance(given, dict):
+            return given | {"docs": {f"<{doc}": each for doc, each in given["docs"].items()}}
+        return f"<{given}"
+
+    return record | {side: [entry(each) for each in record[side]] for side in ("retrieved", "gold")}
+
+
+COMPARING = [name for name, each in known_matchers().items() if not each.judged]
+
+
+@each_seed
+@each_dialect
+def test_support_alone_in_company_in_any_order_and_under_other_names(
+    dialect: str, seed: int
+) -> None:
+    if known_dialects()[dialect].policy.duplicates == "error":
+        pytest.skip("it refuses repetitions")
+    records, texts = supported(seed)
+    expected = values(records, dialect, COMPARING, corpus=texts)
+    assert any(value not in (None, 0, 1) for value in expected.values())
+    for record in records:
+        mine = {key: value for key, value in expected.items() if key[0] == record["query"]}
+        assert values([record], dialect, COMPARING, corpus=texts) == mine  # to the last bit
+    assert values(records[::-1], dialect, COMPARING, corpus=texts) == expected
+    named = {f"<{doc}": text for doc, text in texts.items()}
+    same(values(list(map(_renamed_support, records)), dialect, COMPARING, corpus=named), expected)

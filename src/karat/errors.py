@@ -21,12 +21,16 @@ from __future__ import annotations
 import difflib
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import polars as pl
+
+    P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class KaratError(Exception):
@@ -108,6 +112,41 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
     names = list(dict.fromkeys(folded[name] for name in close))
     return f"did you mean {' or '.join(names)}?" if names else ""
+
+
+def takes_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: a function takes these options as keywords, and refuses others with a suggestion.
+
+    `options` is a TypedDict. Python itself does not look at what `**options` holds.
+
+    >>> from typing import TypedDict
+    >>> class Colours(TypedDict, total=False):
+    ...     colour: str
+    >>> @takes_options(Colours)
+    ... def draw(*, size=1, **options): ...
+    >>> draw(color="red")
+    Traceback (most recent call last):
+    karat.errors.OptionError: draw has no option 'color'
+      fix: did you mean colour?
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        code = function.__code__
+        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = {*named, *options.__annotations__} - {"self"}
+
+        @wraps(function)
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            for name in given:
+                if name not in known:
+                    guess = nearest(name, sorted(known), most=2)
+                    fix = guess or f"the options are {', '.join(sorted(known))}"
+                    raise OptionError(f"{function.__qualname__} has no option {name!r}", fix=fix)
+            return function(*args, **given)
+
+        return checked
+
+    return decorate
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """The numbers of AutoRAG, to the digit."""
 
+import random
+from math import log2
 from typing import Any
 
+import polars as pl
 import pytest
 
 import karat
@@ -89,3 +92,44 @@ def test_a_saved_result_keeps_its_dialect(tmp_path: Any) -> None:
     again = karat.load(result.save(tmp_path / "r"))
     assert again["map"] == result["map"] != karat.evaluate(records, measures="map")["map"]
     assert again.score("mrr")["mrr"] == 0.5
+
+
+def by_hand(groups: list[list[str]], listed: list[str]) -> dict[str, float]:
+    """Return the metrics of one query, as AutoRAG's `metric/retrieval.py` computes them."""
+    sets = [set(group) for group in groups]
+    recall = sum(bool(each & set(listed)) for each in sets) / len(sets)
+    hits = [doc for doc in set(listed) if any(doc in each for each in sets)]
+    precision = len(hits) / len(listed)
+    ranks = [[rank for rank, doc in enumerate(listed, 1) if doc in each] for each in sets]
+    average = [
+        sum(nth / rank for nth, rank in enumerate(mine, 1)) / max(len(mine), 1) for mine in ranks
+    ]
+    gained = sum(1 / log2(rank + 1) for rank, doc in enumerate(listed, 1) if doc in hits)
+    length = min(sum(map(len, groups)), len(listed))
+    return {
+        "P": precision,
+        "recall": recall,
+        "F": 2 * precision * recall / ((precision + recall) or 1),
+        "RR": sum(1 / mine[0] for mine in ranks if mine) / len(sets),
+        "AP": sum(average) / len(sets),
+        "nDCG": gained / sum(1 / log2(rank + 1) for rank in range(1, length + 1)),
+    }
+
+
+def test_groups_that_are_listed_twice() -> None:
+    records = [{"query": "q", "gold": [["a"], ["a"], ["z"]], "retrieved": ["a"]}]
+    assert karat.evaluate(records, measures="recall", dialect="autorag")["recall"] == 2 / 3
+    assert karat.evaluate(records, measures="recall")["recall"] == 1 / 2
+    pick = random.Random(3)
+    records, expected = [], []
+    for number in range(400):
+        groups = [pick.sample("abcd", pick.choice((1, 1, 2))) for _ in range(pick.randint(1, 5))]
+        listed = pick.choices("abcdx", k=pick.randint(1, 6))
+        records.append({"query": f"{number:03}", "gold": groups, "retrieved": listed})
+        expected.append(by_hand(groups, listed))
+    assert any(["a"] in each["gold"] and each["gold"].count(["a"]) > 1 for each in records)
+    table = karat.evaluate(records, measures=METRICS, dialect="autorag").per_query
+    for name in METRICS:
+        measure = str(karat.parse_measure(name))
+        found = table.filter(pl.col("measure") == measure)["value"].to_list()
+        assert found == pytest.approx([each[measure] for each in expected], abs=1e-14), name

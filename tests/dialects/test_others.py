@@ -1,5 +1,7 @@
 """Properties of all dialects, and the rules of ragas and continuous-eval."""
 
+import random
+
 import pytest
 
 import karat
@@ -11,6 +13,28 @@ GOLD = {"q1": ["a", "b", "c"], "q2": ["y"], "q3": ["z"]}
 
 def values(dialect: str, *measures: str) -> list[float | None]:
     return list(karat.evaluate(RUN, GOLD, measures, dialect=dialect).values.values())
+
+
+def context_precision(verdicts: list[int]) -> float:
+    """Return what ragas makes of its verdicts about the chunks of a list, one by one."""
+    above = [sum(verdicts[: rank + 1]) / (rank + 1) for rank in range(len(verdicts))]
+    added = sum(each * verdict for each, verdict in zip(above, verdicts, strict=True))
+    return added / (sum(verdicts) + 1e-10)
+
+
+def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
+    record = {"user_input": "q", "retrieved_contexts": ["a1 b", "x y", "a1 b"]}
+    record["reference_contexts"] = ["a1 b"]
+    found = karat.evaluate([record], measures="AP", by="exact", dialect="ragas")
+    assert found["AP"] == pytest.approx(0.83333333333, abs=1e-10)
+    pick = random.Random(4)
+    for _ in range(200):
+        gold = pick.sample("abc", pick.randint(1, 3))
+        items = [gold] if pick.random() < 0.3 else gold  # each document of a group counts
+        listed = pick.choices("abcxy", k=pick.randint(1, 7))
+        verdicts = [int(doc in gold) for doc in listed]
+        value = karat.evaluate({"q": listed}, {"q": items}, "AP", dialect="ragas")["AP"]
+        assert value == pytest.approx(context_precision(verdicts), abs=1e-15)
 
 
 def test_ragas() -> None:

@@ -165,3 +165,12 @@ def test_large_values_are_compared() -> None:
     }
     found = karat.compare(runs, gold=gold, measures=["tokens"], corpus=texts)  # no overflow
     assert found["context_cost"]["difference"] == 9000
+
+
+def test_near_duplicates_in_a_chain() -> None:
+    words = [f"w{number}" for number in range(40)]
+    windows = {"a": words[:30], "b": words[3:33], "c": words[6:36]}  # a is like b, b is like c
+    texts = {name: " ".join(each) for name, each in windows.items()}
+    assert value(["a", "c"], ["a"], "near_duplicates", corpus=texts) == 0.0
+    assert value(["a", "b", "c"], ["a"], "near_duplicates", corpus=texts) == pytest.approx(2 / 3)
+    assert value(["c", "b", "a"], ["a"], "near_duplicates", corpus=texts) == pytest.approx(2 / 3)

@@ -10,6 +10,7 @@ import pytest
 
 import karat
 from karat.errors import KaratError
+from karat.reports.explanation import render
 from karat.results.bounds import with_unjudged
 
 if TYPE_CHECKING:
@@ -129,3 +130,77 @@ def test_all_found_asks_for_full_support() -> None:
 
 def test_plain_gold_carries_no_weights() -> None:
     assert karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall").relation("run").edge_weight is None
+
+
+EVERY = ["P@1", "RR", "AP", "nDCG@3", "recall@1", "judged@1"]
+
+
+def test_a_document_without_support_is_no_hit() -> None:
+    gold = [{"query": "q", "gold": [{"docs": {"a": 0, "b": 1}}, {"docs": ["z"]}]}]
+    found = karat.evaluate({"q": ["a", "x", "b"]}, gold, EVERY)
+    # b alone is relevant, at rank 3 of 3; a is judged
+    ideal = 1 + 1 / np.log2(3)
+    expected = [0.0, 1 / 3, 1 / 3 / 2, 0.5 / ideal, 0.0, 1.0]
+    assert list(found.values.values()) == pytest.approx(expected)
+
+
+def test_an_item_without_any_support_is_still_asked_for(tmp_path: Path) -> None:
+    gold = [{"query": "q", "gold": [{"docs": {"a": 0}}, {"docs": {"b": 1}}]}]
+    found = karat.evaluate({"q": ["a", "b"]}, gold, ["recall", "alpha_nDCG"])
+    assert found.values == pytest.approx({"recall": 0.5, "alpha_nDCG": 1 / np.log2(3)})
+    found.save(tmp_path / "saved")
+    assert karat.load(tmp_path / "saved").score(["recall", "alpha_nDCG"]).values == found.values
+    (explained,) = karat.explain({"q": ["a", "b"]}, gold, ["recall"])
+    assert [step.mark for step in explained.rankings[0].steps] == ["rejected", "hit"]
+    assert "(no document supports it)" in render(explained, "table")
+
+
+COSTS = ["cost_to", "cost_to(recall=0.5)", "tokens_to", "tokens_to(recall=0.25)", "calls_to"]
+
+
+def test_what_it_takes_counts_support_in_part() -> None:
+    hops = [{"retrieved": ["a"]}, {"retrieved": ["x", "b"]}]
+    record = {"query": "q", "hops": hops, "gold": [{"docs": {"a": 0.5, "b": 1}}]}
+    texts = {"a": "one two", "x": "three", "b": "four five six"}
+    found = karat.evaluate([record], None, [*COSTS, "items_per_call@1hop"], corpus=texts)
+    assert list(found.values.values()) == [3.0, 1.0, 6.0, 2.0, 2.0, 0.5]
+    half = karat.evaluate({"q": ["a"]}, [{"query": "q", "gold": record["gold"]}], "cost_to")
+    assert half.per_query["value"].to_list() == [None]  # recall does not get there
+
+
+def test_full_support_in_steps_is_exactly_full() -> None:
+    steps = {"a": 0.1, "b": 0.7, "c": 0.8, "d": 1}
+    gold = [{"query": "q", "gold": [{"docs": steps} for _ in range(7)]}]
+    found = karat.evaluate({"q": list(steps)}, gold, ["recall", "all_found", "cost_to"])
+    assert list(found.values.values()) == [1.0, 1.0, 4.0]
+
+
+def test_the_best_support_of_a_document_that_is_told_twice() -> None:
+    gold = [{"query": "q", "gold": [[{"docs": {"a": 0.25}}, {"docs": {"a": 0.75}}, "b"]]}]
+    assert karat.evaluate({"q": ["a"]}, gold, "recall").values == {"recall": 0.75}
+    upper = [{"query": "q", "gold": [{"docs": {"a": 0.25, "A": 0.75}}]}]
+    assert karat.evaluate({"q": ["a"]}, upper, "recall", ids="lower").values == {"recall": 0.75}
+
+
+WHOLE = ("ids", "exact", "rouge", "containment", "spans", "semantic")  # which compare documents
+PARTS = ("exact-sentence", "rouge-sentence", "words", "span-words")  # which compare parts of them
+
+
+def _letters(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([[text.lower().count(each) for each in "abcdefghij"] for text in texts], float)
+
+
+@pytest.mark.parametrize("by", [*WHOLE, *PARTS])
+def test_support_under_every_relation(by: str) -> None:
+    texts = {"a": "Aa aa aa.", "b": "Bb bb bb.", "c": "Cc cc cc."}
+    gold = [{"query": "q", "gold": [{"docs": {"c": 0, "a": 0.5, "b": 1}}]}]
+    options: dict[str, Any] = {"by": by, "corpus": texts, "embedder": _letters}
+    found = {
+        doc: karat.evaluate({"q": [doc]}, gold, ["recall", "RR"], **options).values for doc in texts
+    }
+    # a document counts as far as it supports the item; of its parts the best document's are asked
+    expected = {"c": 0.0, "a": 0.5, "b": 1.0} if by in WHOLE else {"c": 0.0, "a": 0.0, "b": 1.0}
+    assert {doc: each["recall"] for doc, each in found.items()} == expected
+    assert {doc: each["RR"] for doc, each in found.items()} == {
+        doc: float(support > 0) for doc, support in expected.items()
+    }

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import karat
 from tests.sample import kinds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Save
 
 MANUAL = ("Press the red button.", "Press the red button.", "Charging takes four hours.")
 SAMPLE = {
@@ -103,3 +111,45 @@ def test_a_changed_relation_is_worked_out_anew() -> None:
     assert relation.relevant(1).tolist() == [2]
     changed = replace(relation, item_grade=np.array([1.0, 0.0]))
     assert changed.relevant(1).tolist() == [1]
+
+
+# lists of gold in which a group holds one document only, perhaps after it was normalised; and how
+# many items there are for a list that has all of them but z
+COLLAPSED: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "as given": ([["a b", "a b"], "a b", "z z"], {}),
+    "a group of one, twice": ([["a b"], ["a b"], "z z"], {}),
+    "normalised ids": ([["a b", "A B"], "A b", "z z"], {"ids": "lower"}),
+    "one in a group": ([["a b", "A B"], ["A b"], "z z"], {"ids": "lower"}),
+    "tidied texts": ([["A b!", "a  B"], "“a b”", "z z"], {"by": "exact"}),
+    "words": ([["A b!", "a  B"], "“a b”", "z z"], {"by": "rouge"}),
+    "contained": ([["A b!", "a  B"], "“a b”", "z z"], {"by": "containment"}),
+}
+
+
+@pytest.mark.parametrize("name", COLLAPSED)
+@pytest.mark.parametrize("company", [False, True], ids=["alone", "in company"])
+def test_a_group_of_one_document_is_that_document(name: str, company: bool, tmp_path: Path) -> None:
+    gold, options = COLLAPSED[name]
+    records = [{"query": "q", "retrieved": ["a b", "x y"], "gold": gold}]
+    if company:  # of support, which makes items stay apart in its own query only
+        told = [{"docs": {"b b": 0.5}}, {"docs": {"b b": 1}}]
+        records.append({"query": "r", "retrieved": ["b b"], "gold": told})
+    lists = [{**each, "gold": [[e] if isinstance(e, str) else e for e in gold]} for each in records]
+    forms: list[Any] = [records]
+    if not company:
+        forms += [lists, pl.DataFrame(lists), tmp_path / "a.jsonl"]
+        (tmp_path / "a.jsonl").write_text(json.dumps(lists[0]) + "\n", encoding="utf-8")
+    for given in forms:
+        found = karat.evaluate(given, None, ["recall", "num_rel"], **options).per_query
+        values = found.filter(pl.col("query") == "q")["value"].to_list()
+        assert values == [0.5, 2.0], given
+
+
+def test_subtopics_of_one_document_stay_items_of_their_own(save: Save) -> None:
+    gold = save("gold.qrels", "q 1 a 1\nq 2 a 1\nq 3 B 1\nq 4 b 1\n")
+    for ids in ("identity", "lower"):
+        result = karat.evaluate({"q": ["a"]}, gold, ["recall", "num_rel"], ids=ids)
+        assert list(result.values.values()) == [0.5, 4.0]
+    named = save("gold.csv", "query,doc,grade,group\nq,a,1,one\nq,a,1,two\nq,A,1,\nq,a,1,\n")
+    for ids, items in (("identity", 4.0), ("lower", 3.0)):
+        assert karat.evaluate({"q": ["a"]}, named, "num_rel", ids=ids)["num_rel"] == items

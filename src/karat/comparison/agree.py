@@ -69,6 +69,8 @@ class Agreement:
     details: pl.DataFrame
     findings: tuple[Finding, ...] = ()
 
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
     def __getitem__(self, statistic: str) -> float | None:
         """Return the value of a statistic."""
         rows = dict(self.summary.select("statistic", "value").rows())

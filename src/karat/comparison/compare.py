@@ -25,7 +25,8 @@ from karat.comparison.contrasts import (
 from karat.comparison.pairing import Pairing, pair, stack
 from karat.comparison.systems import System, gather, take_gold
 from karat.dialects import select_measures
-from karat.errors import MeasureError, OptionError, choose, nearest
+from karat.errors import MeasureError, OptionError, choose, nearest, takes_options
+from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.statistics.values import check_draws, check_share
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from karat.comparison.systems import SystemLike
-    from karat.evaluation.evaluate import RunOptions
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike
@@ -76,6 +76,8 @@ class Comparison:
     timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
     provenances: tuple[Provenance, ...] = ()  # where the results of the systems came from
     unpaired: bool = False  # whether the systems were asked different queries
+
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
 
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
@@ -158,6 +160,7 @@ class Comparison:
         return display.render(self, "text")
 
 
+@takes_options(RunOptions)
 def compare(
     *systems: SystemLike,
     gold: GoldLike | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,7 +11,8 @@ import numpy as np
 
 from karat.comparison.pairing import pair
 from karat.comparison.systems import gather
-from karat.errors import OptionError, choose
+from karat.errors import OptionError, choose, takes_options
+from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
 from karat.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from karat.statistics.values import Quantity, check_share, is_binary
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
     from karat.comparison.systems import SystemLike
     from karat.core.data import Floats
-    from karat.evaluation.evaluate import RunOptions
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.read import GoldLike
@@ -57,6 +57,10 @@ class PowerAnalysis:
     plans: tuple[PowerPlan, ...]
     findings: tuple[Finding, ...] = ()
 
+    def __iter__(self) -> Iterator[PowerPlan]:
+        """Go through the plans, one for each measure."""
+        return iter(self.plans)
+
     def __getitem__(self, measure: str) -> PowerPlan:
         """Return the plan by a measure; that from assumed numbers has no name: `found[""]`."""
         by_name = {plan.measure: plan for plan in reversed(self.plans)}
@@ -70,6 +74,7 @@ class PowerAnalysis:
         }
 
 
+@takes_options(RunOptions)
 def power(
     *systems: SystemLike,
     measures: Iterable[str | Measure] | str | None = None,

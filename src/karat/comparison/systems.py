@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.dialects import dialect, expand_measures, resolve_measures
-from karat.evaluation.evaluate import EvaluationOptions, evaluate
+from karat.evaluation.evaluate import evaluate
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS
@@ -102,8 +102,6 @@ def gather(
     result was. Without measures those of the first result are taken.
     """
     chosen = dict(options or {})
-    for unknown in chosen.keys() - EvaluationOptions.__optional_keys__:
-        raise TypeError(f"unknown option {unknown!r}; those of karat.evaluate are known")
     if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
         judge, server = on_server(chosen["judge"], chosen.get("base_url"))
         chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}

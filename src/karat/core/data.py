@@ -116,6 +116,7 @@ class Gold:
     carries: frozenset[str] = frozenset()  # as of a run; read or not
     item_times: Ints | None = None  # how often each was listed, if any was listed more than once
     member_weight: Floats | None = None  # how far each document supports its item; None: fully
+    item_apart: Bools | None = None  # items that stay apart from others with the same documents
 
     def __repr__(self) -> str:
         return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
@@ -173,17 +174,21 @@ class Gold:
 
         If anything was listed more than once, times is how often.
         """
-        sizes = np.bincount(self.member_item, minlength=len(self.item_grade))
-        # where documents support items by degrees, a document may be all there is of several
-        alone = pl.Series((sizes[self.member_item] == 1) & (self.member_weight is None))
+        alone = np.bincount(self.member_item, minlength=len(self.item_grade)) == 1
+        if self.item_apart is not None:
+            alone &= ~self.item_apart
         rows = pl.DataFrame(
             {
                 "query": self.queries["query"].gather(self.member_query),
                 "doc": self.member_doc,
                 "grade": self.item_grade[self.member_item],
-                "group": pl.Series(self.member_item, dtype=pl.Int64).set(alone, None),
+                "group": pl.Series(self.member_item, dtype=pl.Int64).set(
+                    pl.Series(alone[self.member_item]), None
+                ),
             }
         )
+        if self.item_apart is not None:
+            rows = rows.with_columns(apart=self.item_apart[self.member_item])
         if self.item_times is not None:
             rows = rows.with_columns(times=self.item_times[self.member_item])
         if self.member_weight is not None:
@@ -202,11 +207,14 @@ class Gold:
         """Make the gold of rows with the columns query, doc, grade and, for groups, group.
 
         Rows with the same query and the same non-null group are one item: any of their documents
-        satisfies it. A document that is listed again counts once, and a column times has how
-        often rows were listed before. `queries` adds queries without rows and columns to slice
-        by; without it the queries come in the order of their first row.
+        satisfies it. A document that is listed again counts once, also where a group holds no other
+        (see `merge_equal`); a column times has how often rows were listed before. A group whose
+        name is a text is always an item of its own, and so is one whose rows have a weight, which
+        says how far the document supports the item. `queries` adds queries without rows and columns
+        to slice by; without it the queries come in the order of their first row.
         """
         check_grades(rows)
+        rows = _with_apart(rows)
         if queries is None:
             names = rows["query"].rle().struct.field("value").unique(maintain_order=True)
             queries = pl.DataFrame({"query": names})
@@ -247,9 +255,10 @@ class Gold:
             flaws=flaws or {},
             member_facts=rows.select(facts)[member_order] if facts else None,
             item_times=times,
-            member_weight=rows["weight"].fill_null(1.0).gather(member_order).to_numpy()
+            member_weight=rows["weight"].gather(member_order).to_numpy()
             if "weight" in rows.columns
             else None,
+            item_apart=None if item is None else _of_items(rows, item, order),
         )
 
     @classmethod
@@ -307,21 +316,41 @@ def check_grades(rows: pl.DataFrame) -> None:
         )
 
 
-def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, list[Finding]]:
-    """Keep one row of a document that is listed again in the same query and group.
+def _with_apart(rows: pl.DataFrame) -> pl.DataFrame:
+    """Mark the rows of items that stay apart, where there are any; fill in full support."""
+    grouped = pl.col("group").is_not_null() if "group" in rows.columns else pl.lit(value=False)
+    apart = pl.lit(value=False)
+    if "apart" in rows.columns:
+        apart = pl.col("apart").fill_null(value=False)
+    elif "group" in rows.columns and rows["group"].dtype == pl.String:
+        apart = grouped
+    elif "weight" in rows.columns:
+        apart = grouped & pl.col("weight").is_not_null()
+    rows = rows.with_columns(apart=apart)
+    if "weight" in rows.columns:
+        rows = rows.with_columns(pl.col("weight").fill_null(1.0))
+    return rows if rows["apart"].any() else rows.drop("apart")
 
-    The column times, where there is one, says how often a document without a group was listed.
-    """
+
+def _of_items(rows: pl.DataFrame, item: Ints, order: Ints) -> Bools | None:
+    """Return which items stay apart, in their order."""
+    if "apart" not in rows.columns:
+        return None
+    apart = np.zeros(len(order), dtype=bool)
+    apart[item] = rows["apart"].to_numpy()
+    return apart[order]
+
+
+def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, list[Finding]]:
+    """Keep one row of a document that is listed again in the same query and item."""
     if all_different(index, rows["doc"]):
         return rows, index, []
-    told_by = ("query", "doc", "group", *FACTS)
-    subset = [name for name in told_by if name in rows.columns]
+    key = [name for name in ("doc", *FACTS) if name in rows.columns]
     numbered = rows.with_columns(__row=pl.int_range(pl.len()))
-    best = numbered.sort("grade", descending=True, maintain_order=True)
-    best = best.with_columns(times=times_listed(best, subset))
-    kept = best.unique(subset=subset, keep="first").sort("__row")
-    dropped = numbered.join(kept, on="__row", how="anti")
-    clash = dropped.join(kept, on=subset, nulls_equal=True).filter(
+    kept, dropped = merge_equal(numbered, key)
+    kept = kept.sort("__row")
+    same = ["query", *key, *(["group"] if "group" in rows.columns else [])]
+    clash = dropped.join(kept, on=same, nulls_equal=True).filter(
         pl.col("grade") != pl.col("grade_right")
     )
     found = finding_about_rows(
@@ -338,12 +367,35 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
 
 
-def times_listed(rows: pl.DataFrame, subset: Sequence[str]) -> pl.Expr:
-    """Return how often the rows that agree in these columns were listed, all together."""
-    once = pl.lit(1, pl.Int64)
-    times = pl.col("times").sum() if "times" in rows.columns else pl.len().cast(pl.Int64)
-    alone = pl.col("group").is_null() if "group" in rows.columns else pl.lit(value=True)
-    return pl.when(alone).then(times.over(subset)).otherwise(once)
+def merge_equal(rows: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows without repetitions, the best grades first, and the repetitions.
+
+    Rows of one item that agree in `key` are one: that of the highest grade and of the best support.
+    A group in which all agree is no group but that document, and one item with the same document
+    elsewhere in the query, unless it stays apart. The column times is how often a document that is
+    an item was listed, alone or as such a group.
+    """
+    best = [name for name in ("grade", "weight") if name in rows.columns]
+    same = ["query", *key]
+    if not rows.select(pl.struct(same).is_duplicated().any()).item():
+        return rows.sort(best, descending=True, maintain_order=True), rows.clear()
+    if "times" not in rows.columns:
+        rows = rows.with_columns(times=pl.lit(1, pl.Int64))
+    grouped = pl.lit(value=False)
+    if "group" in rows.columns:
+        grouped = pl.col("group").is_not_null()
+        apart = pl.col("apart") if "apart" in rows.columns else pl.lit(value=False)
+        several = pl.struct(key).n_unique().over("query", "group") > 1
+        first = pl.struct(*same, "group").is_first_distinct()  # a group is listed once
+        rows = rows.with_columns(
+            group=pl.when(apart | several).then("group"),
+            times=pl.when(grouped).then(first.cast(pl.Int64)).otherwise("times"),
+        )
+        same.append("group")
+    times = pl.when(grouped).then(pl.lit(1, pl.Int64)).otherwise(pl.col("times").sum().over(same))
+    rows = rows.with_columns(times=times).sort(best, descending=True, maintain_order=True)
+    again = ~rows.select(pl.struct(same).is_first_distinct()).to_series()
+    return rows.filter(~again), rows.filter(again)
 
 
 def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Finding]]:

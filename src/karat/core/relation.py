@@ -241,29 +241,39 @@ class Relation:
         return self._hits("covers", rel, k, repeats=repeats)
 
     def supports(
-        self, rel: float, k: Cutoff | None = None, *, least: float = 0.0
-    ) -> tuple[Ints, Ints, Floats]:
-        """Return query and rank of the units that support relevant items better, and by how much.
+        self, rel: float, k: Cutoff | None = None, *, least: float = 0.0, steps: bool = False
+    ) -> tuple[Ints, Ints, Floats | None]:
+        """Return query and rank of the units that support relevant items best, and how far.
 
-        An item is worth what the best of the units among the first k supports of it; a unit adds
-        what it supports beyond those above. Edges of less weight than `least` do not count.
+        An item is worth what the best of the units among the first k supports of it, and stands at
+        the rank of that unit; by `steps`, every unit that supports it better than those above adds
+        the difference. Edges of less weight than `least` do not count. Without weights (None) every
+        item counts 1, at its first rank.
         """
-        weight = np.ones(len(self.edge_rank)) if self.edge_weight is None else self.edge_weight
+        weight = self.edge_weight
+        if weight is None:
+            hits = self.credits(rel, k)
+            return hits.query, hits.rank, None
         counts = self._level(rel)[0][self.edge_item] & self.edge_counts & (weight >= least)
         at = np.flatnonzero(counts & self.within(self.edge_query, self.edge_rank, k))
         at = at[np.argsort(self.edge_item[at], kind="stable")]
-        item = self.edge_item[at]
-        new = np.diff(item, prepend=-1) != 0
-        group = 2.0 * np.cumsum(new)  # further apart than any weights: a maximum stays in its item
-        best = np.maximum.accumulate(group + weight[at]) - group
-        gain = best - np.where(new, 0.0, np.concatenate(([0.0], best[:-1])))
-        keep = np.sort(at[gain > 0])
-        gained = np.zeros(len(weight))
-        gained[at] = gain
+        new = np.diff(self.edge_item[at], prepend=-1) != 0
+        # weights as whole numbers, and those of each item above all of the item before: a maximum
+        # stays in its item, and does not depend on the others
+        level, code = np.unique(weight[at], return_inverse=True)
+        best = np.maximum.accumulate(len(level) * np.cumsum(new) + code)
+        better = np.diff(best, prepend=-1) > 0
+        at, new, value = at[better], new[better], weight[at[better]]
+        if steps:
+            value -= np.where(new, 0.0, np.concatenate(([0.0], value[:-1])))
+        else:  # the last, which is the best
+            last = np.append(new[1:], True)[: len(new)]
+            at, value = at[last], value[last]
+        order = np.argsort(at)
         query, rank = (
-            column[keep].astype(np.int64) for column in (self.edge_query, self.edge_rank)
+            column[at[order]].astype(np.int64) for column in (self.edge_query, self.edge_rank)
         )
-        return query, rank, gained[keep]
+        return query, rank, value[order]
 
     def _hits(self, kind: str, rel: float, k: Cutoff | None, *, repeats: bool = False) -> Hits:
         """Return one of the three views, cut at k; in a plain relation they are the same."""

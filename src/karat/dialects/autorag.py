@@ -3,6 +3,7 @@
 The ground truth is a list of groups: all groups are needed, any document of a group is enough.
 Quirks that the dialect keeps:
 
+- a group that is listed twice counts twice, also one of a single document;
 - a query scores None if its ground truth or what was retrieved is empty, or holds an empty group
   or a blank id;
 - precision divides by the length of the list, repetitions included, and counts distinct documents;
@@ -13,7 +14,8 @@ Quirks that the dialect keeps:
   ideal list is as long as all groups together, though one document of each would do.
 
 Where the original compares ids of different types (the text "1" and the number 1) they differ;
-karat reads all ids as text. A cutoff takes the first k of the list; AutoRAG has none.
+karat reads all ids as text. A cutoff takes the first k of the list; AutoRAG has none. One thing is
+not kept: in AutoRAG a document that one group lists twice makes the ideal list of nDCG longer.
 
 Beside the metrics: how AutoRAG chooses the best of several modules (`select_best`), and its token
 metrics (`token_scores`).
@@ -41,10 +43,11 @@ from karat.measures.fscore import FScore
 from karat.measures.measure import Divisor, Ideal, Limit, Terms
 from karat.measures.ndcg import NDCG
 from karat.measures.precision import Precision
+from karat.measures.recall import Recall
 from karat.measures.reciprocal_rank import ReciprocalRank
 
 if TYPE_CHECKING:
-    from karat.core.data import Ints
+    from karat.core.data import Floats, Ints, Numbers
     from karat.core.relation import Relation
 
 Values: TypeAlias = Sequence[float | None]
@@ -61,10 +64,28 @@ class ListPrecision(Precision):
         return Divisor("units retrieved", np.maximum(relation.shown(self.k), 1))
 
 
+class GroupRecall(Recall):
+    """Groups with a hit ÷ groups, each as often as it is listed."""
+
+    adds: ClassVar[str] = "Count the groups with a hit"
+
+    def terms(self, relation: Relation) -> Terms:
+        """Return what `adds` says."""
+        if relation.edge_weight is not None:  # of support by degrees AutoRAG knows nothing
+            return super().terms(relation)
+        hits = relation.credits(self.rel, self.k)
+        return Terms(hits.query, hits.rank, times_of(relation, hits.item))
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the groups."""
+        return _per_group(relation, self.rel)
+
+
 class ListF(FScore):
     """The harmonic mean with precision over the length of the list."""
 
     precision: ClassVar[type[Precision]] = ListPrecision
+    recall: ClassVar[type[Recall]] = GroupRecall
 
 
 class GroupReciprocalRank(ReciprocalRank):
@@ -76,11 +97,11 @@ class GroupReciprocalRank(ReciprocalRank):
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
         hits = relation.credits(self.rel, self.k)
-        return Terms(hits.query, hits.rank, 1 / hits.rank)
+        return Terms(hits.query, hits.rank, times_of(relation, hits.item) / hits.rank)
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the groups."""
-        return Divisor("groups", relation.relevant(self.rel))
+        return _per_group(relation, self.rel)
 
 
 class GroupAveragePrecision(AveragePrecision):
@@ -99,11 +120,12 @@ class GroupAveragePrecision(AveragePrecision):
         hits = relation.covers(self.rel, self.k, repeats=True)
         nth = times_before(hits.item) + 1
         _, group, size = np.unique(hits.item, return_inverse=True, return_counts=True)
-        return Terms(hits.query, hits.rank, nth / hits.rank / size[group])
+        times = times_of(relation, hits.item)
+        return Terms(hits.query, hits.rank, times * nth / hits.rank / size[group])
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the groups."""
-        return Divisor("groups", relation.relevant(self.rel))
+        return _per_group(relation, self.rel)
 
 
 class FlatNDCG(NDCG):
@@ -119,10 +141,22 @@ class FlatNDCG(NDCG):
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the gain of a list of all documents of all groups, as long as the list."""
-        relevant = relation.item_grade[relation.member_item] > 0
-        docs = relation.count(relation.item_query[relation.member_item[relevant]])
+        item = relation.member_item[relation.item_grade[relation.member_item] > 0]
+        docs = relation.total(relation.item_query[item], times_of(relation, item)).astype(np.int64)
         ideal = ones_first(np.minimum(docs, relation.shown(self.k)))
         return Divisor.discounted("ideal DCG of all documents of all groups", relation, ideal)
+
+
+def times_of(relation: Relation, item: Numbers) -> Floats:
+    """Return how often the gold lists each of these items."""
+    times = relation.item_times
+    return np.ones(len(item)) if times is None else times[item].astype(np.float64)
+
+
+def _per_group(relation: Relation, rel: float) -> Divisor:
+    """Divide by the groups, each as often as it is listed."""
+    item = np.flatnonzero(relation.item_grade >= rel)
+    return Divisor("groups", relation.total(relation.item_query[item], times_of(relation, item)))
 
 
 def ones_first(count: Ints) -> Ideal:
@@ -138,6 +172,7 @@ AUTORAG = register_dialect(
         Policy(nothing="undefined", blank="undefined", missing="skip"),
         {
             "P": ListPrecision,
+            "recall": GroupRecall,
             "F": ListF,
             "RR": GroupReciprocalRank,
             "AP": GroupAveragePrecision,

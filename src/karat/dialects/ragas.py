@@ -2,10 +2,14 @@
 
 Quirks that the dialect keeps:
 
-- context precision, which is AP here, divides by the relevant units retrieved + 0.0000000001, so
-  that a perfect list scores 0.9999999999;
+- context precision, which is AP here, adds up over every relevant unit, also one that repeats
+  another or covers nothing new, and divides by their number + 0.0000000001, so that a perfect list
+  scores 0.9999999999;
 - id-based precision and recall are over plain sets: repetitions count neither above nor below;
 - without any reference id, id-based recall has no value.
+
+One thing is not kept: where texts are compared, ragas' recall counts a reference text twice that is
+listed twice; karat counts it once, as both do with ids.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from karat.core.policy import Policy
 from karat.dialects.dialect import Dialect, register_dialect
 from karat.measures.average_precision import AveragePrecision
 from karat.measures.fscore import FScore
-from karat.measures.measure import Divisor
+from karat.measures.measure import Divisor, Terms
 from karat.measures.precision import Precision
 
 if TYPE_CHECKING:
@@ -28,12 +32,18 @@ if TYPE_CHECKING:
 class ContextPrecision(AveragePrecision):
     """Average precision over the relevant units retrieved, plus a little."""
 
+    adds: ClassVar[str] = "Add up the precision at the rank of each relevant unit, repetitions too"
     counts_items: ClassVar[bool] = False  # whatever `over` says
+
+    def terms(self, relation: Relation) -> Terms:
+        """Return what `adds` says."""
+        hits = relation.units(self.rel, self.k, repeats=True)
+        return Terms(hits.query, hits.rank, hits.nth / hits.rank)
 
     def divisor(self, relation: Relation) -> Divisor:
         """Divide by the relevant units retrieved + 1e-10."""
-        found = relation.count(relation.credits(self.rel, self.k).query)
-        return Divisor("relevant items retrieved + 1e-10", found.astype(float) + 1e-10)
+        found = relation.count(relation.units(self.rel, self.k, repeats=True).query)
+        return Divisor("relevant units retrieved + 1e-10", found.astype(float) + 1e-10)
 
 
 class SetPrecision(Precision):

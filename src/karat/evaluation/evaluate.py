@@ -13,7 +13,7 @@ from karat.align.preflight import only_ids
 from karat.core.timing import error_column, failures, in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import choose_column, naming_files
+from karat.errors import choose_column, naming_files, takes_options
 from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
 from karat.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
 from karat.findings import first_findings
@@ -78,6 +78,7 @@ class EvaluationOptions(RunOptions, total=False):
     cluster: str | None
 
 
+@takes_options(EvaluationOptions)
 def evaluate(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
@@ -243,6 +244,7 @@ def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
     return "source" if shared else None
 
 
+@takes_options(EvaluationOptions)
 def check(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
@@ -259,6 +261,7 @@ def check(
     return evaluate(run, gold, **options).findings
 
 
+@takes_options(EvaluationOptions)
 def judge(
     samples: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     measures: Iterable[str | Measure] | str = JUDGED,

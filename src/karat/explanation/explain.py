@@ -17,8 +17,9 @@ from karat import display
 from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
-from karat.errors import InputError, OptionError, choose, naming_files, nearest
+from karat.errors import InputError, OptionError, choose, naming_files, nearest, takes_options
 from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
+from karat.evaluation.evaluate import InputOptions
 from karat.evaluation.inputs import files_of, load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
 from karat.explanation.ranking import Item, Ranking, Step, Unit, views
@@ -37,7 +38,6 @@ from karat.results.store import Input
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karat.evaluation.evaluate import InputOptions
     from karat.explanation.ranking import RelationView
     from karat.judges.verdicts import JudgeProtocol, Sample
     from karat.measures import Measure
@@ -96,6 +96,7 @@ class Explanations(list[Explanation]):
         return "".join(each._repr_html_() for each in self)
 
 
+@takes_options(InputOptions)
 def explain(
     run: Result | RunLike | Mapping[str, RunLike],
     gold: GoldLike | None = None,

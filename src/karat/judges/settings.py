@@ -84,6 +84,12 @@ class Judge:
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""
+        if not isinstance(self.model, str):
+            raise OptionError(
+                f"a Judge has the name of a judge, such as openai:MODEL, not a "
+                f"{type(self.model).__name__}",
+                fix="give functions, objects and lists of judges as they are: judge=function",
+            )
         for name in ("votes", "attempts", "call_tokens"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")

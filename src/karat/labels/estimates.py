@@ -18,8 +18,8 @@ import polars as pl
 
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
-from karat.errors import InputError, MeasureError, OptionError
-from karat.evaluation.evaluate import evaluate
+from karat.errors import InputError, MeasureError, OptionError, takes_options
+from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.evaluation.inputs import collect_runs
 from karat.forks import refuse_after_fork
 from karat.labels.corrected import corrected_by_card, load_card
@@ -31,7 +31,6 @@ from karat.results.estimates import Estimates
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from karat.evaluation.evaluate import EvaluationOptions
     from karat.measures import Measure
     from karat.read import RunLike
     from karat.results.result import Result
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 JUDGED = "relevance"
 
 
+@takes_options(EvaluationOptions)
 def ppi(
     run: RunLike | Mapping[str, RunLike],
     labels: object,

@@ -39,6 +39,7 @@ def regraded(relation: Relation, grade: Floats, keep: Bools | None = None) -> Re
         edge_query=relation.edge_query[edges],
         edge_rank=relation.edge_rank[edges],
         edge_item=place[relation.edge_item[edges]],
+        edge_weight=None if relation.edge_weight is None else relation.edge_weight[edges],
         unit_judged=judged,
         member_item=place[relation.member_item[members]],
         member_doc=relation.member_doc.gather(members),

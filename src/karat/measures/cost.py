@@ -8,6 +8,7 @@ import numpy as np
 
 from karat.core.cutoff import UNITS
 from karat.measures.measure import Measure, known_as, register_measure
+from karat.measures.running import running_sums
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Ints
@@ -85,7 +86,8 @@ class ItemsPer(Priced):
 
     items_per(unit=tokens)@k = relevant items covered by the first k ÷ their tokens, × 1,000; the
     same with `unit=chars`. With `unit=hops` it is the new items per search: an item that a later
-    search finds again counts once. Where nothing was retrieved it is 0.
+    search finds again counts once. An item that is supported in part counts in part, as in recall.
+    Where nothing was retrieved it is 0.
 
     Citation: Smith, Troynikov: Evaluating chunking strategies for retrieval (Chroma, 2024), for
     the efficiency of tokens; Chen et al.: BrowseComp-Plus (2025), for the number of searches.
@@ -114,7 +116,8 @@ class ItemsPer(Priced):
 
     def compute(self, relation: Relation) -> Floats:
         """Return items ÷ cost."""
-        found = relation.count(relation.credits(self.rel, self.k).query)
+        query, _, gain = relation.supports(self.rel, self.k)
+        found = relation.count(query) if gain is None else relation.total(query, gain)
         cost = self.cost(relation)
         scale = 1.0 if self.unit in ("hops", RANKS) else THOUSAND
         return np.where(cost > 0, found * scale / np.maximum(cost, ALMOST), 0.0)
@@ -125,9 +128,9 @@ class CostTo(Priced):
     """What it takes until recall reaches a level: ranks, tokens, characters or searches.
 
     cost_to(recall=r) = what the list costs down to the first unit at which recall ≥ r, that unit
-    included. It is undefined for a query whose list does not reach r; such queries are counted and
-    left out of the mean, so read it beside the share of queries that reach it (`all_found` for
-    r = 1).
+    included; an item that is supported in part counts in part, as in recall. It is undefined for a
+    query whose list does not reach r; such queries are counted and left out of the mean, so read it
+    together with the share of queries that reach it (`all_found` for r = 1).
 
     Citation: Chen et al.: BrowseComp-Plus (2025), for the number of searches; in ranks it is the
     search length of Cooper (American Documentation 19(1), 1968) at a level of recall.
@@ -175,9 +178,13 @@ class CostTo(Priced):
 
     def _reached(self, relation: Relation) -> tuple[Bools, Ints, Ints]:
         """Return which queries reach the recall, and by which unit those that need one."""
-        needed = np.ceil(relation.relevant(self.rel) * self.recall - ALMOST).astype(np.int64)
-        hits = relation.credits(self.rel, self.k)
-        found = relation.count(hits.query)
-        query = np.flatnonzero((found >= needed) & (needed > 0))
-        last = (np.cumsum(found) - found)[query] + needed[query] - 1
-        return found >= needed, query, hits.rank[last]
+        needed = relation.relevant(self.rel) * self.recall - ALMOST
+        query, rank, gain = relation.supports(self.rel, self.k, steps=True)
+        gain = np.ones(len(query)) if gain is None else gain
+        found = running_sums(gain, relation.count(query))
+        enough = np.flatnonzero(found >= needed[query])
+        enough = enough[np.diff(query[enough], prepend=-1) > 0]  # the first of each query
+        enough = enough[needed[query[enough]] > 0]
+        reached = needed <= 0
+        reached[query[enough]] = True
+        return reached, query[enough], rank[enough]

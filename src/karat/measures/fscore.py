@@ -33,6 +33,7 @@ class FScore(Measure):
     beta: float = 1.0
 
     precision: ClassVar[type[Precision]] = Precision
+    recall: ClassVar[type[Recall]] = Recall
     name: ClassVar[str] = "F"
     formula: ClassVar[str] = r"\frac{(1+\beta^2)\,P\cdot\text{recall}}{\beta^2P+\text{recall}}"
     aliases: ClassVar = known_as("F{beta} F{beta}_score f_measure f_score set_F set_F_{x}")
@@ -52,7 +53,7 @@ class FScore(Measure):
         """Return precision and recall."""
         return (
             self.precision(rel=self.rel, k=self.k, relation=self.relation),
-            Recall(rel=self.rel, k=self.k, relation=self.relation),
+            self.recall(rel=self.rel, k=self.k, relation=self.relation),
         )
 
     def compute(self, relation: Relation) -> Floats:

@@ -64,10 +64,7 @@ class Recall(PerRelevantItem):
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""
-        if relation.edge_weight is not None:
-            return Terms(*relation.supports(self.rel, self.k, least=self.support))
-        hits = relation.credits(self.rel, self.k)
-        return Terms(hits.query, hits.rank)
+        return Terms(*relation.supports(self.rel, self.k, least=self.support))
 
 
 @register_measure

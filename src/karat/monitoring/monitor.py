@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import polars as pl
 
-from karat.errors import OptionError, nearest
+from karat.errors import OptionError, takes_options
 from karat.forks import refuse_after_fork
 from karat.labels.estimates import ppi
 from karat.monitoring.baselines import parse_moment
@@ -89,6 +89,7 @@ class Monitor:
         """Close the store."""
         self.store.close()
 
+    @takes_options(SignalOptions)
     def signals(
         self, names: Iterable[str] | str | None = None, **options: Unpack[SignalOptions]
     ) -> pl.DataFrame:
@@ -107,6 +108,7 @@ class Monitor:
         refuse_after_fork()
         return self._looking(names, options).frame(self.store)
 
+    @takes_options(SignalOptions)
     def buckets(
         self,
         names: Iterable[str] | str | None = None,
@@ -138,6 +140,7 @@ class Monitor:
             table = with_silence(table, look.by, length, level)
         return table
 
+    @takes_options(SignalOptions)
     def check(
         self,
         alerts: Iterable[str | Alert] | str,
@@ -234,10 +237,6 @@ class Monitor:
 
     def _looking(self, names: Iterable[str] | str | None, options: SignalOptions) -> _Look:
         """Read options, once for all windows."""
-        for name in options:
-            if name not in SignalOptions.__optional_keys__:
-                fix = nearest(name, sorted(SignalOptions.__optional_keys__))
-                raise OptionError(f"unknown option {name!r}", fix=fix or "see help(karat.Monitor)")
         sample = None
         if (judge := options.get("judge")) is not None:
             sample = JudgedSample(

@@ -197,12 +197,12 @@ static int read_number(Text text, double *value)
     int digits = 0, places = 0, read = 0; /* digits that count; after the point; in all */
     for (; p < end && *p >= '0' && *p <= '9'; p++, read++) {
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
-        digits += mantissa != 0;
+        digits += digits || *p != '0'; /* not by the mantissa, which may overflow to 0 */
     }
     if (p < end && *p == '.')
         for (p++; p < end && *p >= '0' && *p <= '9'; p++, read++, places++) {
             mantissa = mantissa * 10 + (uint64_t)(*p - '0');
-            digits += mantissa != 0;
+            digits += digits || *p != '0';
         }
     if (!read)
         return 0;

@@ -146,6 +146,8 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Se
 def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     """Return a column of ids as text, if all of them are texts or all whole numbers."""
     _doubt_if(column.dtype not in IDS or (text and column.dtype == pl.Int64))
+    if column.dtype == pl.Null:  # every list is empty
+        return column.cast(pl.String)
     if text:
         _doubt_if(column.str.contains(COERCED_WHOLE).any())
     elif column.dtype == pl.String:

@@ -35,10 +35,8 @@ def copies(query: Ints, text: pl.Series) -> Floats:
         if number != last:
             above, last = [], number
         mine = _shingles(tokens.to_list())
-        if any(_alike(mine, other) for other in above):
-            found[at] = 1.0
-        elif mine:
-            above.append(mine)
+        found[at] = any(_alike(mine, other) for other in above)
+        above.append(mine)  # also a copy: the next chunk may be like it, and unlike the first
     return found
 
 

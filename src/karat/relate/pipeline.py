@@ -260,14 +260,17 @@ def _relation(
         none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
         for part in edges if bound.finds_items else ():
             columns.append(part)
+        supporting = (
+            slice(None) if gold.member_weight is None else np.flatnonzero(gold.member_weight)
+        )
         return Relation(
             queries=gold.queries["query"],
             depth=retrieved if fine is None else fine[0],
             item_offset=gold.item_offset,
             item_grade=gold.item_grade,
             **columns.take(),
-            member_item=gold.member_item,
-            member_doc=gold.member_doc,
+            member_item=gold.member_item[supporting],
+            member_doc=gold.member_doc[supporting],
             undefined_reason=none.scatter(list(reasons), list(reasons.values())),
             chunk_offset=None if fine is None else fine[1],
             chunk_end=None if fine is None else fine[2],
@@ -333,7 +336,7 @@ def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:
         {"query": gold.queries["query"].gather(query), "doc": text, "grade": grade}
     ).with_columns(
         doc=pl.when(again == 1).then("doc").otherwise(pl.format("{} ({})", "doc", again)),
-        group=pl.int_range(pl.len()),
+        group=pl.int_range(pl.len()).cast(pl.String),  # a name: equal texts stay apart
     )
     built = Gold.build(rows, queries=gold.queries, findings=gold.findings)
     # a row is an item with one member; items are ordered by query, then grade, then as given

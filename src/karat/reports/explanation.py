@@ -39,6 +39,7 @@ MEANINGS = {
 BELOW = 10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
 PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
 SAME = 1e-12  # sums in another order
+NO_DOCUMENT = "(no document supports it)"
 
 
 def render(
@@ -207,7 +208,7 @@ def _items(explained: Explanation, ranking: Ranking) -> Grid:
     seen_by = "".join(f", {each}" for each in _seen_by(explained, ranking))
     columns: dict[str, Callable[[Item], str]] = {
         "item": lambda item: str(item.number),
-        "any of": lambda item: " or ".join(one_line(doc, 80) for doc in item.docs),
+        "any of": lambda item: " or ".join(one_line(doc, 80) for doc in item.docs) or NO_DOCUMENT,
         "grade": lambda item: f"{item.grade:g}",
         "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
     }

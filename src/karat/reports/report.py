@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.errors import OptionError
+from karat.errors import OptionError, takes_options
+from karat.evaluation.evaluate import EvaluationOptions
 from karat.forks import refuse_after_fork
 from karat.monitoring.monitor import Monitor
 from karat.monitoring.store import is_trace_store
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 KEPT = 50  # documents of each list that are shown of a run which is evaluated for the report
 
 
+@takes_options(EvaluationOptions)
 def report(
     *systems: object,
     output: str | os.PathLike[str] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -60,6 +60,10 @@ class Estimates:
     rows: tuple[Estimate, ...]
     design: Mapping[str, Any] = field(default_factory=dict)
     level: float = 0.95
+
+    def __iter__(self) -> Iterator[Estimate]:
+        """Go through the estimates, in the order of `rows`."""
+        return iter(self.rows)
 
     def __getitem__(self, key: tuple[str, ...]) -> Estimate:
         """Return an estimate: `found["P@5", "ppi"]`, or `found["bm25", "P@5", "ppi"]`."""

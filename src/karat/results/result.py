@@ -15,7 +15,7 @@ from karat import display
 from karat.align.preflight import synthetic_questions
 from karat.core.slices import has_slices, slice_labels
 from karat.dialects import resolve_measures, select_measures
-from karat.errors import MeasureError, choose, naming_files, nearest
+from karat.errors import MeasureError, choose, naming_files, nearest, takes_options
 from karat.forks import refuse_after_fork
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -88,9 +88,8 @@ class Result:
     findings: tuple[Finding, ...]
     provenance: Provenance
     options: SummaryOptions = SummaryOptions()
-    about: Mapping[str, pl.DataFrame] = field(
-        default_factory=dict
-    )  # columns about the queries, by run
+    # columns about the queries, by run
+    about: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     estimates: Estimates | None = None  # from labels of some pairs, where there were any
 
@@ -274,6 +273,8 @@ class Result:
         found = self.estimates and self.estimates.best(run, str(measure))
         return found.value if found else aggregate(measure, self.arrays[run, measure]).value
 
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
     def __getitem__(self, key: str | tuple[str, str]) -> float | None:
         """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
         run, name = key if isinstance(key, tuple) else (None, key)
@@ -317,9 +318,10 @@ class Result:
         scored = resolve_measures(measures, self.dialect, rel)
         if self.estimates is None or scored == self.measures:
             return replace(self, measures=scored)
-        partly = self.estimates.unlabelled()
-        return replace(self, measures=scored, estimates=None, findings=(*self.findings, *partly))
+        findings = (*self.findings, *self.estimates.unlabelled())
+        return replace(self, measures=scored, estimates=None, findings=findings)
 
+    @takes_options(SummaryOptions)
     def with_options(self, **changes: Any) -> Result:  # noqa: ANN401
         """Return the result summarised otherwise: `level`, `cluster`, `bounds`."""
         return replace(self, options=replace(self.options, **changes))
@@ -493,7 +495,5 @@ class Result:
             values = np.where(measure.undefined(relation), 0.0, values)
         if relation.undefined_reason.null_count() == relation.n:
             return values
-        undefined_reason = relation.undefined_reason.is_not_null().to_numpy()
-        return np.where(
-            undefined_reason if failed else undefined_reason & ~relation.failed, np.nan, values
-        )
+        undefined = relation.undefined_reason.is_not_null().to_numpy()
+        return np.where(undefined if failed else undefined & ~relation.failed, np.nan, values)

@@ -334,8 +334,8 @@ def _origin() -> dict[str, Any]:
 
 def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
     """Return the relation as a table with one row per query, lists inside."""
-    docs = pl.DataFrame({"item": relation.member_item, "doc": relation.member_doc})
-    docs_of = docs.group_by("item", maintain_order=True).agg("doc")["doc"]
+    members = np.bincount(relation.member_item, minlength=len(relation.item_grade))
+    docs_of = _lists(relation.member_doc, members)  # an item may have no document
     items = np.diff(relation.item_offset)
     edges, units = relation.count(relation.edge_query), relation.count(relation.unit_query)
     local_item = relation.edge_item - relation.item_offset[relation.edge_query]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from karat.errors import takes_options
 from karat.findings import Finding
 from karat.forks import refuse_after_fork
 from karat.progress import Progress
@@ -16,7 +17,7 @@ from karat.retrievers.answers import Answer, to_run
 from karat.retrievers.dispatch import Dispatcher, too_many
 from karat.retrievers.log import AnswerLog
 from karat.retrievers.questions import load_questions
-from karat.retrievers.retriever import Retriever, name_of
+from karat.retrievers.retriever import RetrievalOptions, Retriever, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 
     from karat.core.data import Run
     from karat.progress import Report
-    from karat.retrievers.retriever import RetrievalOptions, RetrieverLike
+    from karat.retrievers.retriever import RetrieverLike
 
 OFTEN = 0.1  # seconds between reports of progress
 
 
+@takes_options(RetrievalOptions)
 def retrieve(
     retriever: RetrieverLike,
     queries: object,

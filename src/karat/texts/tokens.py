@@ -75,7 +75,9 @@ def _by_function(function: Callable[[str], object]) -> Callable[[pl.Series], pl.
     def count(texts: pl.Series) -> pl.Series:
         distinct = texts.unique(maintain_order=True)
         counts = pl.Series([one(text) for text in distinct], dtype=pl.Int64)
-        return texts.replace_strict(distinct, counts, return_dtype=pl.Int64)
+        return texts.replace_strict(distinct, counts).cast(
+            pl.Int64
+        )  # of no texts, it is still texts
 
     return count
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from karat.errors import OptionError
+from karat.errors import OptionError, takes_options
 from karat.evaluation.evaluate import InputOptions
 from karat.forks import refuse_after_fork
 from karat.statistics.significance import PERMUTATIONS
@@ -78,6 +78,7 @@ def tune(
 ) -> Tuning: ...
 
 
+@takes_options(InputOptions)
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
     gold: GoldLike | None = None,

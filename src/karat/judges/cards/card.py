@@ -71,6 +71,10 @@ class JudgeCard:
     calibration: Calibration | None = None  # where the judge tells probabilities
     bias: BiasProbe | None = None  # where it was probed for
 
+    def __iter__(self) -> Iterator[CardFigure]:
+        """Go through the figures."""
+        return iter(self.figures)
+
     def __getitem__(self, statistic: str) -> CardFigure:
         """Return a figure by name, such as kappa."""
         found = {figure.statistic: figure for figure in self.figures}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,6 +94,10 @@ class JudgeCheck:
     cases: str  # the hash of the cases
     created: str = ""
     stored: bool = False  # it was made before
+
+    def __iter__(self) -> Iterator[WayCheck]:
+        """Go through the ways of asking that were tried."""
+        return iter(self.ways)
 
     def __getitem__(self, way: str) -> WayCheck:
         """Return how one way of asking went."""

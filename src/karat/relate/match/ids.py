@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from karat.core.data import FACTS, Gold
+from karat.core.data import FACTS, Gold, merge_equal
 from karat.core.normalisers import Normaliser, normaliser
 from karat.findings import finding_about
 from karat.relate.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
@@ -82,11 +82,6 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
     if change is None and gold.member_facts is None:
         return gold
     rows = gold.rows().drop(FACTS, strict=False)
-    best = [name for name in ("grade", "weight") if name in rows.columns]
     if change is not None:
-        rows = (
-            rows.with_columns(doc=change(gold.member_doc))
-            .sort(best, descending=True, maintain_order=True)
-            .unique(["query", "doc", "group"], keep="first", maintain_order=True)
-        )
+        rows, _ = merge_equal(rows.with_columns(doc=change(gold.member_doc)), ["doc"])
     return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)

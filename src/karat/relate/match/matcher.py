@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
@@ -119,8 +119,8 @@ class EqualKeys:
     def edges(self, units: Units) -> Edges:
         """Return the edges of units, which come sorted by query and rank."""
         unit, member = self._pairs(units)
-        edges = edges_of(units, (unit, self._item[member]), self._judged)
-        return edges if self._weight is None else replace(edges, weight=self._weight[member])
+        weight = None if self._weight is None else self._weight[member]
+        return edges_of(units, (unit, self._item[member]), self._judged, weight)
 
     def _pairs(self, units: Units) -> tuple[Ints, Ints]:
         query, doc = units.query, units.key
@@ -158,8 +158,14 @@ def _equal(ours: pl.Series, theirs: pl.Series) -> tuple[Ints, Ints]:
     return may[pairs["row"].to_numpy()], pairs["member"].to_numpy().astype(np.int64)
 
 
-def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edges:
-    """Return the edges of pairs of a unit and an item, which come sorted by unit."""
+def edges_of(
+    units: Units, pairs: tuple[Ints, Ints], judged_item: Bools, weight: Floats | None = None
+) -> Edges:
+    """Return the edges of pairs of a unit and an item, which come sorted by unit.
+
+    `weight` is how far each unit supports its item. With none there is no edge, but the unit is
+    judged.
+    """
     which, item = pairs
     unit = which[judged_item[item]]
     unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
@@ -168,6 +174,9 @@ def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edge
         notable = np.union1d(unit, np.flatnonzero(units.repeat))
         unit, judged = notable, np.isin(notable, unit)
         repeat = units.repeat[unit].astype(np.int8)
+    if weight is not None:
+        supports = np.flatnonzero(weight > 0)
+        which, item, weight = which[supports], item[supports], weight[supports]
     query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
     same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
     return Edges(
@@ -179,14 +188,19 @@ def edges_of(units: Units, pairs: tuple[Ints, Ints], judged_item: Bools) -> Edge
         unit_judged=judged,
         unit_repeat=repeat,
         sizes=units.sizes,
+        weight=weight,
     )
 
 
 def edges_to_members(units: Units, unit: Ints, member: Ints, gold: Gold) -> Edges:
     """Return the edges of pairs of a unit and a member of the gold, in any order."""
     items = max(len(gold.item_grade), 1)
-    distinct = np.unique(unit * items + gold.member_item[member])
-    return edges_of(units, np.divmod(distinct, items), gold.item_grade >= 0)
+    distinct, which = np.unique(unit * items + gold.member_item[member], return_inverse=True)
+    weight = None
+    if gold.member_weight is not None:  # of several documents of an item the best counts
+        weight = np.zeros(len(distinct))
+        np.maximum.at(weight, which, gold.member_weight[member])
+    return edges_of(units, np.divmod(distinct, items), gold.item_grade >= 0, weight)
 
 
 class BoundMatcher(Protocol):

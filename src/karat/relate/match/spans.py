@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
+from karat.core.data import merge_equal
 from karat.core.parts import is_part
 from karat.errors import InputError
 from karat.findings import FindingKind, finding_about, shorten
@@ -366,10 +367,6 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
 def span_gold(gold: Gold, corpus: pl.DataFrame | None) -> Gold:
     """Return the gold whose items are places; `member_facts` distinguishes them."""
     rows, findings = placed(gold.rows(), corpus, "gold")
-    rows = (
-        rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
-        .drop("raw", *PLACE)
-        .sort("grade", descending=True, maintain_order=True)
-        .unique(["query", "doc", "group"], keep="first", maintain_order=True)
-    )
+    rows = rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
+    rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
     return gold_of_texts(gold, rows, findings)

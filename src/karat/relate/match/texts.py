@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions, repeated
-from karat.core.data import EMPTY_ITEM, Gold, times_listed
+from karat.core.data import EMPTY_ITEM, Gold, merge_equal
 from karat.core.parts import is_part
 from karat.errors import InputError
 from karat.findings import FindingKind, finding_about, shorten
@@ -145,8 +145,8 @@ def text_gold(
         rows, dropped = first_alternatives(rows)
         findings += dropped
         sentences = pl.Series(split(rows["doc"].to_list(), splitter), dtype=pl.List(pl.String))
-        rows = rows.with_columns(doc=sentences, group=pl.lit(None, pl.Int64))
-        rows = rows.explode("doc").drop_nulls("doc").drop("times", strict=False)
+        rows = rows.select("query", "grade", doc=sentences, group=pl.lit(None, pl.Int64))
+        rows = rows.explode("doc").drop_nulls("doc")
     rows = rows.with_columns(key=tidy(rows["doc"], policy))
     if policy != "raw":
         findings += finding_about(
@@ -156,19 +156,16 @@ def text_gold(
             "remove it, or compare texts as they are with text=raw",
         )
         rows = rows.filter(pl.col("key") != "")
-    best = rows.sort("grade", descending=True, maintain_order=True)
-    same = ("query", "key", "group")
-    again = ~best.select(pl.struct(same).is_first_distinct()).to_series()
-    if splitter is None and again.any():  # chunks are listed, sentences are not
-        best = best.with_columns(times=times_listed(best, same))
+    rows, again = merge_equal(rows, ["key"])
+    if splitter is not None:  # chunks are listed, sentences are not
+        rows = rows.drop("times", strict=False)
     findings += finding_about(
         "equal-gold",
-        best.filter(again)["query"],
+        again["query"],
         "gold text that equals another one of its query: they count once",
         "keep one of them; text=raw distinguishes what differs in case or punctuation only",
     )
-    rows = best.filter(~again).drop("key")
-    return gold_of_texts(gold, rows, findings)
+    return gold_of_texts(gold, rows.drop("key"), findings)
 
 
 def gold_of_texts(gold: Gold, rows: pl.DataFrame, findings: Iterable[Finding]) -> Gold:
@@ -179,7 +176,14 @@ def gold_of_texts(gold: Gold, rows: pl.DataFrame, findings: Iterable[Finding]) -
 
 
 def first_alternatives(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-    """Keep one text of each group: the sentences of alternatives cannot all be asked for."""
+    """Keep one text of each group: the sentences of alternatives cannot all be asked for.
+
+    How far a document supports an item says nothing about its sentences: the best document is
+    kept, and one without support is left out.
+    """
+    if "weight" in rows.columns:
+        rows = rows.filter(pl.col("weight") > 0)
+        rows = rows.sort("weight", descending=True, maintain_order=True).drop("weight")
     again = rows["group"].is_not_null() & ~rows["group"].is_first_distinct()
     return rows.filter(~again), finding_about(
         "alternatives-dropped",
@@ -292,7 +296,8 @@ def number_texts(texts: pl.Series) -> tuple[list[str], Ints]:
     """Return the distinct texts, and the number of each text among them."""
     distinct = texts.unique(maintain_order=True)
     numbers = pl.int_range(len(distinct), eager=True)
-    return distinct.to_list(), texts.replace_strict(distinct, numbers).to_numpy()
+    found = texts.replace_strict(distinct, numbers).cast(pl.Int64)  # of no texts, it is still texts
+    return distinct.to_list(), found.to_numpy()
 
 
 def _slices(counts: Ints) -> list[tuple[int, int]]:

@@ -54,7 +54,7 @@ const queryDetail = (() => {
     const rows = gold.items.map((item) => {
       const ranks = columns.map(([, place]) => item.ranks[place]);
       return h("tr", { role: "row" },
-        h("td", { role: "cell", class: "left item" }, h("strong", {}, `${item.number}. `), item.docs.join("  or  "),
+        h("td", { role: "cell", class: "left item" }, h("strong", {}, `${item.number}. `), item.docs.join("  or  ") || "(no document supports it)",
           (item.texts || []).map((each) => h("span", { class: "about" }, each))),
         graded ? h("td", { role: "cell", "data-label": "Grade" }, String(item.grade)) : null,
         ranks.map((rank, place) => h("td", { role: "cell", "data-label": data.systems[columns[place][0]] }, atRank(rank, gold.cutoff))),

@@ -1,0 +1,100 @@
+"""What holds for the whole public API: unknown options are refused, and loops make sense."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import karat
+from karat.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    for name in karat.__all__:
+        public = getattr(karat, name)
+        yield name, public
+        if inspect.isclass(public):
+            yield from (
+                (f"{name}.{each}", getattr(public, each))
+                for each in dir(public)
+                if not each.startswith("_")
+            )
+
+
+def _takes_any(function: Any) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # not a function, or one of Python's own
+        return False
+    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+TAKE_ANY = {name: each for name, each in _public() if callable(each) and _takes_any(each)}
+
+
+def test_there_are_functions_to_look_at() -> None:
+    assert {"explain", "tune", "compare", "report", "Monitor.check"} <= TAKE_ANY.keys()
+
+
+@pytest.mark.parametrize("name", TAKE_ANY)
+def test_an_unknown_option_is_refused(name: str) -> None:
+    function: Callable[..., Any] = TAKE_ANY[name]
+    given = ("rouge",) if name == "find_matcher" else (None,) if "." in name else ()
+    with pytest.raises(OptionError) as refused:
+        function(*given, zzz_not_an_option=1)
+    assert "'zzz_not_an_option'" in str(refused.value)
+    assert refused.value.fix
+
+
+RUN, GOLD = {"q": ["a"]}, {"q": ["a"]}
+MISTYPED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
+    (karat.explain, (RUN, GOLD), {"dialect": "autorag"}, "dialects"),
+    (karat.tune, ([RUN, RUN], GOLD), {"engin": "rrf"}, "engine"),
+    (karat.evaluate, (RUN, GOLD), {"dialct": "autorag"}, "dialect"),
+    (karat.check, (RUN, GOLD), {"id": "lower"}, "ids"),
+    (karat.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
+    (karat.ppi, (RUN, {"q": {"a": 1}}), {"cards": None}, "card"),
+]
+
+
+@pytest.mark.parametrize(("function", "given", "options", "meant"), MISTYPED)
+def test_the_option_that_was_meant(
+    function: Callable[..., Any], given: tuple[Any, ...], options: dict[str, Any], meant: str
+) -> None:
+    with pytest.raises(OptionError, match=f"did you mean .*{meant}"):
+        function(*given, **options)
+
+
+def test_a_judge_is_a_name() -> None:
+    with pytest.raises(OptionError, match="not a function") as refused:
+        karat.Judge(lambda _: {}, votes=3)  # type: ignore[arg-type]
+    assert "judge=function" in refused.value.fix
+
+
+def test_what_is_read_by_name_is_not_read_by_number() -> None:
+    """Without `__iter__` a loop asks for the items 0, 1, 2, which no such class has."""
+    by_name = {
+        name: each
+        for name, each in _public()
+        if inspect.isclass(each) and "__getitem__" in vars(each)
+    }
+    assert {"Estimates", "Result", "Comparison"} <= by_name.keys()
+    assert [name for name, each in by_name.items() if not hasattr(each, "__iter__")] == []
+
+
+def test_loops() -> None:
+    run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
+    labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
+    found = karat.ppi(run, labels, "P@2")
+    assert tuple(found) == found.rows
+    assert [each.method for each in found] == ["labels"]
+    planned = karat.power(sd=0.3, difference=0.05)
+    assert tuple(planned) == planned.plans
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(karat.evaluate(run, labels))  # type: ignore[call-overload]
