@@ -11,9 +11,10 @@
 
 A value that was measured on some queries is an estimate, so its interval decides: on the right
 side of the line it passes, on the wrong side it fails, across the line it is undecided. Against a
-baseline it is the interval of the paired difference, which is a good deal narrower. Nothing is
-estimated where no query differs from the baseline, nor in coverage and counts, which are facts
-about this evaluation: there the value decides, as it does everywhere with `decide="value"`.
+baseline it is the interval of the paired difference, which is a good deal narrower; it has 0 in it
+exactly where `karat compare` calls the difference unclear. Nothing is estimated where no query
+differs from the baseline, nor in coverage and counts, which are facts about this evaluation: there
+the value decides, as it does everywhere with `decide="value"`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from karat.comparison.compare import Comparison
+from karat.comparison.contrasts import SAME, Row, Statistics, contrasts, decide_verdicts
 from karat.comparison.figures import FIGURES, figure_interval, figure_line
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.systems import System
@@ -36,12 +37,12 @@ from karat.errors import OptionError, choose
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
 from karat.measures import expand, parse_measure
-from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.reuse import require_result, same_dialect
 from karat.results.timing import PERCENTILES
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
+from karat.statistics.significance import PERMUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -289,25 +290,46 @@ class RunAgainstBaseline:
         self, pairing: Pairing, asked: Requirement, measure: Measure, *, by_value: bool
     ) -> RequirementVerdict:
         """Hold the difference from the baseline, times its factor, against the margin."""
-        at = pairing.measures.index(measure)
-        before, after = pairing.values[:, 0, at], pairing.values[:, 1, at]
-        both = ~(np.isnan(before) | np.isnan(after))
+        row = self._differences[str(measure)]
+        sides = row["baseline_value"], row["system_value"]
+        found, same = difference_of(row, self.level), row["verdict"] == SAME
+        if asked.factor not in (None, 1.0):
+            at = pairing.measures.index(measure)
+            (scaled,) = paired(
+                pairing.values[:, 0, at],
+                pairing.values[:, 1, at],
+                statistic=measure.aggregation,
+                level=self.level,
+                bounds=measure.bounds,
+                factor=asked.factor or 0.0,
+                clusters=self.statistics.clusters,
+                permutations=1,  # only the interval is asked for
+            )
+            found = scaled.difference
+        return asked.verdict(self.run, str(measure), found, by_value=by_value or same, sides=sides)
+
+    @property
+    def statistics(self) -> Statistics:
+        """How differences from the baseline are judged: as `karat compare` does."""
         column = self.result.options.cluster
-        (found,) = paired(
-            before,
-            after,
-            statistic=measure.aggregation,
-            level=self.level,
-            bounds=measure.bounds,
-            factor=1.0 if asked.factor is None else asked.factor,
-            clusters=None if column is None else pairing.column(column).to_list(),
-            permutations=1,  # only the interval is asked for
-        )
-        sides = aggregate(measure, before[both]).value, aggregate(measure, after[both]).value
-        same = not (found.wins or found.losses)
-        return asked.verdict(
-            self.run, str(measure), found.difference, by_value=by_value or same, sides=sides
-        )
+        labels = None if column is None or self.pairing is None else self.pairing.column(column)
+        clusters = None if labels is None else tuple(labels)
+        return Statistics(self.level, PERMUTATIONS, 0, "auto", clusters)
+
+    @cached_property
+    def _differences(self) -> dict[str, Row]:
+        """The differences from the baseline by measure, with their verdicts."""
+        if self.pairing is None:
+            return {}
+        rows = contrasts(self.pairing, [(0, 1)], self.statistics)
+        decide_verdicts(rows, self.pairing, self.level)
+        return {each.row["measure"]: each.row for each in rows}
+
+
+def difference_of(row: Row, level: float) -> Interval:
+    """Return the difference in a row of a comparison, with the interval that its verdict is of."""
+    found = row_interval(row, level, "difference")
+    return replace(found, low=row["low_adjusted"], high=row["high_adjusted"])
 
 
 def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
@@ -346,12 +368,11 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            same = row["wins"] == row["losses"] == 0
             verdict = each.verdict(
                 system,
                 str(measure),
-                row_interval(row, comparison.level, "difference"),
-                by_value=decide == "value" or same or is_fact(measure),
+                difference_of(row, comparison.level),
+                by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
             yield replace(verdict, relation=comparison.matched_by[str(measure)])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from karat.reports.escape import printable, xml
 from karat.reports.grid import Grid
-from karat.reports.tables import count, number, render_grids, signed
-from karat.spelling import name_relations
+from karat.reports.tables import number, render_grids, signed
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
     from karat.comparison.gates import GateReport, RequirementVerdict
@@ -34,7 +34,7 @@ def sentence(verdict: RequirementVerdict) -> str:
         found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
     if verdict.low is not None and verdict.high is not None:
         found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
-    found += f", on {count(verdict.n)}"
+    found += f", on {counted(verdict.n)}"
     return head + found + (f"; {verdict.reason}" if verdict.reason else "")
 
 

@@ -9,7 +9,6 @@ from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     bullets,
     chance,
-    count,
     describe_finding,
     interval,
     limits,
@@ -19,6 +18,7 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
+from karat.spelling import counted
 from karat.tuning.gains import BETTER, NOT_SHOWN, WORSE
 from karat.tuning.space import describe_setting
 
@@ -74,7 +74,7 @@ def heading(tuning: RetrieverTuning) -> str:
     """Say in a line what was tuned how."""
     return (
         f"{tuning.engine}: {len(tuning.settings)} settings · "
-        f"{count(tuning.plan.searched)} chose, {tuning.plan.final} others for the claim"
+        f"{counted(tuning.plan.searched)} chose, {tuning.plan.final} others for the claim"
         + ("" if tuning.cluster is None else f" · clusters by {tuning.cluster}")
     )
 

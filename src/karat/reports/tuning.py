@@ -10,7 +10,6 @@ from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     bullets,
     chance,
-    count,
     describe_finding,
     interval,
     limits,
@@ -20,7 +19,7 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 from karat.tuning.choice import FEWEST
 from karat.tuning.conclusion import SEVERAL_SLICES
 from karat.tuning.curves import curves_of
@@ -100,7 +99,7 @@ def heading(tuning: Tuning) -> str:
     matched = name_relations([tuning.matched_by])
     by = tuning.engine.name if tuning.grid.axis != "space" else "the best setting of a space"
     return (
-        f"{fused} by {by} · {count(tuning.choice.n)}, "
+        f"{fused} by {by} · {counted(tuning.choice.n)}, "
         f"{len(tuning.grid.settings)} settings · dialect {tuning.dialect}{matched}{clusters}"
     )
 

@@ -436,7 +436,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
     if facts.get("documents", 0) and not facts.get("judged", 0) and set(made.matchers) == {"ids"}:
         findings.append(
             Finding(
-                "no-shared-document",
+                FindingKind.NOTHING_SHARED,
                 1,
                 (),
                 "no retrieved document is in the gold of its query",
