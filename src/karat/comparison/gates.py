@@ -7,7 +7,7 @@
     undefined<=5%              queries without a value, of the measure that has most of them,
     failed<=0                  queries whose judge failed,
     queries>=100               counts
-    p90<=300ms, errors<=1%     what retrieval cost; see `karat.comparison.figures`
+    p95<=300ms, errors<=1%     what retrieval cost; see `karat.comparison.figures`
 
 A value that was measured on some queries is an estimate, so its interval decides: on the right
 side of the line it passes, on the wrong side it fails, across the line it is undecided. Against a
@@ -29,17 +29,22 @@ from typing import TYPE_CHECKING, Any
 
 from karat.comparison.compare import Comparison
 from karat.comparison.contrasts import SAME, Row, Statistics, contrasts, decide_verdicts
-from karat.comparison.figures import FIGURES, figure_interval, figure_line
+from karat.comparison.figures import (
+    figure_hint,
+    figure_interval,
+    figure_line,
+    figure_name,
+    is_percentile,
+)
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.systems import System
 from karat.dialects import expand_measures, resolve_measures, select_measures
-from karat.errors import OptionError, choose
+from karat.errors import MeasureError, OptionError, choose
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
 from karat.measures import expand, parse_measure
 from karat.results import summaries
 from karat.results.reuse import require_result, same_dialect
-from karat.results.timing import PERCENTILES
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
 from karat.statistics.significance import PERMUTATIONS
@@ -58,7 +63,6 @@ PASS, FAIL, OPEN = "pass", "fail", "undecided"
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
 
 COUNTS = ("failed", "undefined")  # queries without a value, and why
-NOT_MEASURES = (*COUNTS, *FIGURES)  # what requirements may be about beside measures
 COVERAGE = ("judged", "unjudged")
 NO_BASELINE = "there is no baseline yet"
 ACROSS = "the interval spans the line"
@@ -212,7 +216,7 @@ def _runs(
 ) -> Iterator[tuple[RunAgainstBaseline, list[tuple[Requirement, Measure | str]]]]:
     """Yield each run, with what each requirement is about: a measure, a count, or a figure."""
     subjects: list[tuple[Requirement, Measure | str]] = [
-        (each, each.subject if each.subject in NOT_MEASURES else _measure(result, each.subject))
+        (each, _measure(result, each.subject) if each.is_of_measure else each.subject)
         for each in asked
     ]
     named = [(each, it) for each, it in subjects if not isinstance(it, str)]
@@ -254,10 +258,10 @@ class RunAgainstBaseline:
         self, asked: Requirement, measure: Measure | str, decide: str
     ) -> RequirementVerdict:
         """Hold the run against one requirement."""
-        if measure in FIGURES:
+        if isinstance(measure, str) and figure_name(measure) is not None:
             timing = self.result.timing.get(self.run)
             figure = figure_interval(asked.subject, timing, self.level, share=asked.share)
-            fact = decide == "value" or asked.subject not in PERCENTILES
+            fact = decide == "value" or not is_percentile(asked.subject)
             open_ended = figure.high is None and figure.low is not None
             held = replace(figure, high=math.inf) if open_ended else figure
             verdict = asked.verdict(self.run, asked.subject, held, by_value=fact)
@@ -383,11 +387,16 @@ class Requirement:
     """What is held against what."""
 
     text: str
-    subject: str  # the name of a measure, or one of NOT_MEASURES
+    subject: str  # the name of a measure, of a count, or of a figure
     sign: str
     number: float  # the line, or what is added to the baseline
     factor: float | None = None  # of the baseline; None: the line is a number of its own
     share: bool = False  # whether the number was written in per cent
+
+    @property
+    def is_of_measure(self) -> bool:
+        """Whether it is about a measure, rather than a count or what retrieval cost."""
+        return self.subject not in COUNTS and figure_name(self.subject) is None
 
     def decide(self, estimate: Interval, *, by_value: bool) -> tuple[str, str]:
         """Return the outcome for an estimate, and the reason if it is undecided.
@@ -453,7 +462,7 @@ def parse_requirement(text: str) -> Requirement:
     if parts is None or parts["subject"].endswith("="):
         raise OptionError(f"{text!r} is no requirement", fix=FORM)
     subject = _subject(parts["subject"], text)
-    if subject in FIGURES:
+    if figure_name(subject) is not None:
         number, share = figure_line(subject, parts["line"], text)
         shown = re.sub(r"\s+", "", plain)
         return Requirement(shown, subject, parts["sign"], number, share=share)
@@ -485,11 +494,20 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _subject(name: str, text: str) -> str:
-    if name.lower() in NOT_MEASURES:
+    if name.lower() in COUNTS:
         return name.lower()
+    figure = figure_name(name)
+    if figure is not None:
+        return figure
     if len(expand(name)) > 1:
         raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")
-    parse_measure(name)  # a name that is none is refused here, before anything is measured
+    try:
+        parse_measure(name)  # a wrong name is refused here, before anything is measured
+    except MeasureError as error:
+        hint = figure_hint(name)
+        if not hint:
+            raise
+        raise OptionError(f"{name} in {text!r} is not a measure", fix=hint) from error
     return name
 
 

@@ -60,9 +60,12 @@ def interval(verdict: RequirementVerdict) -> str:
 
 def figure_unit(measure: str) -> str:
     """Return the unit of what retrieval cost; none for a measure."""
-    from karat.comparison.figures import FIGURES  # noqa: PLC0415 - the help need not wait for it
+    from karat.comparison.figures import (  # noqa: PLC0415 - the help need not wait for it
+        figure_name,
+        find_figure,
+    )
 
-    return FIGURES[measure].shown if measure in FIGURES else ""
+    return find_figure(measure).shown if figure_name(measure) is not None else ""
 
 
 def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:
