@@ -450,7 +450,9 @@ def test_a_comparison_is_held_against_its_own_baseline() -> None:
         ("worse", "fail"),
     ]
     alone = gate(values.result(BETTER), "recall>=baseline-0.02", baseline=values.result(OLD))
-    two = karat.compare({name: runs[name] for name in ("old", "better")}, gold=values.gold(60))
+    two = karat.compare(
+        {name: runs[name] for name in ("old", "better")}, gold=values.gold(60), measures="recall"
+    )
     (first,) = karat.gate(two, "recall>=baseline-0.02").verdicts
     (same,) = alone.verdicts
     assert (first.low, first.high, first.difference) == (same.low, same.high, same.difference)

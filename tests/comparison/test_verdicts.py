@@ -32,7 +32,7 @@ def skewed(rng: np.random.Generator, queries: int) -> Floats:
 
 
 def sparse(rng: np.random.Generator, queries: int) -> Floats:
-    return (rng.random(queries) < 0.9) * 1.0 - (rng.random(queries) < 0.1) * 0.3
+    return np.where(rng.random(queries) < 0.1, 0.7, 1.0) * (rng.random(queries) < 0.9)
 
 
 def hits(rng: np.random.Generator, queries: int) -> Floats:
