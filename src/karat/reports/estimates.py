@@ -50,7 +50,7 @@ def grids(found: Estimates) -> Iterator[Grid]:
 
 def _title(found: Estimates) -> str:
     design = found.design
-    labels = "1 label" if design["labels"] == 1 else f"{design['labels']} labels"
+    labels = counted(design["labels"], "label", "labels")
     of_all = f" of {design['pairs']} pairs" if "pairs" in design else ""
     judge = f" · judge {design['judge']}" if design.get("judge") else ""
     return f"{labels}{of_all} · {counted(design['queries'])}{judge}"

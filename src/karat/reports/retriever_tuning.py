@@ -148,7 +148,7 @@ def _milliseconds(timing: Timing | None, name: str) -> str:
 def notes(tuning: RetrieverTuning) -> list[str]:
     """Say what the numbers mean, and what they took."""
     calls = tuning.calls
-    asked = f"{calls.asked:,} questions asked"
+    asked = f"{counted(calls.asked, 'question', 'questions')} asked"
     asked += f", {calls.kept:,} answers kept from before" if calls.kept else ""
     asked += f", {calls.failed:,} failed" if calls.failed else ""
     whole = len(tuning.settings) * (tuning.plan.searched + tuning.plan.final)
