@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import karat
 from karat.comparison.baseline import check_update
-from karat.comparison.gates import GateReport, gate, no_regression, parse_requirement
+from karat.comparison.gates import GateReport, gate, no_regression
+from karat.comparison.requirements import parse_requirement
 from karat.errors import KaratError, OptionError
 from karat.statistics.intervals import interval
 from karat.statistics.paired import paired
@@ -21,7 +22,7 @@ from tests import values
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.comparison.gates import RequirementVerdict
+    from karat.comparison.requirements import RequirementVerdict
 
 
 RNG = np.random.default_rng(61)

@@ -24,7 +24,7 @@ GATES = {"better": "pass", "same": "pass", "worse": "fail", "unclear": "undecide
 
 
 def tied(rng: np.random.Generator, queries: int) -> Floats:
-    return rng.integers(0, 3, queries) / 2
+    return rng.choice([0.0, 0.5, 1.0], queries)
 
 
 def skewed(rng: np.random.Generator, queries: int) -> Floats:
@@ -32,11 +32,11 @@ def skewed(rng: np.random.Generator, queries: int) -> Floats:
 
 
 def sparse(rng: np.random.Generator, queries: int) -> Floats:
-    return np.where(rng.random(queries) < 0.1, 0.7, 1.0) * (rng.random(queries) < 0.9)
+    return rng.choice([0.7, 1.0, 0.0], queries, p=[0.1, 0.8, 0.1])
 
 
 def hits(rng: np.random.Generator, queries: int) -> Floats:
-    return (rng.random(queries) < 0.5) * 1.0
+    return rng.choice([0.0, 1.0], queries)
 
 
 KINDS = {each.__name__: each for each in (tied, skewed, sparse, hits)}

@@ -152,7 +152,7 @@ def score(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from karat.comparison.gates import parse_requirement  # noqa: PLC0415
+    from karat.comparison.requirements import parse_requirement  # noqa: PLC0415
     from karat.measures import DEFAULTS  # noqa: PLC0415
     from karat.reports.spark import render  # noqa: PLC0415
     from karat.storage.folders import refuse_foreign  # noqa: PLC0415

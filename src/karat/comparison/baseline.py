@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.comparison.contrasts import WORSE, slice_rows
-from karat.comparison.gates import FAIL, LEVEL, RunAgainstBaseline, parse_requirement
+from karat.comparison.gates import LEVEL, RunAgainstBaseline
+from karat.comparison.requirements import FAIL, parse_requirement
 from karat.findings import FindingKind, finding_about, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from karat.comparison.gates import RequirementVerdict
     from karat.comparison.pairing import Pairing
+    from karat.comparison.requirements import RequirementVerdict
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.results.result import Result

@@ -110,8 +110,8 @@ class Contrast:
         }
         if self.unpaired:
             labels = None if self.clusters is None else (self.clusters, self.clusters)
-            return unpaired_interval(*self.values, test, clusters=labels, **options)
-        return difference_interval(*self.values, test, clusters=self.clusters, **options)
+            return unpaired_interval(*self.values, test=test, clusters=labels, **options)
+        return difference_interval(*self.values, test=test, clusters=self.clusters, **options)
 
     def _put(self, found: Interval) -> None:
         self.row.update({"low_adjusted": found.low, "high_adjusted": found.high})

@@ -10,7 +10,8 @@ from karat.reports.tables import number, render_grids, signed
 from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
-    from karat.comparison.gates import GateReport, RequirementVerdict
+    from karat.comparison.gates import GateReport
+    from karat.comparison.requirements import RequirementVerdict
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (

@@ -33,7 +33,7 @@ def sentences(plan: PowerPlan) -> list[str]:
     if plan.needed is not None:
         wanted = f"to see a difference of {plan.difference:g} {odds}: "
         lines.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
-    if plan.detectable is not None:
+    if plan.detectable is not None and plan.queries is not None:
         hand = f"{counted(plan.queries)} at hand"
         lines.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
         if plan.seen is not None:

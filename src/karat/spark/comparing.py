@@ -12,15 +12,13 @@ import polars as pl
 
 from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, WORSE
 from karat.comparison.gates import (
-    COUNTS,
     DECIDE,
     UNDECIDED,
     GateReport,
-    Requirement,
     is_fact,
-    parse_requirement,
     row_interval,
 )
+from karat.comparison.requirements import COUNTS, Requirement, parse_requirement
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
 from karat.measures import parse_measure
@@ -37,7 +35,7 @@ from karat.statistics.values import UNIT, bounds_on_scale, check_share, from_sca
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from karat.comparison.gates import RequirementVerdict
+    from karat.comparison.requirements import RequirementVerdict
     from karat.measures import Measure
 
 LEVEL = 0.95

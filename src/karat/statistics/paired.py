@@ -136,8 +136,8 @@ def paired(
 def difference_interval(
     baseline: ArrayLike,
     system: ArrayLike,
-    test: Significance | None = None,
     *,
+    test: Significance | None = None,
     statistic: Statistic = "mean",
     level: float = 0.95,
     bounds: Bounds | Sequence[Bounds] = UNIT,
@@ -149,7 +149,7 @@ def difference_interval(
 
     >>> before, after = [0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9]
     >>> (found,) = paired(before, after)
-    >>> difference_interval(before, after, found.test) == found.difference
+    >>> difference_interval(before, after, test=found.test) == found.difference
     True
     """
     check_share("level", level)

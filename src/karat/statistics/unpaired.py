@@ -119,8 +119,8 @@ def unpaired(
 def unpaired_interval(
     baseline: ArrayLike,
     system: ArrayLike,
-    test: Significance | None = None,
     *,
+    test: Significance | None = None,
     statistic: str = "mean",
     level: float = 0.95,
     bounds: Bounds = UNIT,
@@ -132,7 +132,7 @@ def unpaired_interval(
 
     >>> before, after = [0.2, 0.4, 0.3, 0.5], [0.7, 0.9, 0.6, 0.8]
     >>> found = unpaired(before, after)
-    >>> unpaired_interval(before, after, found.test) == found.difference
+    >>> unpaired_interval(before, after, test=found.test) == found.difference
     True
     """
     check_share("level", level)
