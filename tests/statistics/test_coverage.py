@@ -1,6 +1,7 @@
 """How often intervals hold the truth: exactly where values are few, by simulation elsewhere.
 
-The numbers in docs/decisions/0009-one-interval.md are those of this file.
+The numbers in docs/decisions/0009-one-interval.md are those of this file. Whether 0 is in the
+interval of a difference is decided by a test (docs/decisions/0022-one-test-decides.md).
 """
 
 from __future__ import annotations
@@ -97,6 +98,15 @@ def test_changes(name: str, queries: int) -> None:
     draw, truth = CHANGES[name]
     values = draw(np.random.default_rng([4, queries]), (queries, runs_of(queries) // 2))
     assert coverage(differences(values), truth) >= LEAST
+
+
+@pytest.mark.parametrize(("queries", "least"), [(10, 0.9), (20, 0.88), (50, 0.93), (200, 0.93)])
+def test_small_gains_and_large_losses(queries: int, least: float) -> None:
+    """Without a difference on average, coverage is that of the sign flips, which take it even."""
+    rng = np.random.default_rng([10, queries])
+    values = np.where(rng.random((queries, 1_500)) < 0.8, 0.2, -0.8)
+    values *= rng.random(values.shape) < 0.5
+    assert coverage(differences(values), 0.0) >= least
 
 
 @pytest.mark.slow

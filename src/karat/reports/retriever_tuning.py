@@ -19,7 +19,7 @@ from karat.reports.tables import (
     to_json,
 )
 from karat.spelling import counted
-from karat.tuning.gains import BETTER, NOT_SHOWN, WORSE
+from karat.tuning.gains import BETTER, UNCLEAR, WORSE
 from karat.tuning.space import describe_setting
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def notes(tuning: RetrieverTuning) -> list[str]:
     if not tuning.gains:
         said.append("no current setting is known: below [current] in the space, or as defaults")
     for gain in tuning.gains:
-        if gain.verdict != NOT_SHOWN:
+        if gain.verdict != UNCLEAR:
             continue
         line = "against the current setting the data cannot tell"
         if gain.needed is not None:

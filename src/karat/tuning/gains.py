@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.statistics.values import Bounds
 
-BETTER, WORSE, NOT_SHOWN = "better", "worse", "unclear"
+BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
 POWER = 0.8  # the chance to see a difference that the number of queries is for
 
@@ -65,8 +65,9 @@ def gains_over(
     """Compare held-out values with those of others on the same queries.
 
     The test is paired; p-values are corrected for the number of others (Holm), and the corrected
-    one decides, also whether 0 is in the interval. Where nothing is shown, `needed` is how many queries (with clusters: how many
-    clusters) would show a difference as large as the one seen, four times in five.
+    one decides, also whether 0 is in the interval. Where it is unclear, `needed` is how many
+    queries (with clusters: how many clusters) would show a difference as large as the one seen,
+    four times in five.
 
     `in_sample` are the values of the chosen setting itself. Settings chosen without a query tend to
     be bad for it, as what was left out is missing from the choice; so `worse` is only what the same
@@ -110,8 +111,8 @@ def gains_over(
         if verdict == WORSE and in_sample is not None:
             chosen = against(in_sample, gain.over)
             if decide(chosen, chosen.p) != WORSE:
-                made = replace(made, verdict=NOT_SHOWN, reason=PESSIMISTIC)
-        decided.append(made if verdict == NOT_SHOWN else replace(made, needed=None))
+                made = replace(made, verdict=UNCLEAR, reason=PESSIMISTIC)
+        decided.append(made if verdict == UNCLEAR else replace(made, needed=None))
     return tuple(decided)
 
 
@@ -120,7 +121,7 @@ def _verdict(
 ) -> str:
     """Put in a word what is shown."""
     if not rejects(p, 1 - level) or not difference:
-        return NOT_SHOWN
+        return UNCLEAR
     return BETTER if (difference > 0) == higher_is_better else WORSE
 
 
@@ -152,7 +153,7 @@ def _gain(
         high=difference.high,
         p=found.test.p,
         p_adjusted=found.test.p,
-        verdict=NOT_SHOWN,
+        verdict=UNCLEAR,
         value=from_scale(float(scaled[:, 0].mean()), how["statistic"], made.n) if made.n else None,
         wins=won,
         ties=found.ties,
