@@ -9,15 +9,15 @@ import karat
 TENTHS = 10  # the gold of each query has ten documents
 
 
-def gold(queries: int) -> dict[str, list[str]]:
-    """Return a gold of ten documents for each query."""
-    return {f"q{number}": [f"d{doc}" for doc in range(TENTHS)] for number in range(queries)}
+def gold(queries: int, parts: int = TENTHS) -> dict[str, list[str]]:
+    """Return a gold of ten documents for each query, or of so many."""
+    return {f"q{number}": [f"d{doc}" for doc in range(parts)] for number in range(queries)}
 
 
-def run(values: Any) -> dict[str, list[str]]:
-    """Return a run with these values of recall, in tenths."""
+def run(values: Any, parts: int = TENTHS) -> dict[str, list[str]]:
+    """Return a run with these values of recall, in tenths or in such parts."""
     return {
-        f"q{number}": [f"d{doc}" for doc in range(round(TENTHS * value))] or ["x"]
+        f"q{number}": [f"d{doc}" for doc in range(round(parts * value))] or ["x"]
         for number, value in enumerate(values)
     }
 

@@ -23,6 +23,7 @@ class FindingKind(StrEnum):
     LOST_QUOTE = "lost-quote"  # a text was not found in its document
     NO_PLACE = "no-place"  # a document has neither offsets nor a text to find
     NO_TEXT = "no-text"  # a document has no text
+    NOTHING_SHARED = "no-shared-document"  # no document of a run is in the gold
     OTHER_CHOICE = "other-choice"  # two systems were evaluated with different options
     OTHER_GOLD = "other-gold"  # two systems were evaluated against different golds
     SKIPPED_RECORD = "skipped-record"  # a record could not be read

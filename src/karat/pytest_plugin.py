@@ -84,11 +84,11 @@ def _message(result: Result, gate: GateReport, count: int) -> str:
 
 def _worst(result: Result, run: str, name: str, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
-    from karat.comparison.gates import NOT_MEASURES  # noqa: PLC0415
+    from karat.comparison.requirements import names_measure  # noqa: PLC0415
     from karat.reports.escape import printable  # noqa: PLC0415
     from karat.reports.tables import number  # noqa: PLC0415
 
-    if name in NOT_MEASURES:
+    if not names_measure(name):
         return []
     scored = result.score([name])
     (measure,) = scored.measures

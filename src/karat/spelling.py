@@ -1,4 +1,4 @@
-"""How measures and relations are spelled: `name(parameter=value,…)`."""
+"""How measures and relations are spelled: `name(parameter=value,…)`; how things are counted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from karat.errors import KaratError, nearest
+
+
+def counted(number: int, one: str = "query", several: str = "queries") -> str:
+    """Write how many there are of something.
+
+    >>> counted(1), counted(1234), counted(0, "slice", "slices")
+    ('1 query', '1,234 queries', '0 slices')
+    """
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def split_parameters(text: str, spec: str, error: type[KaratError]) -> Iterator[tuple[str, str]]:

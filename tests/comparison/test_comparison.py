@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karat.comparison.compare import Comparison
 
 KEYS = [
-    *("baseline", "system", "measure", "difference", "low", "high", "p", "p_adjusted"),
+    *("baseline", "system", "measure", "verdict", "difference", "low", "high", "p", "p_adjusted"),
     *("effect", "wins", "ties", "losses", "n"),
 ]
 DEMO = Path(karat.__file__).parent / "demo"
@@ -151,7 +151,7 @@ def test_few_clusters_cannot_show_anything_and_it_is_said() -> None:
     better = np.minimum(OLD + 0.3, 1)
     found = compared(OLD, better, cluster="pdf", queries=about, slices="pdf")
     row = found["recall"]
-    said = "5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p < 0.05"
+    said = "5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p ≤ 0.05"
     assert (row["p"], row["smallest_p"], row["reason"]) == (0.0625, 0.0625, said)
     assert found.as_dict()["comparisons"][0]["reason"] == said
     for shown in (repr(found), found.to_markdown().replace("\\", ""), found._repr_html_()):
@@ -166,7 +166,7 @@ def test_few_clusters_cannot_show_anything_and_it_is_said() -> None:
     several = compared(OLD, better, np.maximum(OLD - 0.3, 0), cluster="pdf", queries=enough)
     assert several["b", "recall"]["reason"] == (
         "6 clusters differ, so that p cannot fall below 0.0312, or 0.0625 corrected for 2 tests: "
-        "it takes 7 for p < 0.05"
+        "it takes 7 for p ≤ 0.05"
     )
 
 
@@ -180,7 +180,7 @@ def test_few_queries_that_differ_and_few_permutations_are_said_too() -> None:
     assert (hits["test"], hits["p"], hits["smallest_p"]) == ("mcnemar", 0.125, 0.125)
     drawn = compared(OLD, NEW, permutations=10)["recall"]["reason"]
     assert drawn.startswith(
-        "10 permutations are drawn, so that p cannot fall below 0.0909: it takes 20"
+        "10 permutations are drawn, so that p cannot fall below 0.0909: it takes 19"
     )
     assert not compared(OLD, NEW, permutations=20)["recall"]["reason"]
     assert not compared(OLD[:4], NEW[:4], test="t")["recall"]["reason"]

@@ -1,13 +1,14 @@
 """Requirements about what retrieval cost."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import karat
-from karat.comparison.gates import parse_requirement
-from karat.errors import OptionError
+from karat.comparison.requirements import parse_requirement
+from karat.errors import MeasureError, OptionError
 from karat.reports.gate import sentence
 from tests.conftest import Karat, Save
 
@@ -91,3 +92,41 @@ def test_on_the_command_line(cli: Karat, save: Save) -> None:
     assert done.code == 1
     assert "180.1 ms" in done.out
     assert "p50<=20ms" in done.out
+
+
+def test_any_percentile_can_be_required_as_alerts_can() -> None:
+    asked = ("p95<=300ms", "latency_p95<=300ms", "p75<=100ms", "p99.5<=1s", "P95<=150ms")
+    assert outcomes(RECORDS, *asked) == ["pass", "pass", "fail", "undecided", "fail"]
+    (found,) = karat.gate(karat.evaluate(RECORDS, measures="RR"), "p95<=300ms").verdicts
+    assert found.measure == "p95"
+    assert found.value == pytest.approx(190.05)
+    assert "ms" in sentence(found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fix"),
+    [
+        ("latency<=300ms", "p95<=300ms"),
+        ("retrieval_time<=300ms", "p95<=300ms"),
+        ("error_rate<=1%", "did you mean errors?"),
+        ("memry<=2GB", "did you mean memory?"),
+    ],
+)
+def test_a_figure_that_is_misspelled_is_not_taken_for_a_measure(asked: str, fix: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_requirement(asked)
+    assert fix in caught.value.fix
+    with pytest.raises(MeasureError, match="unknown measure"):
+        parse_requirement("recal@5>=0.8")
+
+
+def test_a_run_without_errors_says_so(
+    cli: Karat, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That nothing failed is written down, so that a gate can decide."""
+    monkeypatch.chdir(tmp_path)
+    save("steady_app.py", "def search(question):\n    return ['a']\n")
+    gold = save("gold.jsonl", '{"query": "q", "question": "why?", "gold": ["a"]}\n')
+    assert cli("run", "steady_app:search", "--queries", gold, "-o", "run.jsonl").code == 0
+    done = cli("score", "run.jsonl", "--gold", gold, "-m", "RR", "--require", "errors<=1%")
+    assert (done.code, "✓ pass" in done.out) == (0, True)

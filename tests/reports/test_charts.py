@@ -19,11 +19,12 @@ import karat
 from karat.errors import OptionError
 from karat.reports.charts import Chart, png, standalone, write_image
 from karat.reports.charts.svg import HEAT, asset, colors, ticks
+from karat.reports.comparison import numbers
 from karat.reports.escape import xml
 from karat.reports.grid import Grid
+from karat.reports.page import insights, page
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import prepare
-from karat.reports.tables import signed
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def test_the_forest_marks_what_is_shown(figures: dict[str, Chart]) -> None:
     assert "hollow" not in figures["forest"].svg
 
 
-def test_a_difference_that_is_not_shown_is_hollow() -> None:
+def test_an_unclear_difference_is_hollow() -> None:
     gold = {f"q{number}": ["a"] for number in range(4)}
     runs = {
         "old": {query: ["a", "b"] for query in gold},
@@ -96,7 +97,7 @@ def test_a_difference_that_is_not_shown_is_hollow() -> None:
     figure = prepare(lay_side_by_side([karat.evaluate(runs, gold, "RR")]), cases=False).forest
     assert figure is not None
     assert "hollow" in figure.svg
-    assert "not shown" in figure.says
+    assert "unclear" in figure.says
 
 
 @pytest.mark.parametrize("name", ["forest", "tradeoff", "heat kind", "distribution RR"])
@@ -250,13 +251,39 @@ def test_where_the_other_system_is_better(demo_folder: Path, figures: dict[str, 
     found = karat.compare(
         karat.load(demo_folder), measures="recall@5", slices=["topic", "wording"], moved=0
     )
-    expected = {
-        (row["column"], row["slice"]): signed(row["difference"]) for row in found.slices.to_dicts()
-    }
+    expected = {(row["column"], row["slice"]): numbers(row)[2] for row in found.slices.to_dicts()}
     at = table.header.index("difference")
     assert expected.items() <= {(row[0], row[1]): row[at] for row in table.rows}.items()
-    gains = [float(row[at].replace("−", "-")) for row in table.rows if row[at] != "–"]
-    assert gains == sorted(gains, reverse=True)
+    for verdict in ("better", "unclear"):
+        mine = [row[at] for row in table.rows if row[-1] == verdict and row[at] != "–"]
+        gains = [float(each.replace("−", "-")) for each in mine]
+        assert gains == sorted(gains, reverse=True)
     shown = [row[:2] for row in table.rows if row[-1] == "better"]
     assert ["wording", "paraphrase"] in shown
     assert "#in+wording=paraphrase" in figures["where minilm"].svg
+
+
+def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
+    """Twenty large slices gain with the smallest p there is; three small ones lose."""
+    sizes = {f"gain {number}": 30 for number in range(20)} | dict.fromkeys(("x", "y", "z"), 12)
+    names = [(part, number) for part, size in sizes.items() for number in range(size)]
+    about = [{"query": f"{part} {number}", "part": part} for part, number in names]
+    gold = {each["query"]: ["a"] for each in about}
+    old = {each["query"]: ["a"] if each["part"] in "xyz" else ["b"] for each in about}
+    new = {each["query"]: ["b"] if each["part"] in "xyz" else ["a"] for each in about}
+    result = karat.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
+    panel = lay_side_by_side([result])
+    (chart,) = prepare(panel, cases=False).where
+    drawn = [row.name for row in chart.rows]
+    assert drawn[:3] == ["part: x", "part: y", "part: z"]
+    assert [row.verdict for row in chart.rows[:4]] == ["worse", "worse", "worse", "better"]
+    assert len(drawn) == 16
+    assert chart.svg.index("Where it got worse") < chart.svg.index("Where it got better")
+    assert "7 more slices in the table" in chart.svg
+    (losses,) = (each for each in insights(panel) if each["kind"] == "losses")
+    assert (losses["system"], losses["slices"]) == ("new", "3 slices")
+    assert losses["named"][0] == "part x (−1.000)"
+    html = page(prepare(panel, cases=False))
+    assert "is worse than <strong>old</strong> in 3 slices: part x (−1.000)" in html
+    says = repr(karat.compare(result, slices="part").plot("where new"))
+    assert says.index("part: z −1.000, worse") < says.index("part: gain 0")

@@ -79,7 +79,7 @@ def test_html() -> None:
     found = karat.compare(values.result(OLD), values.result(NEW), measures=["recall", "P@5"])
     page = parsed(found._repr_html_())
     assert "against run · 30 queries" in page.text
-    assert f"{found['recall']['system_value']:.4f}" in page.text
+    assert f"{found['recall']['system_value']:.3f}" in page.text
     assert page.tags <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li"}
     result = values.result(OLD)
     page = parsed(html.result_html(result))
@@ -129,13 +129,13 @@ def test_markdown_and_text_say_the_same() -> None:
     )
     text, marked = tables.render(found, "table"), found.to_markdown()
     for row in found.comparisons.to_dicts():
-        assert f"{row['system_value']:.4f}" in text
-        assert f"{row['p_adjusted']:.4f}" in marked
+        assert f"{row['system_value']:.3f}" in text
+        assert chance(row["p_adjusted"]) in marked
     assert "p (Holm)" in text
     assert repr(found) == tables.render(found, "table", moved=0)
 
 
-@pytest.mark.parametrize(("value", "shown"), [(1e-9, "< 0.0001"), (1.0, "1.0000"), (None, "–")])
+@pytest.mark.parametrize(("value", "shown"), [(1e-9, "< 0.001"), (1.0, "1.00"), (None, "–")])
 def test_p_values(value: float | None, shown: str) -> None:
     assert chance(value) == shown
 

@@ -82,7 +82,7 @@ def test_what_a_test_cannot_show_is_said() -> None:
     few, more = {"q": ["a"], "r": ["x"], "s": ["c"]}, {"q": ["a"], "r": ["b"], "s": ["c"]}
     gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
     content = report(*(karat.evaluate({"run": run}, gold, ["recall"]) for run in (few, more)))
-    assert "1 query differs, so that p cannot fall below 1: it takes 6 for p &lt; 0.05" in content
+    assert "1 query differs, so that p cannot fall below 1: it takes 6 for p ≤ 0.05" in content
 
 
 def test_one_file_that_needs_nothing_and_runs_only_its_own_script(demo_folder: Path) -> None:
@@ -220,14 +220,14 @@ def test_a_slice_is_called_weakest_only_where_a_test_shows_it() -> None:
     doubtful = _sliced(5)
     assert "is weakest" not in doubtful
     assert "is lowest where topic is <strong>" in doubtful
-    assert "that it is weaker there is not shown" in doubtful
+    assert "whether it is weaker there is unclear" in doubtful
 
 
 def test_the_same_in_one_measure_is_not_the_same_in_all() -> None:
     gold = {f"q{n}": ["d"] for n in range(30)}
     first, second = (dict.fromkeys(gold, docs) for docs in (["d", "x"], ["x", "d"]))
     html = report(karat.evaluate({"first": first, "second": second}, gold, ["recall@2", "RR"]))
-    assert "It differs in RR (−0.5000, worse)." in html
+    assert "It differs in RR (−0.500, worse)." in html
 
 
 def test_backticks_are_code() -> None:
@@ -405,3 +405,24 @@ def test_the_judge_is_named_at_the_top() -> None:
     }
     content = page(prepare(lay_side_by_side([systems])))
     assert "by claims · judge local:text, local:text(claims=0.9)" in content
+
+
+@pytest.mark.parametrize("measures", [["RR", "recall@2"], ["recall@2", "RR"]])
+def test_the_first_measure_is_the_main_one(measures: list[str]) -> None:
+    result = karat.evaluate({"one": RUN, "two": RUN}, GOLD, measures)
+    panel = lay_side_by_side([result])
+    assert str(panel.measures[panel.lead]) == measures[0]
+    assert f"in {measures[0]}: " in page(prepare(panel))
+    sliced = [{"query": query, "part": query} for query in GOLD]
+    found = karat.compare(
+        karat.evaluate({"one": RUN, "two": RUN}, GOLD, measures, queries=sliced), slices="part"
+    )
+    assert found.plot("where two").says.startswith(f"{measures[0]}: ")
+
+
+def test_one_query_is_not_called_queries() -> None:
+    result = karat.evaluate({"one": {"q": ["a"]}, "two": {"q": ["b"]}}, {"q": ["a"]}, ["RR"])
+    html = page(prepare(lay_side_by_side([result])))
+    assert "1 query · dialect karat" in html
+    assert not re.search(r"\b1 queries", html)
+    assert not re.search(r"\b1 queries", repr(karat.compare(result)) + repr(result))

@@ -80,7 +80,7 @@ def test_a_comparison_has_its_differences_and_where_they_come_from(
     assert lead.says.startswith("recall@5: minilm − bm25, by slice")
     assert other.says.startswith("P@5: minilm − bm25, by slice")
     slices = {row["slice"]: row for row in comparison.slices.filter(measure="P@5").to_dicts()}
-    assert f"wording: paraphrase +{slices['paraphrase']['difference']:.4f}" in other.says
+    assert f"wording: paraphrase +{slices['paraphrase']['difference']:.3f}" in other.says
     assert other.about.startswith("95 queries · 95% intervals · questions.jsonl")
 
 

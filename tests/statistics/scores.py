@@ -98,6 +98,7 @@ CHANGES: dict[str, tuple[Draw, float]] = {
         float(0.3 * 0.6 * np.abs(np.subtract.outer(_RANKS, _RANKS)).mean()),
     ),
     "beta .2 4": (lambda rng, shape: rng.beta(0.2, 4, shape), 0.2 / 4.2),
+    "half of them .1": (lambda rng, shape: _hits(rng, shape, 0.5) * 0.1, 0.05),
     "betas .2 4": (lambda rng, shape: rng.beta(0.2, 4, shape) - rng.beta(0.2, 4, shape), 0.0),
 }
 

@@ -97,7 +97,7 @@ def test_the_gains_are_those_of_a_comparison() -> None:
         assert gain.low is not None
         assert gain.high is not None
         decided = gain.low > 0 or gain.high < 0
-        assert (gain.verdict != "not shown") == decided or abs((gain.p or 0) - 0.05) < 0.04
+        assert (gain.verdict != "unclear") == decided or abs((gain.p or 0) - 0.05) < 0.04
 
 
 def test_names_and_order_of_queries_do_not_matter() -> None:
@@ -159,7 +159,7 @@ def test_lower_is_better_is_tuned_downwards() -> None:
     assert found.choice.optimism == pytest.approx(
         (found.choice.held_out.value or 0) - (found.choice.in_sample.value or 0)
     )
-    assert {gain.verdict for gain in found.gains} <= {"better", "not shown"}
+    assert {gain.verdict for gain in found.gains} <= {"better", "unclear"}
     assert (found.gains[0].difference or 0) < 0
 
 
@@ -194,7 +194,7 @@ def test_the_sign_of_luck() -> None:
     runs = [{query: {doc: pick.random() for doc in docs} for query in gold} for _ in range(2)]
     found = tuned(runs, gold, measures="RR")
     assert found.choice.optimism > 0
-    assert {gain.verdict for gain in found.gains} == {"not shown"}
+    assert {gain.verdict for gain in found.gains} == {"unclear"}
     assert all(gain.needed is None or gain.needed > 30 for gain in found.gains)
     assert len(found.choice.plateau) == 101
 

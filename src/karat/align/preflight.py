@@ -246,7 +246,7 @@ def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
         fix = f"{why.why}: {use} (then {count} would match)"
     return [
         Finding(
-            "no-shared-document",
+            FindingKind.NOTHING_SHARED,
             1,
             (str(run_docs[0]), str(gold.member_doc[0])),
             "no retrieved document is in the gold of its query; one id of each side is shown",

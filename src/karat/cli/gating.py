@@ -135,7 +135,7 @@ class Requirements:
         texts, folder, update, junit = (choices.pop(name) for name in names)
         requirements = []
         if texts:
-            from karat.comparison.gates import parse_requirement  # noqa: PLC0415
+            from karat.comparison.requirements import parse_requirement  # noqa: PLC0415
 
             requirements = [parse_requirement(text) for text in texts]
         if junit is not None and not texts:
@@ -161,10 +161,10 @@ class Requirements:
         """The measures that requirements name."""
         if not self.texts:
             return []
-        from karat.comparison.gates import NOT_MEASURES, parse_requirement  # noqa: PLC0415
+        from karat.comparison.requirements import parse_requirement  # noqa: PLC0415
 
-        named = (parse_requirement(text).subject for text in self.texts)
-        return [name for name in named if name not in NOT_MEASURES]
+        asked = (parse_requirement(text) for text in self.texts)
+        return [each.subject for each in asked if each.is_of_measure]
 
     def hold(self, result: Result) -> GateReport | None:
         """Hold the result against the requirements; None: there are none."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from karat.errors import OptionError, needs_package
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from karat.labels.labels import Labels
@@ -109,7 +110,7 @@ def _import(labels: Labels, pool: str, choices: dict[str, object]) -> None:
         add=bool(choices["add"]),
         run=_text(choices["run"]),
     )
-    click.echo(f"{count} labels added to {pool}", err=True)
+    click.echo(f"{counted(count, 'label', 'labels')} added to {pool}", err=True)
 
 
 def _text(value: object) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import judging, options
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,7 +213,8 @@ def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:
     queries = made.pairs["query"].n_unique()
     sample = made.settings["design"] == "sample"
     title = (
-        f"{made.pairs.height} pairs, {queries} queries, {len(made.runs)} runs · "
+        f"{counted(made.pairs.height, 'pair', 'pairs')}, {counted(queries)}, "
+        f"{counted(len(made.runs), 'run', 'runs')} · "
         f"{made.settings['design']} · half-widths"
     )
     header = ["run", "measure", "labels", "these queries", "queries like these"]

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.comparison.contrasts import Statistics, slice_contrasts
-from karat.comparison.gates import FAIL, LEVEL, RunAgainstBaseline, parse_requirement
+from karat.comparison.contrasts import WORSE, slice_rows
+from karat.comparison.gates import LEVEL, RunAgainstBaseline
+from karat.comparison.requirements import FAIL, parse_requirement
 from karat.findings import FindingKind, finding_about, merge_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from karat.comparison.gates import RequirementVerdict
     from karat.comparison.pairing import Pairing
+    from karat.comparison.requirements import RequirementVerdict
     from karat.findings import Finding
     from karat.measures import Measure
     from karat.results.result import Result
@@ -112,15 +113,10 @@ def _lost_queries(pairing: Pairing, run: str) -> list[Finding]:
 def _worse_slices(
     against: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
 ) -> list[Finding]:
-    column = against.result.options.cluster
-    clusters = None if column is None else tuple(pairing.column(column))
-    how = Statistics(against.level, 1, 0, "permutation", clusters)
-    higher = {str(measure): measure.higher_is_better for measure in pairing.measures}
     found = [
         f"{row['column']}={row['slice']}: {row['measure']}"
-        for row in (each.row for each in slice_contrasts(pairing, [(0, 1)], slices, how))
-        if row["low"] is not None
-        and (row["high"] < 0 if higher[row["measure"]] else row["low"] > 0)
+        for row in slice_rows(pairing, [(0, 1)], slices, against.statistics)
+        if row["verdict"] == WORSE
     ]
     return _finding("worse-slice", found, against.run)
 

@@ -19,6 +19,7 @@ from karat.comparison.contrasts import (
     contrasts,
     correct,
     correct_all_pairs,
+    decide_verdicts,
     explain_reach,
     slice_rows,
 )
@@ -137,11 +138,11 @@ class Comparison:
         """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
 
         `forest` has every difference with its interval. With `slices` there are `where SYSTEM`, by
-        the first recall or else the first measure, and `where SYSTEM MEASURE`.
+        the first measure, and `where SYSTEM MEASURE`.
 
         >>> gold = {"q": ["a"], "r": ["a"]}
         >>> compare({"old": {"q": ["b"], "r": ["a"]}, "new": gold}, gold=gold, measures="RR").plot()
-        <chart forest: Differences to old: new RR +0.5000, not shown>
+        <chart forest: Differences to old: new RR +0.500, unclear>
         """
         return display.plot(self, chart)
 
@@ -237,6 +238,7 @@ def compare(
     else:
         correct(rows, "holm", level)
     explain_reach(rows, how)
+    decide_verdicts(rows, table, level)
     columns = [slices] if isinstance(slices, str) else list(slices)
     schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(

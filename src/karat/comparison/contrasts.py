@@ -1,4 +1,4 @@
-"""From values side by side to rows: differences, intervals, tests, corrected p-values."""
+"""From values side by side to rows: differences, tests, intervals, corrections, verdicts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 import polars as pl
 
 from karat.errors import OptionError, choose
+from karat.findings import FindingKind
 from karat.measures.aggregate import aggregate
-from karat.statistics.paired import Paired, difference_interval, paired
+from karat.statistics.paired import TESTS, Paired, difference_interval, paired
 from karat.statistics.significance import (
     Significance,
     adjust,
+    decide_zero,
     error_rates,
-    mcnemar,
     out_of_reach,
-    paired_t,
+    rejects,
 )
 from karat.statistics.tukey import tukey
 from karat.statistics.unpaired import Unpaired, unpaired, unpaired_interval
-from karat.statistics.values import is_binary
+from karat.statistics.values import to_scale
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -31,22 +32,24 @@ if TYPE_CHECKING:
     from karat.comparison.pairing import Pairing
     from karat.core.data import Bools, Floats
     from karat.measures import Measure
+    from karat.statistics.intervals import Interval
 
 Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[int, int]  # the numbers of baseline and system
 
-TESTS = ("auto", "permutation", "t", "mcnemar")
-NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
+BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
+NOTHING_SHARED = "no retrieved document is in the gold, so that nothing was compared"
 NO_TUKEY = "the correction for all pairs takes queries of a cluster as independent"
 
 ROWS: dict[str, PolarsDataType] = {
     **dict.fromkeys(("baseline", "system", "measure"), pl.String),
+    "verdict": pl.String,  # better, worse, same, unclear: by the corrected p
     "difference": pl.Float64,  # system − baseline
     **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
     **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
     **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
     **dict.fromkeys(("test", "correction", "method"), pl.String),
-    # the interval corrected as p_adjusted is: it leaves out 0 where that shows a difference
+    # the interval corrected as p_adjusted is: 0 is outside where the verdict is better or worse
     **dict.fromkeys(("low_adjusted", "high_adjusted"), pl.Float64),
     "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
     "reason": pl.String,
@@ -82,33 +85,43 @@ class Contrast:
     row: Row
     values: tuple[Floats, Floats]  # of baseline and system
     measure: Measure
+    test: Significance
     clusters: tuple[object, ...] | None
     unpaired: bool = False
 
-    def widen(self, level: float) -> None:
-        """Give the row a corrected interval: the same at another level."""
-        if self.row["low"] is None:
-            return
+    def correct(self, p: float | None, correction: str, rate: float) -> None:
+        """Give the row its corrected p, and the interval for the error rate that is left to it."""
+        self.row.update({"p_adjusted": p, "correction": correction})
+        self._put(self._interval(rate, self.test))
+
+    def correct_jointly(self, p: float | None, correction: str, alpha: float, tests: int) -> None:
+        """Give the row a p that holds for all tests together, which decides about 0.
+
+        The interval is that of the error rate that is left to each if all have the same.
+        """
+        self.row.update({"p_adjusted": p, "correction": correction})
+        self._put(decide_zero(self._interval(alpha / tests, None), p, alpha))
+
+    def _interval(self, rate: float, test: Significance | None) -> Interval:
         options: dict[str, Any] = {
             "statistic": self.measure.aggregation,
-            "level": level,
+            "level": 1 - rate,
             "bounds": self.measure.bounds,
         }
         if self.unpaired:
             labels = None if self.clusters is None else (self.clusters, self.clusters)
-            found = unpaired_interval(*self.values, clusters=labels, **options)
-        else:
-            found = difference_interval(*self.values, clusters=self.clusters, **options)
+            return unpaired_interval(*self.values, test=test, clusters=labels, **options)
+        return difference_interval(*self.values, test=test, clusters=self.clusters, **options)
+
+    def _put(self, found: Interval) -> None:
         self.row.update({"low_adjusted": found.low, "high_adjusted": found.high})
 
-    def spread(self, reach: float) -> None:
-        """Give the row a corrected interval that reaches as far to both sides."""
-        if self.row["low"] is None:
-            return
-        low, high = self.measure.bounds
-        room = high - low
-        ends = (self.row["difference"] - reach, self.row["difference"] + reach)
-        self.row.update({"low_adjusted": max(ends[0], -room), "high_adjusted": min(ends[1], room)})
+    @property
+    def on_scale(self) -> float:
+        """The mean difference on the scale of the statistic: of logarithms, where it is one."""
+        sides = (to_scale(side[:, None], [self.measure.aggregation]) for side in self.values)
+        before, after = sides
+        return float(np.nanmean(after - before)) if self.row["n"] else 0.0
 
 
 def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[Contrast]:
@@ -127,31 +140,31 @@ def contrasts(pairing: Pairing, pairs: Sequence[Pair], how: Statistics) -> list[
         level=how.level,
         bounds=[measure.bounds for measure in measures] * len(pairs),
         clusters=how.clusters,
+        test=how.test,
         permutations=how.permutations,
         seed=how.seed,
     )
-    tests = _tests(before, after, found, how)
     rows = []
-    for column, (each, test) in enumerate(zip(found, tests, strict=True)):
+    for column, each in enumerate(found):
         pair, measure = pairs[column // len(measures)], measures[column % len(measures)]
         values = before[:, column], after[:, column]
-        row = _row(pairing, pair, measure, each, test, values)
-        rows.append(Contrast(row, values, measure, how.clusters))
+        row = _row(pairing, pair, measure, each, values)
+        rows.append(Contrast(row, values, measure, each.test, how.clusters))
     return rows
 
 
-def _row(  # noqa: PLR0917
+def _row(
     pairing: Pairing,
     pair: Pair,
     measure: Measure,
     found: Paired,
-    test: Significance,
     values: tuple[Floats, Floats],
 ) -> Row:
     both = ~(np.isnan(values[0]) | np.isnan(values[1]))
     won, lost = found.wins, found.losses
     if not measure.higher_is_better:  # to win is to be better, not to have more
         won, lost = lost, won
+    test = found.test
     reasons = (test.reason, found.difference.reason, found.effect.reason)
     return {
         "baseline": pairing.systems[pair[0]],
@@ -206,7 +219,7 @@ def _unpaired_contrasts(
                 seed=how.seed,
             )
             row = _unpaired_row(pairing, pair, measure, found, values)
-            yield Contrast(row, values, measure, how.clusters, unpaired=True)
+            yield Contrast(row, values, measure, found.test, how.clusters, unpaired=True)
 
 
 def _unpaired_row(
@@ -251,33 +264,6 @@ def _joined(*reasons: str) -> str:
     return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
-def _tests(
-    before: Floats, after: Floats, found: Sequence[Paired], how: Statistics
-) -> Sequence[Significance]:
-    """Return the test of each column: sign flips, or what was asked for, or McNemar's."""
-    choose("test", how.test, TESTS)
-    if how.test == "t":
-        return paired_t(after - before, clusters=how.clusters)
-    if how.test == "mcnemar":
-        if how.clusters is not None:
-            raise OptionError(NOT_IN_CLUSTERS, fix="leave out the clusters, or use permutation")
-        return mcnemar(before, after)
-    flipped = [each.test for each in found]
-    if how.test == "permutation" or how.clusters is not None:
-        return flipped
-    hits = [column for column in range(len(found)) if _hit_or_miss(before, after, column)]
-    exact = mcnemar(before[:, hits], after[:, hits])
-    for column, test in zip(hits, exact, strict=True):
-        flipped[column] = test
-    return flipped
-
-
-def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
-    one, other = before[:, column], after[:, column]
-    both = ~(np.isnan(one) | np.isnan(other))
-    return bool(both.any()) and is_binary(one[both]) and is_binary(other[both])
-
-
 def correct(rows: Iterable[Contrast], method: str, level: float) -> None:
     """Correct the p-values of the rows of each measure for their number, and their intervals.
 
@@ -292,8 +278,7 @@ def correct(rows: Iterable[Contrast], method: str, level: float) -> None:
         p_values = [each.row["p"] for each in family]
         rates = error_rates(p_values, method, 1 - level)
         for each, p, rate in zip(family, adjust(p_values, method), rates, strict=True):
-            each.row.update({"p_adjusted": p, "correction": method})
-            each.widen(1 - rate)
+            each.correct(p, method, rate)
 
 
 def explain_reach(contrasted: Iterable[Contrast], how: Statistics) -> None:
@@ -320,14 +305,33 @@ def correct_all_pairs(rows: Sequence[Contrast], pairing: Pairing, how: Statistic
         seed=how.seed,
     )
     for at, every in enumerate(found):
-        for p, each in zip(every.p.values(), rows[at :: len(found)], strict=True):
-            row = each.row
-            row |= {"p_adjusted": p, "correction": "tukey"}
-            if each.measure.aggregation == "mean":
-                each.spread(every.reach(how.level))
-            else:  # shuffles are of logarithms or sums
-                each.widen(1 - (1 - how.level) / len(every.p))
-            row["reason"] = _joined(row["reason"], every.reason, NO_TUKEY if how.clusters else "")
+        for each in rows[at :: len(found)]:
+            p = every.chance(each.on_scale) if each.row["n"] else None
+            each.correct_jointly(p, "tukey", 1 - how.level, len(every.p))
+            why = (each.row["reason"], every.reason, NO_TUKEY if how.clusters else "")
+            each.row["reason"] = _joined(*why)
+
+
+def decide_verdicts(rows: Iterable[Contrast], pairing: Pairing, level: float) -> None:
+    """Give each row its verdict, by the corrected p: the only place that decides.
+
+    `same` is said where no query differs, but not where nothing was compared.
+    """
+    strangers = {each.run for each in pairing.findings if each.kind == FindingKind.NOTHING_SHARED}
+    for each in rows:
+        row = each.row
+        row["verdict"] = UNCLEAR
+        if row["difference"] is None or row["p_adjusted"] is None:
+            continue
+        if row["wins"] == 0 and row["losses"] == 0:
+            sides = {row["baseline"], row["system"]}
+            if sides & strangers and not row["baseline_value"]:
+                row["reason"] = _joined(NOTHING_SHARED, row["reason"])
+            else:
+                row["verdict"] = SAME
+        elif row["difference"] and rejects(row["p_adjusted"], 1 - level):
+            higher = (row["difference"] > 0) == each.measure.higher_is_better
+            row["verdict"] = BETTER if higher else WORSE
 
 
 def slice_rows(
@@ -340,6 +344,7 @@ def slice_rows(
     rows = list(slice_contrasts(pairing, pairs, columns, how))
     correct(rows, "bh", how.level)
     explain_reach(rows, how)
+    decide_verdicts(rows, pairing, how.level)
     return [each.row for each in rows]
 
 

@@ -7,41 +7,47 @@
     undefined<=5%              queries without a value, of the measure that has most of them,
     failed<=0                  queries whose judge failed,
     queries>=100               counts
-    p90<=300ms, errors<=1%     what retrieval cost; see `karat.comparison.figures`
+    p95<=300ms, errors<=1%     what retrieval cost; see `karat.comparison.figures`
 
 A value that was measured on some queries is an estimate, so its interval decides: on the right
 side of the line it passes, on the wrong side it fails, across the line it is undecided. Against a
-baseline it is the interval of the paired difference, which is a good deal narrower. Nothing is
-estimated where no query differs from the baseline, nor in coverage and counts, which are facts
-about this evaluation: there the value decides, as it does everywhere with `decide="value"`.
+baseline it is the interval of the paired difference, which is a good deal narrower; it has 0 in it
+exactly where `karat compare` calls the difference unclear. Nothing is estimated where no query
+differs from the baseline, nor in coverage and counts, which are facts about this evaluation: there
+the value decides, as it does everywhere with `decide="value"`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from karat.comparison.compare import Comparison
-from karat.comparison.figures import FIGURES, figure_interval, figure_line
+from karat.comparison.contrasts import SAME, Row, Statistics, contrasts, decide_verdicts
+from karat.comparison.figures import figure_interval, figure_name, is_percentile
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
+from karat.comparison.requirements import (
+    FAIL,
+    OPEN,
+    PASS,
+    Requirement,
+    RequirementVerdict,
+    parse_requirement,
+)
 from karat.comparison.systems import System
 from karat.dialects import expand_measures, resolve_measures, select_measures
 from karat.errors import OptionError, choose
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
-from karat.measures import expand, parse_measure
-from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.reuse import require_result, same_dialect
-from karat.results.timing import PERCENTILES
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import paired
+from karat.statistics.significance import PERMUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,57 +59,10 @@ if TYPE_CHECKING:
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
 UNDECIDED = ("error", "pass", "fail")
-PASS, FAIL, OPEN = "pass", "fail", "undecided"
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
 
-COUNTS = ("failed", "undefined")  # queries without a value, and why
-NOT_MEASURES = (*COUNTS, *FIGURES)  # what requirements may be about beside measures
 COVERAGE = ("judged", "unjudged")
 NO_BASELINE = "there is no baseline yet"
-ACROSS = "the interval spans the line"
-FORM = "for example recall@5>=0.8, P@5>=baseline-0.02, judged@10>=0.9, undefined<=5%"
-
-ROUNDING = 1e-9  # what differs by no more is equal
-HOLDS: dict[str, Callable[[float, float], bool]] = {
-    ">=": lambda value, line: value >= line - ROUNDING,
-    "<=": lambda value, line: value <= line + ROUNDING,
-    ">": lambda value, line: value > line + ROUNDING,
-    "<": lambda value, line: value < line - ROUNDING,
-}
-
-_DECIMAL = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_PARTS = re.compile(r"\s*(?P<subject>[^<>]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<line>.+?)\s*")
-_NUMBER = re.compile(rf"(?P<number>[+-]?{_DECIMAL})\s*(?P<percent>%?)", re.IGNORECASE)
-_BASELINE = re.compile(
-    rf"baseline\s*(?:\*\s*(?P<factor>{_DECIMAL}))?"
-    rf"\s*(?:(?P<add>[+-])\s*(?P<offset>{_DECIMAL})\s*(?P<percent>%?))?",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RequirementVerdict:
-    """Whether a run meets a requirement, and what that was decided by.
-
-    Against a baseline, `difference` is what is held against the line, and `low` and `high` are its
-    interval; otherwise they are those of `value`.
-    """
-
-    requirement: str
-    run: str
-    measure: str
-    outcome: str
-    value: float | None
-    low: float | None
-    high: float | None
-    line: float
-    baseline: float | None
-    difference: float | None
-    n: int
-    level: float
-    decided_by: str  # interval, or value
-    reason: str
-    relation: str = ""  # that the measure reads, with its parameters; none for a count
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +170,7 @@ def _runs(
 ) -> Iterator[tuple[RunAgainstBaseline, list[tuple[Requirement, Measure | str]]]]:
     """Yield each run, with what each requirement is about: a measure, a count, or a figure."""
     subjects: list[tuple[Requirement, Measure | str]] = [
-        (each, each.subject if each.subject in NOT_MEASURES else _measure(result, each.subject))
+        (each, _measure(result, each.subject) if each.is_of_measure else each.subject)
         for each in asked
     ]
     named = [(each, it) for each, it in subjects if not isinstance(it, str)]
@@ -253,10 +212,10 @@ class RunAgainstBaseline:
         self, asked: Requirement, measure: Measure | str, decide: str
     ) -> RequirementVerdict:
         """Hold the run against one requirement."""
-        if measure in FIGURES:
+        if isinstance(measure, str) and figure_name(measure) is not None:
             timing = self.result.timing.get(self.run)
             figure = figure_interval(asked.subject, timing, self.level, share=asked.share)
-            fact = decide == "value" or asked.subject not in PERCENTILES
+            fact = decide == "value" or not is_percentile(asked.subject)
             open_ended = figure.high is None and figure.low is not None
             held = replace(figure, high=math.inf) if open_ended else figure
             verdict = asked.verdict(self.run, asked.subject, held, by_value=fact)
@@ -289,25 +248,46 @@ class RunAgainstBaseline:
         self, pairing: Pairing, asked: Requirement, measure: Measure, *, by_value: bool
     ) -> RequirementVerdict:
         """Hold the difference from the baseline, times its factor, against the margin."""
-        at = pairing.measures.index(measure)
-        before, after = pairing.values[:, 0, at], pairing.values[:, 1, at]
-        both = ~(np.isnan(before) | np.isnan(after))
+        row = self._differences[str(measure)]
+        sides = row["baseline_value"], row["system_value"]
+        found, same = difference_of(row, self.level), row["verdict"] == SAME
+        if asked.factor not in (None, 1.0):
+            at = pairing.measures.index(measure)
+            (scaled,) = paired(
+                pairing.values[:, 0, at],
+                pairing.values[:, 1, at],
+                statistic=measure.aggregation,
+                level=self.level,
+                bounds=measure.bounds,
+                factor=asked.factor or 0.0,
+                clusters=self.statistics.clusters,
+                permutations=1,  # only the interval is asked for
+            )
+            found = scaled.difference
+        return asked.verdict(self.run, str(measure), found, by_value=by_value or same, sides=sides)
+
+    @property
+    def statistics(self) -> Statistics:
+        """How differences from the baseline are judged: as `karat compare` does."""
         column = self.result.options.cluster
-        (found,) = paired(
-            before,
-            after,
-            statistic=measure.aggregation,
-            level=self.level,
-            bounds=measure.bounds,
-            factor=1.0 if asked.factor is None else asked.factor,
-            clusters=None if column is None else pairing.column(column).to_list(),
-            permutations=1,  # only the interval is asked for
-        )
-        sides = aggregate(measure, before[both]).value, aggregate(measure, after[both]).value
-        same = not (found.wins or found.losses)
-        return asked.verdict(
-            self.run, str(measure), found.difference, by_value=by_value or same, sides=sides
-        )
+        labels = None if column is None or self.pairing is None else self.pairing.column(column)
+        clusters = None if labels is None else tuple(labels)
+        return Statistics(self.level, PERMUTATIONS, 0, "auto", clusters)
+
+    @cached_property
+    def _differences(self) -> dict[str, Row]:
+        """The differences from the baseline by measure, with their verdicts."""
+        if self.pairing is None:
+            return {}
+        rows = contrasts(self.pairing, [(0, 1)], self.statistics)
+        decide_verdicts(rows, self.pairing, self.level)
+        return {each.row["measure"]: each.row for each in rows}
+
+
+def difference_of(row: Row, level: float) -> Interval:
+    """Return the difference in a row of a comparison, with the interval that its verdict is of."""
+    found = row_interval(row, level, "difference")
+    return replace(found, low=row["low_adjusted"], high=row["high_adjusted"])
 
 
 def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
@@ -346,134 +326,11 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            same = row["wins"] == row["losses"] == 0
             verdict = each.verdict(
                 system,
                 str(measure),
-                row_interval(row, comparison.level, "difference"),
-                by_value=decide == "value" or same or is_fact(measure),
+                difference_of(row, comparison.level),
+                by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
             yield replace(verdict, relation=comparison.matched_by[str(measure)])
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """What is held against what."""
-
-    text: str
-    subject: str  # the name of a measure, or one of NOT_MEASURES
-    sign: str
-    number: float  # the line, or what is added to the baseline
-    factor: float | None = None  # of the baseline; None: the line is a number of its own
-    share: bool = False  # whether the number was written in per cent
-
-    def decide(self, estimate: Interval, *, by_value: bool) -> tuple[str, str]:
-        """Return the outcome for an estimate, and the reason if it is undecided.
-
-        >>> from karat.statistics.intervals import interval
-        >>> parse_requirement("RR>=0.3").decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
-        ('pass', '')
-        >>> parse_requirement("RR>=0.75").decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
-        ('undecided', 'the interval spans the line')
-        """
-        holds = HOLDS[self.sign]
-        if estimate.value is None:
-            return OPEN, estimate.reason
-        if by_value:
-            return PASS if holds(estimate.value, self.number) else FAIL, ""
-        if estimate.low is None or estimate.high is None:
-            return OPEN, estimate.reason
-        sides = {holds(estimate.low, self.number), holds(estimate.high, self.number)}
-        if len(sides) > 1:
-            return OPEN, ACROSS
-        return PASS if sides.pop() else FAIL, ""
-
-    def verdict(
-        self,
-        run: str,
-        measure: str,
-        found: Interval,
-        *,
-        by_value: bool,
-        sides: tuple[float | None, float | None] | None = None,
-    ) -> RequirementVerdict:
-        """Return the verdict on a value, or on a difference of `sides`: baseline and run."""
-        outcome, reason = self.decide(found, by_value=by_value)
-        return RequirementVerdict(
-            self.text,
-            run,
-            measure,
-            outcome,
-            value=found.value if sides is None else sides[1],
-            low=found.low,
-            high=found.high,
-            line=self.number,
-            baseline=None if sides is None else sides[0],
-            difference=None if sides is None else found.value,
-            n=found.n,
-            level=found.level,
-            decided_by="value" if by_value else "interval",
-            reason=reason,
-        )
-
-
-def parse_requirement(text: str) -> Requirement:
-    """Parse a requirement.
-
-    >>> found = parse_requirement("P@5 >= baseline - 0.02")
-    >>> found.subject, found.sign, found.number, found.factor
-    ('P@5', '>=', -0.02, 1.0)
-    >>> parse_requirement("undefined<=5%").number
-    0.05
-    """
-    plain = text.replace("≥", ">=").replace("≤", "<=").replace("−", "-")
-    parts = _PARTS.fullmatch(plain)
-    if parts is None or parts["subject"].endswith("="):
-        raise OptionError(f"{text!r} is no requirement", fix=FORM)
-    subject = _subject(parts["subject"], text)
-    if subject in FIGURES:
-        number, share = figure_line(subject, parts["line"], text)
-        shown = re.sub(r"\s+", "", plain)
-        return Requirement(shown, subject, parts["sign"], number, share=share)
-    line = _NUMBER.fullmatch(parts["line"])
-    shown = re.sub(r"\s+", "", plain)
-    if line is not None:
-        share = bool(line["percent"])
-        number = _finite(line["number"], text) / (100 if share else 1)
-        if subject in COUNTS and not share and not number.is_integer():
-            raise OptionError(
-                f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
-            )
-        return Requirement(shown, subject, parts["sign"], number, share=share)
-    line = _BASELINE.fullmatch(parts["line"])
-    if line is None:
-        raise OptionError(
-            f"{parts['line']!r} in {text!r} is neither a number nor a baseline", fix=FORM
-        )
-    if subject in COUNTS:
-        raise OptionError(f"{subject} is not compared with a baseline", fix=f"{subject}<=0")
-    if line["percent"]:
-        raise OptionError(
-            f"{text!r} may mean points or per cent of the baseline",
-            fix="write baseline-0.02 for two points less, baseline*0.98 for two per cent less",
-        )
-    factor = _finite(line["factor"] or "1", text)
-    offset = _finite((line["add"] or "") + (line["offset"] or "0"), text)
-    return Requirement(shown, subject, parts["sign"], offset, factor)
-
-
-def _subject(name: str, text: str) -> str:
-    if name.lower() in NOT_MEASURES:
-        return name.lower()
-    if len(expand(name)) > 1:
-        raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")
-    parse_measure(name)  # a name that is none is refused here, before anything is measured
-    return name
-
-
-def _finite(number: str, text: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise OptionError(f"the number in {text!r} is too large", fix=FORM)
-    return value

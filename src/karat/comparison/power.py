@@ -14,6 +14,7 @@ from karat.comparison.systems import gather
 from karat.errors import OptionError, choose, takes_options
 from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
+from karat.spelling import counted
 from karat.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from karat.statistics.values import Quantity, check_share, is_binary
 
@@ -204,7 +205,7 @@ def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[Pow
         for at, other in enumerate(others, start=1):
             moved = values[:, at] - values[:, 0]
             found, n = spread(moved), int((~np.isnan(moved)).sum())
-            basis = f"the differences between {first} and {other} on {n} queries"
+            basis = f"the differences between {first} and {other} on {counted(n)}"
             about = asked.about(str(measure), basis, n)
             if found.sd is None:
                 yield replace(about, reason=found.reason)
@@ -216,7 +217,7 @@ def _of_one(
     asked: _Asked, measure: str, system: str, values: Floats, correlation: float
 ) -> PowerPlan:
     values = values[~np.isnan(values)]
-    basis = f"the values of {system} on {len(values)} queries, "
+    basis = f"the values of {system} on {counted(len(values))}, "
     basis += f"and a correlation of {correlation:g} with another system"
     about, found = asked.about(measure, basis, len(values)), spread(values)
     if found.sd is None:

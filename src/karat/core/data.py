@@ -18,6 +18,7 @@ from karat.core.batches import GrowingColumn
 from karat.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
 from karat.errors import InputError
 from karat.findings import Finding, FindingKind, finding_about, finding_about_rows, merge_findings
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,7 +60,10 @@ class Run:
 
     def __repr__(self) -> str:
         queries = self.rows["query"].n_unique()
-        return f"Run({self.name!r}, {queries} queries, {self.rows.height} documents)"
+        return (
+            f"Run({self.name!r}, {counted(queries)}, "
+            f"{counted(self.rows.height, 'document', 'documents')})"
+        )
 
     def stream(self) -> RunStream:
         """Return the run in batches that fit the processor's cache."""
@@ -119,7 +123,10 @@ class Gold:
     item_apart: Bools | None = None  # items that stay apart from others with the same documents
 
     def __repr__(self) -> str:
-        return f"Gold({self.queries.height} queries, {len(self.item_grade)} items)"
+        return (
+            f"Gold({counted(self.queries.height)}, "
+            f"{counted(len(self.item_grade), 'item', 'items')})"
+        )
 
     @cached_property
     def query_numbers(self) -> dict[str, int]:

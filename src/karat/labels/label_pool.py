@@ -14,6 +14,7 @@ from karat.labels.order import uniform
 from karat.labels.precision import expected_precision, usual_budgets
 from karat.labels.sampling import draw
 from karat.read import load_gold
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -67,7 +68,10 @@ class LabelPool:
 
     def __repr__(self) -> str:
         queries = self.pairs["query"].n_unique()
-        return f"LabelPool({queries} queries, {self.pairs.height} pairs, {len(self.runs)} runs)"
+        return (
+            f"LabelPool({counted(queries)}, {counted(self.pairs.height, 'pair', 'pairs')}, "
+            f"{counted(len(self.runs), 'run', 'runs')})"
+        )
 
     def precision(
         self,

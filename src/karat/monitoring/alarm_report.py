@@ -7,7 +7,8 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from karat.comparison.gates import EXIT, FAIL, OPEN, PASS, GateReport, RequirementVerdict
+from karat.comparison.gates import EXIT, GateReport
+from karat.comparison.requirements import FAIL, OPEN, PASS, RequirementVerdict
 
 QUIET, ALARM, STILL_OPEN, RESOLVED, UNDECIDED = "quiet", "alarm", "open", "resolved", "undecided"
 RAISED = (ALARM, STILL_OPEN)

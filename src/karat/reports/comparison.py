@@ -18,7 +18,7 @@ from karat.reports.tables import (
     best,
     bullets,
     chance,
-    count,
+    decimals,
     latex_table,
     limits,
     number,
@@ -28,7 +28,7 @@ from karat.reports.tables import (
     to_rows,
 )
 from karat.reports.timing import timing_grid
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,14 +45,14 @@ TESTS = {
     "welch": "Welch's t test",
 }
 READ = (
-    "Read it: difference is system − baseline, p how often chance alone makes as\n"
-    "much, effect the difference in standard deviations; won, tied and lost count\n"
-    "queries."
+    "Read it: difference is system − baseline; p is how often chance alone would\n"
+    "make a difference this large; effect is the difference in standard deviations;\n"
+    "won, tied and lost count queries."
 )
 READ_UNPAIRED = (
     "Read it: the systems were asked different queries; difference is after −\n"
-    "before, p how often chance alone makes as much, effect the difference in\n"
-    "standard deviations of the queries."
+    "before; p is how often chance alone would make a difference this large; effect\n"
+    "is the difference in standard deviations of the queries."
 )
 DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 
@@ -105,7 +105,7 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
     title = f"against {comparison.baseline}"
     if _several_baselines(comparison.comparisons):
         title = f"all pairs of {len(comparison.systems)} systems"
-    asked = f"{count(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
+    asked = f"{counted(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
     title += f" · {asked} · dialect {comparison.dialect}"
     title += name_relations(comparison.matched_by.values())
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
@@ -129,9 +129,7 @@ def lay_out(
     texts = [*first, "measure", *(["baseline"] if pairs else []), "system"]
     cells = [
         [_text(row[name]) for name in texts]
-        + [verdict(comparison, row)]
-        + [number(row["baseline_value"]), number(row["system_value"])]
-        + [signed(row["difference"]), corrected(row), chance(row["p"])]
+        + [row["verdict"], *numbers(row), corrected(row), chance(row["p"])]
         + ([chance(row["p_adjusted"])] if corrections else [])
         + [signed(row["effect"], 2), *_counts(comparison, row)]
         for row in by_measure(comparison, rows)
@@ -164,22 +162,17 @@ def corrected(row: dict[str, Any]) -> str:
     return limits(row["low_adjusted"], row["high_adjusted"])
 
 
+def numbers(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Write the two values and their difference, with the digits that the interval allows."""
+    digits = decimals(row["low_adjusted"], row["high_adjusted"])
+    before, after = (number(row[side], digits) for side in ("baseline_value", "system_value"))
+    return before, after, signed(row["difference"], digits)
+
+
 def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Return the rows measure by measure; within one they keep their order."""
     place = {str(measure): at for at, measure in enumerate(comparison.measures)}
     return sorted(rows.to_dicts(), key=lambda row: place[row["measure"]])
-
-
-def verdict(comparison: Comparison, row: dict[str, Any]) -> str:
-    """Say in a word what the corrected test shows: better, worse, same, or not shown."""
-    if row["difference"] is None or row["p_adjusted"] is None:
-        return "unknown"
-    if row["wins"] == row["losses"] == 0:
-        return "same"
-    if row["p_adjusted"] >= 1 - comparison.level:
-        return "not shown"
-    (measure,) = (each for each in comparison.measures if str(each) == row["measure"])
-    return "better" if (row["difference"] > 0) == measure.higher_is_better else "worse"
 
 
 def _moved(comparison: Comparison, count: int) -> Grid:
@@ -195,9 +188,9 @@ def _moved(comparison: Comparison, count: int) -> Grid:
     if any((row["question"] or row["query"]) != row["query"] for row in rows):
         columns["question"] = lambda row: shorten(row["question"] or "")
     left = len(columns)
-    columns["before"] = lambda row: number(row["before"])
-    columns["after"] = lambda row: number(row["after"])
-    columns["difference"] = lambda row: signed(row["difference"])
+    columns["before"] = lambda row: number(row["before"], 3)
+    columns["after"] = lambda row: number(row["after"], 3)
+    columns["difference"] = lambda row: signed(row["difference"], 3)
     return Grid.of(f"queries that moved most in {name}", columns, rows, left=left)
 
 
@@ -273,7 +266,7 @@ def latex(comparison: Comparison) -> str:
 
 def _caption(comparison: Comparison, *, pairs: bool) -> str:
     by = name_relations(comparison.matched_by.values(), ", by ")
-    queries = count(comparison.queries) + escape.latex(by)
+    queries = counted(comparison.queries) + escape.latex(by)
     if pairs:
         return (
             f"{queries}. A letter marks the systems that a value is better than, $p < 0.05$"

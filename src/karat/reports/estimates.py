@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from karat.reports.grid import Grid
 from karat.reports.tables import (
     bullets,
-    count,
     interval,
     limits,
     number,
@@ -15,6 +14,7 @@ from karat.reports.tables import (
     render_grids,
     signed,
 )
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,10 +50,10 @@ def grids(found: Estimates) -> Iterator[Grid]:
 
 def _title(found: Estimates) -> str:
     design = found.design
-    labels = "1 label" if design["labels"] == 1 else f"{design['labels']} labels"
+    labels = counted(design["labels"], "label", "labels")
     of_all = f" of {design['pairs']} pairs" if "pairs" in design else ""
     judge = f" · judge {design['judge']}" if design.get("judge") else ""
-    return f"{labels}{of_all} · {count(design['queries'])}{judge}"
+    return f"{labels}{of_all} · {counted(design['queries'])}{judge}"
 
 
 def _grid(rows: Sequence[Estimate], title: str, level: float, *, plain: bool) -> Grid:
@@ -99,7 +99,7 @@ def sentences(found: Estimates) -> list[str]:
 def _sampling(design: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{times} {name}" for name, times in design["sampling"].items())
     strata = f", in {len(design['strata'])} strata" if len(design["strata"]) > 1 else ""
-    return f"{counts}{strata}, of {count(design['labelled_queries'])}"
+    return f"{counts}{strata}, of {counted(design['labelled_queries'])}"
 
 
 def facts(found: Estimates, run: str) -> Iterator[tuple[str, str]]:

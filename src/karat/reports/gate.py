@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from karat.reports.escape import printable, xml
 from karat.reports.grid import Grid
-from karat.reports.tables import count, number, render_grids, signed
-from karat.spelling import name_relations
+from karat.reports.tables import number, render_grids, signed
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
-    from karat.comparison.gates import GateReport, RequirementVerdict
+    from karat.comparison.gates import GateReport
+    from karat.comparison.requirements import RequirementVerdict
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (
@@ -34,7 +35,7 @@ def sentence(verdict: RequirementVerdict) -> str:
         found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
     if verdict.low is not None and verdict.high is not None:
         found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
-    found += f", on {count(verdict.n)}"
+    found += f", on {counted(verdict.n)}"
     return head + found + (f"; {verdict.reason}" if verdict.reason else "")
 
 
@@ -60,9 +61,12 @@ def interval(verdict: RequirementVerdict) -> str:
 
 def figure_unit(measure: str) -> str:
     """Return the unit of what retrieval cost; none for a measure."""
-    from karat.comparison.figures import FIGURES  # noqa: PLC0415 - the help need not wait for it
+    from karat.comparison.figures import (  # noqa: PLC0415 - the help need not wait for it
+        figure_name,
+        find_figure,
+    )
 
-    return FIGURES[measure].shown if measure in FIGURES else ""
+    return find_figure(measure).shown if figure_name(measure) is not None else ""
 
 
 def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from karat import __version__
 from karat.reports import comparison, escape, estimates, explanation, result
 from karat.reports.charts.svg import asset
-from karat.reports.tables import describe_finding, interval, number
+from karat.reports.tables import decimals, describe_finding, interval, number
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,6 +51,8 @@ def _environment() -> Environment:
         exact=lambda value: "" if value is None else f"{value:.12g}",
         interval=lambda row: interval(row["low"], row["high"]),
         number=number,
+        value=lambda row: number(row["value"], decimals(row["low"], row["high"])),
+        queries=counted,
     )
     return environment
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
 from karat.reports.tables import chance, interval, limits, number, render_grids, signed, to_json
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,8 +39,8 @@ def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:
 def _card_grids(card: JudgeCard) -> Iterator[Grid]:
     failed = f", {card.failed} failed" if card.failed else ""
     title = (
-        f"{card.judge} · {card.aspect} · {card.pairs} labels of {card.labels}, "
-        f"{card.questions} questions{failed}"
+        f"{card.judge} · {card.aspect} · {counted(card.pairs, 'label', 'labels')} of "
+        f"{card.labels}, {counted(card.questions, 'question', 'questions')}{failed}"
     )
     header = ["statistic", "value", "low", "high", "n"]
     rows = [

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat import __version__
+from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, WORSE
 from karat.errors import KaratError
-from karat.reports.comparison import corrected, notes, verdict
+from karat.reports.comparison import corrected, notes, numbers
 from karat.reports.estimates import facts as estimate_facts
 from karat.reports.html import document
-from karat.reports.tables import best, chance, signed
+from karat.reports.tables import best, chance
 from karat.reports.timing import rows as timing_rows
-from karat.spelling import name_relations
-from karat.statistics.significance import adjust
+from karat.spelling import counted, name_relations
+from karat.statistics.significance import adjust, rejects
 from karat.statistics.subsets import subset_p
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "overview": "Overview",
     "comparison": "Comparison",
-    "where": "Where is it better?",
+    "where": "Where is it better or worse?",
     "queries": "Queries",
     "distributions": "Distributions",
     "cutoffs": "Cutoffs",
@@ -44,11 +45,10 @@ ENOUGH = 5  # queries of a slice that is worth a sentence
 WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
 VERDICTS = {
-    "better": "is better than",
-    "worse": "is worse than",
-    "same": "scores the same on every query as",
-    "not shown": "is not shown to differ from",
-    "unknown": "cannot be compared with",
+    BETTER: "is better than",
+    WORSE: "is worse than",
+    SAME: "scores the same on every query as",
+    UNCLEAR: "is not clearly different from",
 }
 
 
@@ -108,7 +108,7 @@ def _title(panel: Panel) -> str:
 def _lede(panel: Panel) -> Iterator[str]:
     """Say in a line what was measured how."""
     result = panel.systems[0].result
-    yield f"{panel.queries.height:,} queries"
+    yield counted(panel.queries.height)
     yield f"dialect {result.dialect}{name_relations(result.matched_by.values())}"
     if judges := {each.result.judge["name"]: None for each in panel.systems if each.result.judge}:
         yield f"judge {', '.join(judges)}"
@@ -143,6 +143,7 @@ def _judged(panel: Panel, system: System) -> str:
 def insights(panel: Panel) -> Iterator[dict[str, Any]]:
     """Return what stands out, the first thing that a reader of a report reads; one per sentence."""
     yield from _compared(panel)
+    yield from _losses(panel)
     yield from _nothing_found(panel)
     yield from _weakest(panel)
     values = panel.pairing.values[:, :, panel.lead]
@@ -172,17 +173,20 @@ def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
     rows.sort(key=lambda row: -sign * (row["difference"] or 0.0))
     for row in rows[:MOST]:
         p = chance(row["p_adjusted"])
+        before, after, difference = numbers(row)
         yield {
             **row,
             "kind": "compared",
-            "verdict": VERDICTS[verdict(found, row)],
-            "difference": signed(row["difference"]),
+            "verdict": VERDICTS[row["verdict"]],
+            "baseline_value": before,
+            "system_value": after,
+            "difference": difference,
             "interval": corrected(row),
             "p": p if p.startswith("<") else f"= {p}",
-            "but": [] if verdict(found, row) != "same" else _elsewhere(found, row["system"]),
+            "but": [] if row["verdict"] != SAME else _elsewhere(found, row["system"]),
         }
     if len(rows) > MOST:
-        rest = Counter(verdict(found, row) for row in rows[MOST:])
+        rest = Counter(row["verdict"] for row in rows[MOST:])
         verdicts = ", ".join(f"{count} {word}" for word, count in rest.items())
         yield {"kind": "more", "count": len(rows) - MOST, "verdicts": verdicts}
 
@@ -191,10 +195,28 @@ def _elsewhere(found: Comparison, system: str) -> list[str]:
     """Name the measures in which a system differs that is the same in the leading one."""
     rows = [row for row in found.comparisons.to_dicts() if row["system"] == system]
     return [
-        f"{row['measure']} ({signed(row['difference'])}, {verdict(found, row)})"
+        f"{row['measure']} ({numbers(row)[2]}, {row['verdict']})"
         for row in rows
-        if verdict(found, row) not in ("same", "unknown")
+        if row["verdict"] != SAME and row["difference"] is not None
     ]
+
+
+def _losses(panel: Panel) -> Iterator[dict[str, Any]]:
+    """Name the slices in which a system is worse than the baseline, the largest loss first."""
+    lead = panel.measures[panel.lead]
+    for system, rows in panel.slice_differences.items():
+        worse = [row for row in rows if row["verdict"] == WORSE]
+        worse.sort(key=lambda row: row["difference"] * (1 if lead.higher_is_better else -1))
+        if worse:
+            yield {
+                "kind": "losses",
+                "system": system,
+                "slices": counted(len(worse), "slice", "slices"),
+                "named": [
+                    f"{row['column']} {row['slice']} ({numbers(row)[2]})" for row in worse[:MOST]
+                ],
+                "more": max(len(worse) - MOST, 0),
+            }
 
 
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -203,8 +225,8 @@ def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
         values = panel.pairing.values[:, at, panel.lead]
         known = int((~np.isnan(values)).sum())
         if known and panel.zero(at):
-            word = "" if parts else " queries"
-            parts.append(f"{panel.zero(at):,} of {known:,}{word} with {name}")
+            of = f"{known:,}" if parts else counted(known)
+            parts.append(f"{panel.zero(at):,} of {of} with {name}")
     more = f" and {len(parts) - MOST} more systems" if len(parts) > MOST else ""
     if parts:
         yield {"kind": "nothing found", "systems": ", ".join(parts[:MOST]) + more}
@@ -247,9 +269,13 @@ def _how_sure(panel: Panel, p: float | None, slices: int) -> dict[str, Any]:
     """Say whether a slice is shown to be weaker; queries that hang together show nothing here."""
     cluster = panel.systems[0].result.options.cluster
     level = panel.systems[0].result.level or 0.95
-    shown = p is not None and p < 1 - level and cluster is None
+    shown = rejects(p, 1 - level) and cluster is None
     written = "not tested, as queries are clustered" if cluster else f"p = {chance(p)}"
-    return {"shown": shown, "p": written.replace("= <", "<"), "slices": slices}
+    return {
+        "shown": shown,
+        "p": written.replace("= <", "<"),
+        "slices": counted(slices, "slice", "slices"),
+    }
 
 
 def _provenance(systems: Sequence[System]) -> list[tuple[str, list[tuple[str, str]]]]:

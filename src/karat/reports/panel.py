@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from karat.comparison.compare import Comparison, compare
 from karat.comparison.contrasts import Row, Statistics, slice_rows
@@ -66,11 +66,7 @@ class Panel:
         made = dict.fromkeys(system.result.provenance for system in self.systems)
         return tuple(dict.fromkeys(str(each.data_set) for each in made))
 
-    @cached_property
-    def lead(self) -> int:
-        """The measure that failures are found by: the first recall, or else the first measure."""
-        recalls = [at for at, each in enumerate(self.measures) if each.name == "recall"]
-        return recalls[0] if recalls else 0
+    lead: ClassVar[int] = 0  # the main measure, by which failures are found: the first one
 
     @cached_property
     def summary(self) -> dict[tuple[str, str], dict[str, Any]]:

@@ -9,7 +9,6 @@ from karat.errors import choose
 from karat.forks import refuse_after_fork
 from karat.reports.charts.forest import forest
 from karat.reports.charts.where import where_better
-from karat.reports.comparison import verdict
 from karat.reports.panel import lay_side_by_side
 from karat.reports.prepare import caption, prepare
 from karat.results.result import Result
@@ -42,12 +41,12 @@ def _of_comparison(found: Comparison) -> Iterator[Chart]:
     for row in rows:
         by_chart.setdefault((row["system"], row["measure"]), []).append(row)
     names = [str(measure) for measure in found.measures]
-    lead = next((str(each) for each in found.measures if each.name == "recall"), names[0])
+    lead = names[0]
     whole = caption([found.queries], found.queries, found.level, found.data_sets)
     for system in found.systems[1:]:
         for measure in [lead, *(name for name in names if name != lead)]:
             mine = by_chart.get((system, measure), [])
             if mine:
-                chart = where_better(found, mine, [verdict(found, row) for row in mine])
+                chart = where_better(found, mine)
                 suffix = "" if measure == lead else f" {measure}"
                 yield chart.with_about(whole, name=chart.name + suffix)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
 from karat.reports.tables import bullets, cleaner, number, render_grids
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
     from karat.comparison.power import PowerPlan
@@ -33,8 +33,8 @@ def sentences(plan: PowerPlan) -> list[str]:
     if plan.needed is not None:
         wanted = f"to see a difference of {plan.difference:g} {odds}: "
         lines.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
-    if plan.detectable is not None:
-        hand = f"{plan.queries:,} queries at hand"
+    if plan.detectable is not None and plan.queries is not None:
+        hand = f"{counted(plan.queries)} at hand"
         lines.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
         if plan.seen is not None:
             lines.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")

@@ -20,7 +20,6 @@ from karat.reports.charts.forest import forest
 from karat.reports.charts.heat import heat
 from karat.reports.charts.svg import SYSTEMS
 from karat.reports.charts.where import where_better
-from karat.reports.comparison import verdict
 from karat.reports.details import QueryDetails, gold_texts, query_details
 from karat.reports.escape import multiline
 from karat.reports.excerpts import shorten
@@ -117,8 +116,7 @@ def _where(panel: Panel) -> list[Chart]:
         return []
     about = _caption(panel, level=found.level)
     return [
-        where_better(found, rows, [verdict(found, row) for row in rows]).with_about(about)
-        for rows in panel.slice_differences.values()
+        where_better(found, rows).with_about(about) for rows in panel.slice_differences.values()
     ]
 
 
@@ -140,11 +138,10 @@ def caption(
     '91 of 95 queries · 95% intervals · qrels.txt 01234567'
     """
     least, most = min(counts, default=0), max(counts, default=0)
-    counted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    shown = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     of = "" if least == most == every else f" of {every:,}"
-    word = "query" if every == 1 else "queries"
     parts = [
-        f"{counted}{of} {word}",
+        f"{shown}{of} {'query' if every == 1 else 'queries'}",
         "" if level is None else f"{level:.0%} intervals",
         data_sets[0] if len(data_sets) == 1 else f"{len(data_sets)} data sets" if data_sets else "",
     ]

@@ -21,7 +21,7 @@ from karat.reports.tables import (
 )
 from karat.reports.timing import timing_grid
 from karat.reports.verdicts import render_verdicts, verdict_frame
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -169,7 +169,7 @@ def _summary(result: Result, *, spread: bool = False) -> Grid:
     rows = result.summary.to_dicts()
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
     title = (
-        f"{result.queries.height} queries{synthetic} · dialect {result.dialect}{_matching(result)}"
+        f"{counted(result.queries.height)}{synthetic} · dialect {result.dialect}{_matching(result)}"
     )
     if len(result.runs) > 1 and not result.bound_arrays:
         return _leaderboard(result, title, spread=spread)

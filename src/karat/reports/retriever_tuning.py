@@ -9,7 +9,6 @@ from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     bullets,
     chance,
-    count,
     describe_finding,
     interval,
     limits,
@@ -19,7 +18,8 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
-from karat.tuning.gains import BETTER, NOT_SHOWN, WORSE
+from karat.spelling import counted
+from karat.tuning.gains import BETTER, UNCLEAR, WORSE
 from karat.tuning.space import describe_setting
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def heading(tuning: RetrieverTuning) -> str:
     """Say in a line what was tuned how."""
     return (
         f"{tuning.engine}: {len(tuning.settings)} settings · "
-        f"{count(tuning.plan.searched)} chose, {tuning.plan.final} others for the claim"
+        f"{counted(tuning.plan.searched)} chose, {tuning.plan.final} others for the claim"
         + ("" if tuning.cluster is None else f" · clusters by {tuning.cluster}")
     )
 
@@ -148,7 +148,7 @@ def _milliseconds(timing: Timing | None, name: str) -> str:
 def notes(tuning: RetrieverTuning) -> list[str]:
     """Say what the numbers mean, and what they took."""
     calls = tuning.calls
-    asked = f"{calls.asked:,} questions asked"
+    asked = f"{counted(calls.asked, 'question', 'questions')} asked"
     asked += f", {calls.kept:,} answers kept from before" if calls.kept else ""
     asked += f", {calls.failed:,} failed" if calls.failed else ""
     whole = len(tuning.settings) * (tuning.plan.searched + tuning.plan.final)
@@ -169,7 +169,7 @@ def notes(tuning: RetrieverTuning) -> list[str]:
     if not tuning.gains:
         said.append("no current setting is known: below [current] in the space, or as defaults")
     for gain in tuning.gains:
-        if gain.verdict != NOT_SHOWN:
+        if gain.verdict != UNCLEAR:
             continue
         line = "against the current setting the data cannot tell"
         if gain.needed is not None:

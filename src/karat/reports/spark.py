@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from karat.reports.grid import Grid
 from karat.reports.result import judge_line, with_relation
 from karat.reports.tables import cleaner, interval, number, render_grids, to_json, to_rows
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def _grids(result: SparkResult, by: list[str]) -> Iterator[Grid]:
     level = result.level
     extra = [name for name in EXTRA if any(row.get(name) for row in rows)]
     matched = name_relations(result.matched_by.values())
-    title = f"{result.run} · {result.queries} queries · dialect {result.dialect}{matched} · Spark"
+    title = f"{result.run} · {counted(result.queries)} · dialect {result.dialect}{matched} · Spark"
     header = ["measure", "value", *([] if level is None else [f"{level:.0%} interval"]), "n"]
     cells = [
         [row["measure"], number(row["value"])]

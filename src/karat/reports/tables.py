@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import ceil, log10
 from typing import TYPE_CHECKING, TypeVar
 
 from karat.findings import shorten
@@ -25,7 +26,7 @@ READABLE = 80  # letters of a line
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def number(value: float | None) -> str:
+def number(value: float | None, digits: int = DIGITS) -> str:
     """Write a number as tables show it; None is a dash.
 
     >>> number(0.5), number(None), number(1200.0)
@@ -34,7 +35,19 @@ def number(value: float | None) -> str:
     if value is None:
         return "–"
     whole = float(value).is_integer() and abs(value) > 1
-    return f"{value:.0f}" if whole else f"{value:.{DIGITS}f}"
+    return f"{value:.0f}" if whole else f"{value:.{digits}f}"
+
+
+def decimals(low: float | None, high: float | None) -> int:
+    """Return how many decimals a number deserves next to its interval.
+
+    >>> decimals(0.61, 0.83), decimals(0.610, 0.614), decimals(400.0, 900.0)
+    (3, 4, 1)
+    """
+    if low is None or high is None:
+        return 3
+    width = high - low
+    return 4 if width < 0.01 else 3 if width <= 10 else 1
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -65,31 +78,29 @@ def signed(value: float | None, digits: int | None = None) -> str:
 
 
 def limits(low: float | None, high: float | None) -> str:
-    """Write the interval of a difference, with as many digits as tell its ends apart.
+    """Write the interval of a difference; a limit that is not 0 never looks like 0.
 
-    >>> limits(-0.0123, 0.2), limits(0.00211, 0.00219)
-    ('−0.012 … +0.200', '+0.0021 … +0.0022')
+    >>> limits(-0.0123, 0.2), limits(0.00211, 0.00219), limits(0.0002, 0.2)
+    ('−0.012 … +0.200', '+0.0021 … +0.0022', '+0.0002 … +0.200')
     """
     if low is None or high is None:
         return "–"
-    digits = 3 if 0.01 <= high - low <= 10 else None
-    return f"{signed(low, digits)} … {signed(high, digits)}"
+    digits = decimals(low, high)
+    return " … ".join(
+        signed(each, max(digits, min(ceil(-log10(abs(each))), 9) if each else 0))
+        for each in (low, high)
+    )
 
 
 def chance(p: float | None) -> str:
     """Write a p-value.
 
-    >>> chance(0.03), chance(0.00001), chance(None)
-    ('0.0300', '< 0.0001', '–')
+    >>> chance(0.25), chance(0.0312), chance(0.00001), chance(None)
+    ('0.25', '0.031', '< 0.001', '–')
     """
     if p is None:
         return "–"
-    return "< 0.0001" if p < 0.00005 else f"{p:.4f}"
-
-
-def count(queries: int) -> str:
-    """Write a number of queries."""
-    return "1 query" if queries == 1 else f"{queries} queries"
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
 
 
 def best(values: Mapping[Key, float | None], *, higher_is_better: bool) -> set[Key]:

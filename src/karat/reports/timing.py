@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ def _figures(run: str, found: Timing) -> Grid:
     """One row per figure about how long retrieval took."""
     limits = {f"latency {name}": _limits(found, name) for name in PERCENTILES}
     cells = [[name, value, limits.get(name, "")] for name, value in rows(found)]
-    told = f"{found.n} queries, from {found.source}"
+    told = f"{counted(found.n)}, from {found.source}"
     title = f"timing of {run} ({told}{_wide(found)})"
     return Grid(title, ["figure", "value", f"{found.level:.0%} interval"], cells)
 

@@ -10,7 +10,6 @@ from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     bullets,
     chance,
-    count,
     describe_finding,
     interval,
     limits,
@@ -20,11 +19,11 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
-from karat.spelling import name_relations
+from karat.spelling import counted, name_relations
 from karat.tuning.choice import FEWEST
 from karat.tuning.conclusion import SEVERAL_SLICES
 from karat.tuning.curves import curves_of
-from karat.tuning.gains import BETTER, NOT_SHOWN, WORSE
+from karat.tuning.gains import BETTER, UNCLEAR, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +99,7 @@ def heading(tuning: Tuning) -> str:
     matched = name_relations([tuning.matched_by])
     by = tuning.engine.name if tuning.grid.axis != "space" else "the best setting of a space"
     return (
-        f"{fused} by {by} · {count(tuning.choice.n)}, "
+        f"{fused} by {by} · {counted(tuning.choice.n)}, "
         f"{len(tuning.grid.settings)} settings · dialect {tuning.dialect}{matched}{clusters}"
     )
 
@@ -241,7 +240,7 @@ def notes(tuning: Tuning) -> list[str]:
         f"stability {choice.stability:.0%}: so many folds chose {_near(tuning)}",
         _plateau(tuning),
     ]
-    said += [_undecided(gain, tuning) for gain in tuning.gains if gain.verdict == NOT_SHOWN]
+    said += [_undecided(gain, tuning) for gain in tuning.gains if gain.verdict == UNCLEAR]
     for each in tuning.sliced:
         said.append(_per_slice(each))
     if any(part.own for each in tuning.sliced for part in each.slices):
@@ -283,7 +282,7 @@ def _per_slice(sliced: SlicedChoice) -> str:
     verdict = {
         BETTER: "is better than",
         WORSE: "is worse than",
-        NOT_SHOWN: "is not shown to be better than",
+        UNCLEAR: "is not clearly better than",
     }[gain.verdict]
     return (
         f"by {sliced.column}: one setting for each slice {verdict} one for all on held-out queries "

@@ -23,7 +23,7 @@ from karat.results.data_sets import data_set_of
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.results.timing import Timing, timing
 from karat.results.trackers import flat_metrics, log_metrics
-from karat.spelling import spell_relation
+from karat.spelling import counted, spell_relation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -473,7 +473,7 @@ class Result:
             + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
             for row in self.summary.iter_rows(named=True)
         ]
-        return f"Result({len(self.queries)} queries, dialect {self.dialect})\n" + "\n".join(lines)
+        return f"Result({counted(len(self.queries))}, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
         same = select_measures(name, self.measures, self.dialect)

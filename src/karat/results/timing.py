@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from karat.core.timing import CONCURRENCY, CONTEXT, CPU, MEMORY, read_times
 from karat.statistics.quantiles import quantile_interval
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from karat.core.data import Floats
     from karat.core.timing import Times
     from karat.statistics.intervals import Interval
 
@@ -43,10 +46,16 @@ class Timing:
     peak_memory_mb: float | None = None  # of the process
     context_bytes: float | None = None  # of what was retrieved, per query
     context_tokens: float | None = None
+    durations: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+
+    def percentile(self, share: float, level: float) -> Interval:
+        """Return a percentile of the latency in milliseconds, with its interval."""
+        return quantile_interval(self.durations, share, level)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the timing as the JSON output prints it; what is not known is left out."""
         known = asdict(self)
+        del known["durations"]
         known["limits"] = {name: list(pair) for name, pair in self.limits.items()}
         optional = ("errors", "concurrency", CPU, MEMORY, *CONTEXT)
         return {
@@ -92,6 +101,7 @@ def _summarised(times: Times, queries: int, level: float) -> Timing:
         peak_memory_mb=float(most[MEMORY]) if MEMORY in most else None,
         context_bytes=means.get("context_bytes"),
         context_tokens=means.get("context_tokens"),
+        durations=times.durations,
     )
 
 

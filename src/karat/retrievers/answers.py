@@ -171,6 +171,9 @@ def as_json_lines(run: Run) -> Iterator[str]:
         at += count
         failed = row.get("error") is not None
         retrieved = None if failed else [entry for entry in entries if entry]
-        described = {name: value for name, value in row.items() if value is not None}
+        # that nothing failed is written down: a missing field would leave it unknown
+        described = {
+            name: value for name, value in row.items() if value is not None or name == "error"
+        }
         record = {name: described.pop(name) for name in ("query", "question") if name in described}
         yield json.dumps(record | {"retrieved": retrieved} | described, ensure_ascii=False) + "\n"

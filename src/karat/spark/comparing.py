@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, WORSE
 from karat.comparison.gates import (
     DECIDE,
-    NOT_MEASURES,
     UNDECIDED,
     GateReport,
-    Requirement,
     is_fact,
-    parse_requirement,
     row_interval,
 )
+from karat.comparison.requirements import COUNTS, Requirement, parse_requirement
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
 from karat.measures import parse_measure
@@ -30,18 +29,19 @@ from karat.spark.summary import SummaryPlan, Tally, value_of
 from karat.spark.task import VALUES
 from karat.statistics.intervals import Interval
 from karat.statistics.paired import TIE
+from karat.statistics.significance import decide_zero, rejects
 from karat.statistics.values import UNIT, bounds_on_scale, check_share, from_scale
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from karat.comparison.gates import RequirementVerdict
+    from karat.comparison.requirements import RequirementVerdict
     from karat.measures import Measure
 
 LEVEL = 0.95
 SAMPLES = 200  # of the bootstrap, where queries of a cluster are drawn together
 COLUMNS: dict[str, Any] = {
-    "measure": pl.String,
+    **dict.fromkeys(("measure", "verdict"), pl.String),
     **dict.fromkeys(("before", "after", "difference", "low", "high", "p"), pl.Float64),
     **dict.fromkeys(("n", "wins", "losses", "unpaired"), pl.Int64),
 }
@@ -61,6 +61,8 @@ class _Paired:
     losses: int
     unpaired: int
     clustered: bool = False
+    higher_is_better: bool = True
+    factor: float = 1.0  # of the baseline; the test is about a difference without one
 
     @property
     def sides(self) -> tuple[float | None, float | None]:
@@ -68,10 +70,15 @@ class _Paired:
         return value_of(self.before, self.statistic), value_of(self.after, self.statistic)
 
     def interval(self, level: float) -> Interval:
-        """Return the difference and its interval: of means, sums or geometric means."""
+        """Return the difference and its interval: of means, sums or geometric means.
+
+        The test whether the difference is 0 decides whether 0 is in it, as in `karat.compare`.
+        """
         span = self.change.moments.interval(level, (-self.most, self.most))
         if self.clustered:
             span = self.change.bootstrapped(span, clustered=True)
+        if self.factor == 1:
+            span = decide_zero(span, self.p, 1 - level)
         if self.statistic != "sum":
             return span
         value, low, high = (
@@ -79,6 +86,15 @@ class _Paired:
             for each in (span.value, span.low, span.high)
         )
         return replace(span, value=value, low=low, high=high)
+
+    def verdict(self, level: float) -> str:
+        """Say better, worse, same or unclear, as `karat.compare` does."""
+        if not (self.wins or self.losses):
+            return SAME
+        value = self.interval(level).value
+        if not value or not rejects(self.p, 1 - level):
+            return UNCLEAR
+        return BETTER if (value > 0) == self.higher_is_better else WORSE
 
     @property
     def p(self) -> float | None:
@@ -107,8 +123,9 @@ def compare(
     `table:NAME`. A frame with several run ids is refused: filter it. Queries that only one of them
     has, or that have no value in one of them, are counted as `unpaired` and left out. Differences
     are those of means, of sums or of geometric means, as the measure is aggregated. `p` is that of
-    the two-sided test of the difference. Where a result has a `cluster`, its queries are drawn
-    together.
+    the two-sided normal (z) test of the mean difference: random sign flips would need all queries
+    in one place. It decides the `verdict` (better, worse, same, unclear) and whether 0 is in the
+    interval. Where a result has a `cluster`, its queries are drawn together.
     """
     require_pyspark()
     check_share("level", level)
@@ -118,6 +135,7 @@ def compare(
         rows.append(
             {
                 "measure": name,
+                "verdict": found.verdict(level),
                 "before": found.sides[0],
                 "after": found.sides[1],
                 "difference": span.value,
@@ -160,7 +178,7 @@ def gate(
                 f"{each.text} needs a baseline, and there is none",
                 fix="name a result, or the place of its values: baseline= (--baseline)",
             )
-        if each.subject in NOT_MEASURES and each.subject not in ("failed", "undefined", "queries"):
+        if not each.is_of_measure and each.subject not in COUNTS:
             raise OptionError(
                 f"{each.text}: the Spark engine knows nothing about {each.subject}",
                 fix="hold a result of karat.evaluate against it",
@@ -181,7 +199,7 @@ def _verdict(
     decide: str,
 ) -> RequirementVerdict:
     level = result.level or LEVEL
-    if asked.subject in NOT_MEASURES:
+    if not asked.is_of_measure:
         return asked.verdict(result.run, asked.subject, _count(result, asked), by_value=True)
     measure = _measure(result, asked.subject)
     relation = result.matched_by[str(measure)]
@@ -288,6 +306,8 @@ def _paired(
             losses=lost.moments.n,
             unpaired=change.undefined,
             clustered=clusters is not None,
+            higher_is_better=measure is None or measure.higher_is_better,
+            factor=factor,
         )
     return found
 

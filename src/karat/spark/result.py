@@ -25,7 +25,7 @@ from karat.spark.session import TABLE, naming_errors
 from karat.spark.summary import ALL, NOTED, SCHEMA, Notes, SummaryPlan, Tally, value_of
 from karat.spark.task import SAMPLE, VALUES, relevant_fact
 from karat.spark.worker import merge_part, summarise_part
-from karat.spelling import spell_relation
+from karat.spelling import counted, spell_relation
 from karat.statistics.values import bounds_on_scale
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class SparkResult:
         said = tuple(
             f"{row['measure']}: undefined"
             if row["value"] is None
-            else f"{row['measure']}: {row['value']:.4f} over {row['n']} queries"
+            else f"{row['measure']}: {row['value']:.4f} over {counted(row['n'])}"
             for row in rows
         )
         return [
@@ -349,7 +349,7 @@ class SparkResult:
             + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
             for row in self.summary.iter_rows(named=True)
         ]
-        head = f"SparkResult({self.run}, {self.queries} queries, dialect {self.dialect})\n"
+        head = f"SparkResult({self.run}, {counted(self.queries)}, dialect {self.dialect})\n"
         return head + "\n".join(lines)
 
 
@@ -418,7 +418,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
     _require_relevant(facts, made)
     missing = next((each for each in findings if each.kind == "missing-query"), None)
     if made.dialect.policy.missing == "error" and missing is not None:
-        count = "1 query" if missing.count == 1 else f"{missing.count} queries"
+        count = counted(missing.count)
         verb = "is" if missing.count == 1 else "are"
         raise AlignError(
             f"{count} of the gold {verb} missing, for example {missing.examples[0]!r}",
@@ -436,7 +436,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
     if facts.get("documents", 0) and not facts.get("judged", 0) and set(made.matchers) == {"ids"}:
         findings.append(
             Finding(
-                "no-shared-document",
+                FindingKind.NOTHING_SHARED,
                 1,
                 (),
                 "no retrieved document is in the gold of its query",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from karat.errors import OptionError, choose
 from karat.statistics.intervals import (
     Estimates,
     Interval,
@@ -25,7 +27,11 @@ from karat.statistics.significance import (
     ROUNDING,
     SAME_DIFFERENCE,
     Significance,
+    decide_zero,
+    mcnemar,
+    paired_t,
     sign_flip,
+    student_interval,
 )
 from karat.statistics.values import (
     UNIT,
@@ -34,6 +40,7 @@ from karat.statistics.values import (
     bounds_on_scale,
     check_share,
     each_statistic,
+    is_binary,
     same_shape,
     to_scale,
 )
@@ -48,6 +55,8 @@ if TYPE_CHECKING:
     from karat.statistics.values import Bounds, Statistic
 
 TIE = 1e-9  # differences up to this are ties: rounding, no judgement about what matters
+TESTS = ("auto", "permutation", "t", "mcnemar")
+NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,7 @@ def paired(
     bounds: Bounds | Sequence[Bounds] = UNIT,
     factor: float = 1.0,
     clusters: Sequence[object] | None = None,
+    test: str = "permutation",
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> tuple[Paired, ...]:
@@ -89,8 +99,11 @@ def paired(
     Columns may be measures, or systems, or both: all share the random signs, and each gets what it
     would get alone. A query without a value in either is left out of that column. `statistic` is
     what the difference is of: of two means, two sums, or two geometric means, which are tested and
-    sized by the logarithms. `bounds` are those of the values. The test is `sign_flip`. `factor`
-    multiplies the baseline in the difference and its interval, and nowhere else.
+    sized by the logarithms. `bounds` are those of the values. The test is `permutation`
+    (`sign_flip`), `t`, `mcnemar`, or `auto`: McNemar's where every value is 0 or 1 and there are no
+    clusters, otherwise sign flips. It decides whether 0 is in the interval (`decide_zero`); the
+    interval of a t test is its own. `factor` multiplies the baseline in the difference and its
+    interval, and nowhere else: then the test is about another difference and decides nothing.
 
     >>> (found,) = paired([0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9])
     >>> round(found.difference.value, 3), found.test.p, found.wins
@@ -98,20 +111,17 @@ def paired(
     """
     check_share("level", level)
     before, after, both = _sides(baseline, system, statistic, clusters)
-    tests = sign_flip(
-        both.differences,
-        permutations=permutations,
-        seed=seed,
-        clusters=clusters,
-    )
+    tests = _tests(before, after, both, test, clusters, permutations, seed)
     moved = after - before
     wins, losses = (moved > TIE).sum(axis=0), (moved < -TIE).sum(axis=0)
     spans = _intervals(both, level, bounds, factor)
+    if factor == 1:
+        spans = {at: _decided(both, at, spans[at], tests[at], level, bounds) for at in spans}
     return tuple(
         Paired(
-            # without limits, the interval has a reason of its own
+            # without limits, the interval may have a reason of its own
             difference=spans[column]
-            if spans[column].n and spans[column].low is None
+            if spans[column].n and spans[column].low is None and spans[column].reason
             else replace(spans[column], reason=tests[column].reason),
             test=tests[column],
             effect=effect_size(both.differences[:, column]),
@@ -127,20 +137,83 @@ def difference_interval(
     baseline: ArrayLike,
     system: ArrayLike,
     *,
+    test: Significance | None = None,
     statistic: Statistic = "mean",
     level: float = 0.95,
     bounds: Bounds | Sequence[Bounds] = UNIT,
     clusters: Sequence[object] | None = None,
 ) -> Interval:
-    """Return the interval of a difference as `paired` does, of one column and without a test.
+    """Return the interval of one column at any level, decided by a test that `paired` made.
+
+    Without a test nothing decides whether 0 is in it.
 
     >>> before, after = [0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9]
-    >>> difference_interval(before, after) == paired(before, after)[0].difference
+    >>> (found,) = paired(before, after)
+    >>> difference_interval(before, after, test=found.test) == found.difference
     True
     """
     check_share("level", level)
     _, _, both = _sides(baseline, system, statistic, clusters)
-    return _intervals(both, level, bounds, 1.0)[0]
+    span = _intervals(both, level, bounds, 1.0)[0]
+    return span if test is None else _decided(both, 0, span, test, level, bounds)
+
+
+def _decided(  # noqa: PLR0917
+    both: _Both,
+    column: int,
+    span: Interval,
+    test: Significance,
+    level: float,
+    bounds: Bounds | Sequence[Bounds],
+) -> Interval:
+    """Let the test of a column decide whether 0 is in its interval."""
+    if not test.has_own_interval:
+        return decide_zero(span, test.p, 1 - level)
+    name, step = both.names[column], 1.0
+    if span.value and test.statistic and test.error:
+        step = span.value / (test.statistic * test.error)
+    elif name == "sum":
+        step = span.n
+    elif name == "geometric":
+        step = exp(float(np.nanmean(both.before[:, column])))
+    low, high = bounds_on_scale(bounds, ["mean"] * len(both.names))
+    room = float(high[column] - low[column]) * (span.n if name == "sum" else 1)
+    return student_interval(span, test, 1 - level, step, room)
+
+
+def _tests(  # noqa: PLR0917
+    before: Floats,
+    after: Floats,
+    both: _Both,
+    test: str,
+    clusters: Sequence[object] | None,
+    permutations: int,
+    seed: int,
+) -> Sequence[Significance]:
+    """Return the test of each column: sign flips, or what was asked for, or McNemar's."""
+    choose("test", test, TESTS)
+    if test == "t":
+        return paired_t(both.differences, clusters=clusters)
+    if test == "mcnemar":
+        if clusters is not None:
+            raise OptionError(NOT_IN_CLUSTERS, fix="leave out the clusters, or use permutation")
+        return mcnemar(before, after)
+    hits: list[int] = []
+    if test == "auto" and clusters is None:
+        hits = [column for column in range(before.shape[1]) if _hit_or_miss(before, after, column)]
+    rest = [column for column in range(before.shape[1]) if column not in hits]
+    flipped = sign_flip(
+        both.differences[:, rest], permutations=permutations, seed=seed, clusters=clusters
+    )
+    found = dict(zip(rest, flipped, strict=True))
+    found |= zip(hits, mcnemar(before[:, hits], after[:, hits]), strict=True)
+    return [found[column] for column in range(before.shape[1])]
+
+
+def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
+    one, other = before[:, column], after[:, column]
+    both = ~(np.isnan(one) | np.isnan(other))
+    return bool(both.any()) and is_binary(one[both]) and is_binary(other[both])
 
 
 def _sides(
@@ -154,7 +227,9 @@ def _sides(
     same_shape(before, after)
     names = each_statistic(statistic, before.shape[1])
     codes = None if clusters is None else cluster_codes(clusters, len(before))
-    return before, after, _Both(to_scale(before, names), to_scale(after, names), names, codes)
+    ties = np.abs(after - before) <= TIE
+    scaled = to_scale(before, names), to_scale(after, names)
+    return before, after, _Both(*scaled, names, codes, ties)
 
 
 def effect_size(differences: ArrayLike) -> Quantity:
@@ -177,12 +252,12 @@ class _Both:
     """The values of both systems on the scale of their statistics."""
 
     def __init__(
-        self, before: Floats, after: Floats, names: Sequence[str], codes: Ints | None
+        self, before: Floats, after: Floats, names: Sequence[str], codes: Ints | None, ties: Bools
     ) -> None:
         self.before, self.after, self.names, self.codes = before, after, names, codes
         moved = after - before
         rounding = ROUNDING * np.maximum(np.abs(before), np.abs(after))
-        self.differences = np.where(np.abs(moved) <= rounding, 0.0, moved)
+        self.differences = np.where(ties | (np.abs(moved) <= rounding), 0.0, moved)
 
     def units(self, side: Floats, rows: Bools, columns: Sequence[int]) -> SampledUnits:
         """Return the units of columns of one table."""

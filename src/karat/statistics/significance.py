@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import comb, exp, lgamma, log, log2
+from dataclasses import dataclass, replace
+from math import ceil, comb, exp, inf, lgamma, log, log2, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.core.data import Floats
+    from karat.statistics.intervals import Interval
 
 CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000
+T_TESTS = ("t", "welch")
 EXACT = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
 ROUNDING = 1e-12  # of the sum of absolute differences: sums this close are the same sum
 
@@ -30,6 +33,10 @@ ONE_PAIR = "one query says nothing about the spread"
 NONE_DIFFERS = "no query differs"
 SAME_DIFFERENCE = "every query differs by the same amount"
 NOT_BINARY = "not every value is 0 or 1"
+CLOSE = 1e-9  # p-values and rates that differ by this share are equal
+SMALLEST = 1e-300  # p-values below have no normal quantile
+LEAST_SHARE = 1e-4  # of the difference, that a limit next to 0 is away from it
+MOVED = "limit next to 0 by the test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,71 @@ class Significance:
     statistic: float | None = None
     reason: str = ""
     smallest: float | None = None  # the smallest p that such a test can give; None: any
+    error: float | None = None  # of a t test: the standard error, and its degrees of freedom
+    freedom: float | None = None
+
+    @property
+    def has_own_interval(self) -> bool:
+        """Whether the test is a t test, which comes with an interval of its own."""
+        return self.method in T_TESTS
+
+
+def rejects(p: float | None, alpha: float) -> bool:
+    """Say whether a p-value is small enough: at most alpha.
+
+    >>> rejects(0.05, 1 - 0.95), rejects(0.051, 1 - 0.95), rejects(None, 0.05)
+    (True, False, False)
+    """
+    return p is not None and p <= alpha * (1 + CLOSE)
+
+
+def decide_zero(found: Interval, p: float | None, alpha: float) -> Interval:
+    """Return the interval of a difference so that 0 is outside exactly where a test rejects it.
+
+    `p` is that of the test whether the difference is 0, and `alpha` is the error rate that the
+    interval is made for. Where the two disagree about 0, the limit next to 0 becomes that of the
+    test: the difference times 1 − z(alpha) ÷ z(p), which is where a test with this p stops to
+    reject if its standard error is the same everywhere (Miettinen 1976).
+
+    >>> from karat.statistics.intervals import Interval
+    >>> wide = Interval(0.1, -0.02, 0.3, 0.95, "some", 20, 0)
+    >>> print(f"{decide_zero(wide, 0.01, 0.05).low:.4f}", decide_zero(wide, 0.2, 0.05).low)
+    0.0239 -0.02
+    """
+    if p is None:  # nothing is tested: no limit may say that 0 is excluded
+        return replace(found, low=None, high=None, method="")
+    if not found.value or found.low is None or found.high is None:
+        return found
+    shown, inside = rejects(p, alpha), found.low <= 0 <= found.high
+    if shown != inside:
+        return found
+    up = found.value > 0
+    allowed, seen = (
+        -NormalDist().inv_cdf(max(each, SMALLEST) / 2) for each in (alpha * (1 + CLOSE), min(p, 1))
+    )
+    share = 1 - allowed / seen if seen > 0 else -inf
+    # where p is alpha this is 0: that the limit is on the right side can be seen all the same
+    limit = found.value * (max(share, LEAST_SHARE) if shown else min(share, -LEAST_SHARE))
+    if not shown:  # no farther than the other limit: a p of 1 says nothing about the distance
+        limit = max(limit, -found.high) if up else min(limit, -found.low)
+    limits = {"low": limit} if up else {"high": limit}
+    return replace(found, method=f"{found.method}, {MOVED}", **limits)  # type: ignore[arg-type]
+
+
+def student_interval(
+    found: Interval, test: Significance, alpha: float, step: float, room: float
+) -> Interval:
+    """Return the interval of a difference that a t test decides: the difference ± t × its error.
+
+    `step` is what 1 on the scale of the test is worth, and no difference is larger than `room`.
+    """
+    if test.p is None:  # all differences are equal, so that the test knows no spread
+        return replace(found, low=None, high=None, method="", reason=test.reason or found.reason)
+    if found.value is None or test.error is None or test.freedom is None:  # none differs
+        return found
+    reach = float(scipy("stats").t.isf(alpha / 2, test.freedom)) * test.error * abs(step)
+    low, high = max(found.value - reach, -room), min(found.value + reach, room)
+    return replace(found, low=low, high=high, method=test.method)
 
 
 def sign_flip(
@@ -101,14 +173,14 @@ def _smallest(differ: int) -> float | None:
 def out_of_reach(
     test: str, smallest: float | None, alpha: float, *, tests: int = 1, clustered: bool = False
 ) -> str:
-    """Say that p cannot fall below alpha, and what it takes; nothing if it can.
+    """Say that p cannot fall to alpha, and what it takes; nothing if it can.
 
     `tests` is what p is multiplied by, to correct for their number.
 
     >>> print(out_of_reach("exact", 0.0625, 0.05, clustered=True))
-    5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p < 0.05
+    5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p ≤ 0.05
     """
-    if smallest is None or smallest * tests < alpha:
+    if smallest is None or rejects(smallest * tests, alpha):
         return ""
     floor = f"p cannot fall below {smallest:.3g}"
     if tests > 1:
@@ -116,11 +188,11 @@ def out_of_reach(
     share = tests / round(alpha, 12)  # 1 − 0.95 is a little more than 0.05
     if test == "permutation":
         drawn = f"{round(1 / smallest) - 1} permutations are drawn"
-        return f"{drawn}, so that {floor}: it takes {int(share)} for p < {alpha:.3g}"
-    differ, needed = round(1 - log2(smallest)), int(2 + log2(share))
+        return f"{drawn}, so that {floor}: it takes {ceil(share) - 1} for p ≤ {alpha:.3g}"
+    differ, needed = round(1 - log2(smallest)), ceil(1 + log2(share))
     one, many = ("cluster", "clusters") if clustered else ("query", "queries")
     units = f"1 {one} differs" if differ == 1 else f"{differ} {many} differ"
-    return f"{units}, so that {floor}: it takes {needed} for p < {alpha:.3g}"
+    return f"{units}, so that {floor}: it takes {needed} for p ≤ {alpha:.3g}"
 
 
 def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
@@ -157,7 +229,10 @@ def paired_t(
             else:
                 test = stats.ttest_1samp(value + influence, 0.0)
                 t, p = float(test.statistic), float(test.pvalue)
-                found[column] = Significance(p, "t", made.n, t)
+                error = float(np.std(influence, ddof=1)) / sqrt(len(units))
+                found[column] = Significance(
+                    p, "t", made.n, t, error=error, freedom=len(units) - 1.0
+                )
     return tuple(found[column] for column in range(table.shape[1]))
 
 
@@ -237,8 +312,8 @@ def error_rates(
 ) -> tuple[float, ...]:
     """Return the error that the corrected test allows each p-value by itself.
 
-    An interval at 1 − this is as strict as the corrected test: it leaves out 0 where the corrected
-    p is below alpha. After Holm, p-values that are shown have the rate of their step, all others
+    A test at this rate is as strict as the corrected one: it rejects where the corrected p is at
+    most alpha. After Holm, p-values that are shown have the rate of their step, all others
     that of the first step that failed. After Benjamini and Hochberg, with R of m shown, all have
     alpha × R ÷ m, and the share of wrong intervals among those shown is alpha at most (Benjamini
     and Yekutieli 2005).
@@ -249,7 +324,7 @@ def error_rates(
     (0.016666666666666666, 0.016666666666666666, 0.016666666666666666)
     """
     tests = sum(p is not None for p in p_values)
-    shown = [p is not None and p < alpha for p in adjust(p_values, method)]
+    shown = [rejects(p, alpha) for p in adjust(p_values, method)]
     count = sum(shown)
     if not tests:
         return (alpha,) * len(p_values)

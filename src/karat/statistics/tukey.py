@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import ceil, inf, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,15 +45,18 @@ class AllPairs:
     ranges: Floats = field(repr=False, compare=False)
     reason: str = ""
 
-    def reach(self, level: float) -> float:
-        """Return how far a difference of means must lie from 0 to be shown at this level.
+    def chance(self, difference: float) -> float | None:
+        """Return how often best and worst lie at least this far apart; None without a query.
 
-        A difference ± this is its interval; all pairs have theirs right at once at this level.
+        A pair that has more queries than those with a value in every system is tested by the
+        difference over all of its own.
         """
-        beyond = ceil((1 - level) * (len(self.ranges) + 1) - 1) - 1
-        if beyond < 0:  # too few shuffles to show anything
-            return inf
-        return float(self.ranges[len(self.ranges) - 1 - beyond])
+        if not self.n:
+            return None
+        rounding = 1e-9 * self.ranges[-1]  # sums that differ by no more are equal
+        at_least = abs(difference) - rounding
+        larger = len(self.ranges) - np.searchsorted(self.ranges, at_least, side="left")
+        return float((larger + 1) / (len(self.ranges) + 1))
 
 
 def tukey(

@@ -5,7 +5,8 @@ between queries then counts in full, so that it takes many more of them than a p
 
 The interval puts the limits of the two groups together (MOVER: Zou and Donner 2008): each group has
 the interval of `karat.statistics.intervals`, and the distances of the limits from the values are
-added as standard errors are. The test divides all queries at random into two groups of the same
+added as standard errors are. Whether 0 is in it is decided by the test; Welch's has an interval of
+its own. The test divides all queries at random into two groups of the same
 sizes, and counts how often the difference, in standard errors, is as large (Janssen 1997): valid
 also if the spreads differ. Clusters stay whole; one with queries in both groups changes sides.
 """
@@ -22,7 +23,13 @@ from karat.errors import OptionError
 from karat.statistics.intervals import METHOD as OF_GROUP
 from karat.statistics.intervals import Interval, cluster_codes, intervals
 from karat.statistics.resampling import divisions
-from karat.statistics.significance import PERMUTATIONS, Significance
+from karat.statistics.significance import (
+    PERMUTATIONS,
+    Significance,
+    decide_zero,
+    rejects,
+    student_interval,
+)
 from karat.statistics.values import (
     UNIT,
     Quantity,
@@ -105,6 +112,7 @@ def unpaired(
         raise OptionError(
             f"the test {test!r} needs the same queries on both sides", fix="leave it out, or use t"
         )
+    difference = _decided(groups, difference, tested, level, bounds)
     return Unpaired(difference, tested, _effect(groups), *sizes)
 
 
@@ -112,20 +120,39 @@ def unpaired_interval(
     baseline: ArrayLike,
     system: ArrayLike,
     *,
+    test: Significance | None = None,
     statistic: str = "mean",
     level: float = 0.95,
     bounds: Bounds = UNIT,
     clusters: Labels | None = None,
 ) -> Interval:
-    """Return the interval of a difference as `unpaired` does, without a test.
+    """Return the interval of a difference at any level, decided by a test that `unpaired` made.
+
+    Without a test nothing decides whether 0 is in it.
 
     >>> before, after = [0.2, 0.4, 0.3, 0.5], [0.7, 0.9, 0.6, 0.8]
-    >>> unpaired_interval(before, after) == unpaired(before, after).difference
+    >>> found = unpaired(before, after)
+    >>> unpaired_interval(before, after, test=found.test) == found.difference
     True
     """
     check_share("level", level)
     groups = _groups(baseline, system, clusters, choose_statistic(statistic))
-    return _interval(groups, statistic, level, bounds)
+    span = _interval(groups, statistic, level, bounds)
+    return span if test is None else _decided(groups, span, test, level, bounds)
+
+
+def _decided(
+    groups: _Groups, span: Interval, test: Significance, level: float, bounds: Bounds
+) -> Interval:
+    """Let the test decide whether 0 is in the interval."""
+    if not test.has_own_interval:
+        return decide_zero(span, test.p, 1 - level)
+    step = 1.0
+    if span.value and test.statistic and test.error:
+        step = span.value / (test.statistic * test.error)
+    elif test.error and not np.array_equal(groups.raw[0], groups.before):
+        step = float(np.exp(groups.before.mean()))
+    return student_interval(span, test, 1 - level, step, bounds[1] - bounds[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,7 +300,7 @@ def _divided(groups: _Groups, permutations: int, seed: int, alpha: float) -> Sig
     smallest = max(1 / (permutations + 1), 1 / (comb(len(alone), int(side.sum())) * 2 ** len(kept)))
     reason = (
         ""
-        if smallest < alpha
+        if rejects(smallest, alpha)
         else f"so few queries or clusters: p cannot fall below {smallest:.3g}"
     )
     return Significance(hits / (permutations + 1), PERMUTATION, n, seen, reason)
@@ -296,7 +323,8 @@ def _welch(groups: _Groups) -> Significance:
         return Significance(1.0 if same else None, WELCH, n, reason=NO_SPREAD)
     t = float((means[1] - means[0]) / np.sqrt(error))
     freedom = squares.sum() ** 2 / (squares**2 / (counts - 1)).sum()
-    return Significance(float(2 * stats.t.sf(abs(t), freedom)), WELCH, n, t)
+    p = float(2 * stats.t.sf(abs(t), freedom))
+    return Significance(p, WELCH, n, t, error=float(np.sqrt(error)), freedom=float(freedom))
 
 
 def _effect(groups: _Groups) -> Quantity:

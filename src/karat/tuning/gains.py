@@ -11,7 +11,7 @@ from karat.errors import OptionError
 from karat.statistics.intervals import as_units, cluster_codes, estimate
 from karat.statistics.paired import paired
 from karat.statistics.power import PlannedComparison, spread
-from karat.statistics.significance import PERMUTATIONS, adjust
+from karat.statistics.significance import PERMUTATIONS, adjust, error_rates, rejects
 from karat.statistics.values import UNIT, Quantity, from_scale, to_scale
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.statistics.values import Bounds
 
-BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
 POWER = 0.8  # the chance to see a difference that the number of queries is for
 
@@ -31,11 +31,11 @@ class Gain:
 
     over: str
     difference: float | None  # held out − the other
-    low: float | None
+    low: float | None  # of the interval that is corrected as p_adjusted is
     high: float | None
     p: float | None
     p_adjusted: float | None  # corrected for the number of gains (Holm)
-    verdict: str  # better, worse, not shown
+    verdict: str  # better, worse, unclear
     value: float | None  # of the other on the same queries
     wins: int
     ties: int
@@ -65,8 +65,9 @@ def gains_over(
     """Compare held-out values with those of others on the same queries.
 
     The test is paired; p-values are corrected for the number of others (Holm), and the corrected
-    one decides. Where nothing is shown, `needed` is how many queries (with clusters: how many
-    clusters) would show a difference as large as the one seen, four times in five.
+    one decides, also whether 0 is in the interval. Where it is unclear, `needed` is how many
+    queries (with clusters: how many clusters) would show a difference as large as the one seen,
+    four times in five.
 
     `in_sample` are the values of the chosen setting itself. Settings chosen without a query tend to
     be bad for it, as what was left out is missing from the choice; so `worse` is only what the same
@@ -85,14 +86,24 @@ def gains_over(
         "bounds": bounds,
     }
 
-    def against(mine: Floats, name: str) -> Gain:
-        return _gain(name, mine, others[name], clusters, how=how, higher_is_better=higher_is_better)
+    def against(mine: Floats, name: str, rate: float = 1 - level) -> Gain:
+        at = {**how, "level": 1 - rate}
+        return _gain(name, mine, others[name], clusters, how=at, higher_is_better=higher_is_better)
 
     def decide(gain: Gain, p: float | None) -> str:
         return _verdict(gain.difference, p, level, higher_is_better=higher_is_better)
 
     found = [against(held_out, name) for name in others]
-    corrected = adjust([gain.p for gain in found], "holm")
+    p_values = [gain.p for gain in found]
+    corrected, rates = adjust(p_values, "holm"), error_rates(p_values, "holm", 1 - level)
+    if len(found) > 1:
+        widened = [
+            against(held_out, gain.over, rate) for gain, rate in zip(found, rates, strict=True)
+        ]
+        found = [
+            replace(gain, low=wide.low, high=wide.high)
+            for gain, wide in zip(found, widened, strict=True)
+        ]
     decided = []
     for gain, p in zip(found, corrected, strict=True):
         verdict = decide(gain, p)
@@ -100,8 +111,8 @@ def gains_over(
         if verdict == WORSE and in_sample is not None:
             chosen = against(in_sample, gain.over)
             if decide(chosen, chosen.p) != WORSE:
-                made = replace(made, verdict=NOT_SHOWN, reason=PESSIMISTIC)
-        decided.append(made if verdict == NOT_SHOWN else replace(made, needed=None))
+                made = replace(made, verdict=UNCLEAR, reason=PESSIMISTIC)
+        decided.append(made if verdict == UNCLEAR else replace(made, needed=None))
     return tuple(decided)
 
 
@@ -109,8 +120,8 @@ def _verdict(
     difference: float | None, p: float | None, level: float, *, higher_is_better: bool
 ) -> str:
     """Put in a word what is shown."""
-    if p is None or p >= 1 - level or not difference:
-        return NOT_SHOWN
+    if not rejects(p, 1 - level) or not difference:
+        return UNCLEAR
     return BETTER if (difference > 0) == higher_is_better else WORSE
 
 
@@ -142,7 +153,7 @@ def _gain(
         high=difference.high,
         p=found.test.p,
         p_adjusted=found.test.p,
-        verdict=NOT_SHOWN,
+        verdict=UNCLEAR,
         value=from_scale(float(scaled[:, 0].mean()), how["statistic"], made.n) if made.n else None,
         wins=won,
         ties=found.ties,

@@ -136,7 +136,7 @@ def tune(
     >>> dense = {q: {"x": 0.9, doc: 0.8} for q, (doc,) in gold.items()}
     >>> found = tune([dense, lexical], gold, "RR", engine="autorag-cc")
     >>> found.choice.held_out.value, [(gain.over, gain.verdict) for gain in found.gains]
-    (1.0, [('run 1', 'better'), ('run 2', 'not shown')])
+    (1.0, [('run 1', 'better'), ('run 2', 'unclear')])
     """
     refuse_after_fork()
     check_share("level", level)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from karat.spelling import counted
 from karat.web.passages import progress_json
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def overview(labels: Labels, pool: str) -> dict[str, Any]:
     pairs = int(queries["pairs"].sum())
     design, budget = labels.settings.get("design", ""), labels.settings.get("budget")
     parts = [
-        f"{queries.height:,} questions",
-        f"{pairs:,} passages",
+        counted(queries.height, "question", "questions"),
+        counted(pairs, "passage", "passages"),
         DESIGNS.get(design, design),
         f"{budget:,} to label" if budget and budget < pairs else "",
     ]

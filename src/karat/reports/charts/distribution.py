@@ -20,8 +20,8 @@ from karat.reports.charts.svg import (
     title,
 )
 from karat.reports.grid import Grid
-from karat.reports.tables import count as queries
 from karat.reports.tables import number
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
@@ -97,7 +97,7 @@ def _bars(
             continue
         tall = max(HIGH * count / most, 1.5)
         x = place(left) + 0.5
-        hint = title(f"{queries(count)} from {left:.2f} to {right:.2f}")
+        hint = title(f"{counted(count)} from {left:.2f} to {right:.2f}")
         shape = {"x": x, "y": base - tall, "width": place(right) - x - 0.5, "height": tall}
         parts.append(element("rect", hint, class_=f"{color(system)} bar", **shape))
     return parts
@@ -129,7 +129,7 @@ def _sentence(name: str, values: Floats) -> str:
         return f"{name} has no value"
     zero, one = float((values == 0).mean()), float((values == 1).mean())
     return (
-        f"{name} ({queries(len(values))}) mean {values.mean():.3f}, "
+        f"{name} ({counted(len(values))}) mean {values.mean():.3f}, "
         f"median {np.median(values):.3f}, "
         f"{zero:.0%} of queries at 0, {one:.0%} at 1"
     )

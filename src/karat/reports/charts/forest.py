@@ -17,8 +17,9 @@ from karat.reports.charts.svg import (
     ticks,
     title,
 )
-from karat.reports.comparison import by_measure, corrected, lay_out, verdict
-from karat.reports.tables import chance, signed
+from karat.reports.comparison import by_measure, corrected, lay_out, numbers
+from karat.reports.tables import chance
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,12 +57,12 @@ def forest(comparison: Comparison) -> Chart:
     for at, (row, name) in enumerate(zip(rows, named, strict=True)):
         y = TOP + ROW * at + 12
         parts.append(label(name, NAMES, y + 4, most=LONGEST))
-        parts += difference_point(row, verdict(comparison, row), y, across)
+        parts += difference_point(row, y, across)
         cells = {
-            "difference": signed(row["difference"]),
+            "difference": numbers(row)[2],
             "interval": corrected(row),
             "p": chance(row["p_adjusted"]),
-            "verdict": verdict(comparison, row),
+            "verdict": row["verdict"],
         }
         parts += (
             label(cell, beside[name], y + 4, class_="strong" if name == "verdict" else None)
@@ -71,13 +72,11 @@ def forest(comparison: Comparison) -> Chart:
         x = max(across(0), start + 50)
         parts.append(centered("← worse · better →", x, foot + 34, "muted small"))
     says = f"Differences to {comparison.baseline}: " + "; ".join(
-        f"{row['system']} {row['measure']} {signed(row['difference'])}, {verdict(comparison, row)}"
-        for row in rows
+        f"{row['system']} {row['measure']} {numbers(row)[2]}, {row['verdict']}" for row in rows
     )
     svg = drawing(beside["verdict"] + 76, foot + 44, says, parts)
     alone = tuple(
-        difference_row(row, name, verdict(comparison, row), (low, high))
-        for row, name in zip(rows, named, strict=True)
+        difference_row(row, name, (low, high)) for row, name in zip(rows, named, strict=True)
     )
     shown = lay_out(comparison, table, "")
     return Chart("forest", f"Against {comparison.baseline}", says, svg, shown, alone)
@@ -103,32 +102,30 @@ def reach_of(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return low - air, high + air
 
 
-def difference_point(row: dict[str, Any], found: str, y: float, across: Scale) -> Iterator[str]:
+def difference_point(row: dict[str, Any], y: float, across: Scale) -> Iterator[str]:
     """Draw a difference and its interval; one that is better or worse is filled."""
     if row["difference"] is None:
         return
-    paint = COLORS.get(found, "none")
+    paint = COLORS.get(row["verdict"], "none")
     x = across(row["difference"])
     if row["low_adjusted"] is not None:
         ends = {"x1": across(row["low_adjusted"]), "x2": across(row["high_adjusted"])}
         yield element("line", y1=y, y2=y, class_=f"plot {paint}", **ends)
-    hint = title(
-        f"{row['system']} {row['measure']}: {signed(row['difference'])} ({corrected(row)})"
-    )
+    hint = title(f"{row['system']} {row['measure']}: {numbers(row)[2]} ({corrected(row)})")
     shape = {"x": x - 5, "y": y - 5, "width": 10, "height": 10}
     yield element("rect", hint, class_=paint if paint != "none" else "none hollow", **shape)
 
 
 def difference_row(
-    row: dict[str, Any], name: str, found: str, reach: tuple[float, float], link: str = ""
+    row: dict[str, Any], name: str, reach: tuple[float, float], link: str = ""
 ) -> ChartRow:
     """Return a difference on its own, with its verdict; `reach` is that of all rows together."""
     across = linear(reach, (6, STRIP - 6))
     middle = STRIP_HEIGHT / 2
     zero = element("line", x1=across(0), x2=across(0), y1=0, y2=STRIP_HEIGHT, class_="axis")
-    point = "".join(difference_point(row, found, middle, across))
+    point = "".join(difference_point(row, middle, across))
     size = f"{STRIP:.0f} {STRIP_HEIGHT:.0f}"
     svg = f'<svg class="chart" viewBox="0 0 {size}" aria-hidden="true">{zero}{point}</svg>'
     p = chance(row["p_adjusted"])
-    numbers = f"{signed(row['difference'])} ({corrected(row)}) · p {p} · {row['n']:,} queries"
-    return ChartRow(name, link, found, numbers, svg)
+    said = f"{numbers(row)[2]} ({corrected(row)}) · p {p} · {counted(row['n'])}"
+    return ChartRow(name, link, row["verdict"], said, svg)

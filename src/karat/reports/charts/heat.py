@@ -20,8 +20,8 @@ from karat.reports.charts.svg import (
     title,
 )
 from karat.reports.grid import Grid
-from karat.reports.tables import count as queries
 from karat.reports.tables import number
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def _map(panel: Panel, column: str, names: Sequence[str], measures: range) -> Ch
             cell = _cell(mean, count, SIDE + CELL * x, y, full[x // len(names)])
             parts.append(link_to_queries(cell, column, row.name, reach=False))
     says = f"Means by {column}: " + "; ".join(
-        f"{row.name} ({queries(row.queries)}) {', '.join(map(number, row.means[: len(names)]))}"
+        f"{row.name} ({counted(row.queries)}) {', '.join(map(number, row.means[: len(names)]))}"
         for row in rows
     )
     several = len(names) > 1
@@ -142,7 +142,7 @@ def _cell(value: float | None, known: int, x: float, y: float, full: float) -> s
         inner = centered("–", x + CELL / 2, y + 19)
         return element("rect", class_="blank", **shape) + inner
     shown = f"{value:.3f}" if full <= 1 else f"{value:.4g}"
-    hint = title(f"{number(value)} over {queries(known)}")
+    hint = title(f"{number(value)} over {counted(known)}")
     if known < FEW:
         inner = centered(shown, x + CELL / 2, y + 19)
         return element("rect", hint, class_="few", **shape) + inner

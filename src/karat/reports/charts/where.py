@@ -1,9 +1,10 @@
-"""Where is a system better than the baseline? The difference in every slice of the queries."""
+"""Where is a system better or worse than the baseline? The difference in slices of the queries."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.comparison.contrasts import BETTER, WORSE
 from karat.reports.charts import Chart
 from karat.reports.charts.forest import (
     difference_point,
@@ -12,9 +13,10 @@ from karat.reports.charts.forest import (
     reach_of,
 )
 from karat.reports.charts.svg import LETTER, drawing, label, linear, link_to_queries, queries_link
-from karat.reports.comparison import corrected
+from karat.reports.comparison import corrected, numbers
 from karat.reports.grid import Grid
-from karat.reports.tables import chance, number, signed
+from karat.reports.tables import chance
+from karat.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,81 +26,104 @@ if TYPE_CHECKING:
 
 ROW, TOP, NAMES, PLOT = 26.0, 54.0, 12.0, 360.0
 LONGEST = 34  # letters of a label
-MOST = 16  # slices that are drawn; the table has all
+MOST = 16  # slices that are drawn, unless more are worse; the table has all
 ENOUGH = 5  # queries of a slice that is drawn, if there are such
-SHOWN = {"n": 20.0, "difference": 62.0, "interval": 136.0, "p (BH)": 258.0, "verdict": 322.0}
+COLUMNS = {"n": 20.0, "difference": 62.0, "interval": 136.0, "p (BH)": 258.0, "verdict": 322.0}
+HEADINGS = {WORSE: "Where it got worse", BETTER: "Where it got better"}
+OTHERWISE = "Where it is unclear"
 
 
-def where_better(comparison: Comparison, rows: Sequence[Row], verdicts: Sequence[str]) -> Chart:
-    """Draw the difference of a system to the baseline in each slice, the largest gain first.
+def where_better(comparison: Comparison, rows: Sequence[Row]) -> Chart:
+    """Draw the difference of a system to the baseline in slices: all losses, then gains.
 
-    The rows are those of one system and one measure; what is shown to differ after the correction
-    for the number of slices is filled.
+    The rows are those of one system and one measure. Every slice that is worse after the correction
+    for the number of slices is drawn; the others as far as there is room.
     """
     system, measure = rows[0]["system"], rows[0]["measure"]
     (higher,) = (each.higher_is_better for each in comparison.measures if str(each) == measure)
-    order = sorted(
-        zip(rows, verdicts, strict=True),
-        key=lambda each: (
-            each[0]["difference"] is None,
-            -(each[0]["difference"] or 0.0) * (1 if higher else -1),
-        ),
-    )
+    order = _losses_first(rows, higher_is_better=higher)
     drawn = _most_telling(order)
-    named = [f"{row['column']}: {row['slice']}" for row, _ in drawn]
+    named = [f"{row['column']}: {row['slice']}" for row in drawn]
     start = NAMES + LETTER * min(max(map(len, named), default=0), LONGEST) + 20
-    low, high = reach_of([row for row, _ in drawn])
+    low, high = reach_of(drawn)
     across = linear((low, high), (start, start + PLOT))
-    foot = TOP + ROW * len(drawn)
+    beside = {name: start + PLOT + x for name, x in COLUMNS.items()}
     heading = f"{measure}: {system} − {comparison.baseline}"
-    parts = [label(heading, NAMES, 18, most=80, class_="strong")]
-    beside = {name: start + PLOT + x for name, x in SHOWN.items()}
-    parts += (label(name, x, TOP - 14, class_="muted small") for name, x in beside.items())
-    parts += differences_axis(across, (low, high), TOP, foot)
-    for at, ((row, verdict), name) in enumerate(zip(drawn, named, strict=True)):
-        y = TOP + ROW * at + 12
-        text = label(name, NAMES, y + 4, most=LONGEST)
-        parts.append(link_to_queries(text, row["column"], row["slice"]))
-        parts += difference_point(row, verdict, y, across)
-        parts += (
-            label(cell, beside[key], y + 4, class_="strong" if key == "verdict" else None)
-            for key, cell in zip(beside, _cells(row, verdict), strict=True)
+    inside: list[str] = []
+    y, above = TOP, ""
+    for row, name in zip(drawn, named, strict=True):
+        if _heading(row) != above:
+            above = _heading(row)
+            inside.append(label(above, NAMES, y + 16, class_="strong"))
+            y += ROW
+        text = label(name, NAMES, y + 16, most=LONGEST)
+        inside.append(link_to_queries(text, row["column"], row["slice"]))
+        inside += difference_point(row, y + 12, across)
+        inside += (
+            label(cell, beside[key], y + 16, class_="strong" if key == "verdict" else None)
+            for key, cell in zip(beside, _cells(row), strict=True)
         )
+        y += ROW
+    parts = [label(heading, NAMES, 18, most=80, class_="strong")]
+    parts += (label(name, x, TOP - 14, class_="muted small") for name, x in beside.items())
+    parts += [*differences_axis(across, (low, high), TOP, y), *inside]
     if len(drawn) < len(order):
-        more = f"{len(order) - len(drawn)} more slices are in the numbers"
-        parts.append(label(more, NAMES, foot + 34, class_="muted small"))
+        more = f"{counted(len(order) - len(drawn), 'more slice', 'more slices')} in the table"
+        parts.append(label(more, NAMES, y + 34, class_="muted small"))
     says = f"{heading}, by slice: " + "; ".join(
-        f"{name} {signed(row['difference'])}, {verdict}"
-        for (row, verdict), name in zip(drawn, named, strict=True)
+        f"{name} {numbers(row)[2]}, {row['verdict']}"
+        for row, name in zip(drawn, named, strict=True)
     )
-    svg = drawing(beside["verdict"] + 76, foot + 44, says, parts, linked=True)
-    header = ["column", "slice", "before", "after", *SHOWN]
-    cells = [
-        [
-            *(row["column"], row["slice"], number(row["baseline_value"])),
-            *(number(row["system_value"]), *_cells(row, verdict)),
-        ]
-        for row, verdict in order
-    ]
-    table = Grid("", header, cells, left=2)
+    svg = drawing(beside["verdict"] + 76, y + 44, says, parts, linked=True)
+    header = ["column", "slice", "before", "after", *COLUMNS]
+    cells = [[row["column"], row["slice"], *numbers(row)[:2], *_cells(row)] for row in order]
     alone = tuple(
-        difference_row(row, name, verdict, (low, high), queries_link(row["column"], row["slice"]))
-        for (row, verdict), name in zip(drawn, named, strict=True)
+        difference_row(row, name, (low, high), queries_link(row["column"], row["slice"]))
+        for row, name in zip(drawn, named, strict=True)
     )
-    return Chart(f"where {system}", f"Where is {system} better?", says, svg, table, alone)
+    title = f"Where is {system} better or worse?"
+    return Chart(f"where {system}", title, says, svg, Grid("", header, cells, left=2), alone)
 
 
-def _most_telling(order: list[tuple[Row, str]]) -> list[tuple[Row, str]]:
-    """Return the slices that are drawn, in the same order: those of the smallest p."""
-    known = [each for each in order if each[0]["difference"] is not None]
-    drawn = [each for each in known if each[0]["n"] >= ENOUGH] or known
+def _losses_first(rows: Sequence[Row], *, higher_is_better: bool) -> list[Row]:
+    """Return what is worse, the largest loss first; then what is better, then the rest, by gain."""
+    place = {WORSE: 0, BETTER: 1}
+
+    def key(row: Row) -> tuple[int, bool, float]:
+        gain = (row["difference"] or 0.0) * (1 if higher_is_better else -1)
+        group = place.get(row["verdict"], 2)
+        return group, row["difference"] is None, gain if group == 0 else -gain
+
+    return sorted(rows, key=key)
+
+
+def _heading(row: Row) -> str:
+    return HEADINGS.get(row["verdict"], OTHERWISE)
+
+
+def _most_telling(order: list[Row]) -> list[Row]:
+    """Return the slices that are drawn, in the same order: all losses, then the smallest p."""
+    known = [row for row in order if row["difference"] is not None]
+    losses = [row for row in known if row["verdict"] == WORSE]
+    others = [row for row in known if row["verdict"] != WORSE]
+    if any(row["n"] >= ENOUGH for row in known):
+        others = [row for row in others if row["n"] >= ENOUGH]
     by_chance = sorted(
-        range(len(drawn)),
-        key=lambda at: (drawn[at][0]["p_adjusted"] or 0.0, -drawn[at][0]["n"]),
+        range(len(others)),
+        key=lambda at: (others[at]["verdict"] != BETTER, _p(others[at]), -others[at]["n"]),
     )
-    return [drawn[at] for at in sorted(by_chance[:MOST])]
+    return [*losses, *(others[at] for at in sorted(by_chance[: max(MOST - len(losses), 0)]))]
 
 
-def _cells(row: Row, verdict: str) -> list[str]:
-    p = chance(row["p_adjusted"])
-    return [str(row["n"]), signed(row["difference"]), corrected(row), p, verdict]
+def _p(row: Row) -> float:
+    return 1.0 if row["p_adjusted"] is None else row["p_adjusted"]
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        str(row["n"]),
+        numbers(row)[2],
+        corrected(row),
+        chance(row["p_adjusted"]),
+        row["verdict"],
+    ]
