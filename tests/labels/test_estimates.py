@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 
 import karat
 from karat.errors import InputError, KaratError, MeasureError, OptionError
-from karat.judges.cards.card import JudgeCard
 from karat.labels.estimates import evaluate_with_labels
-from karat.statistics.prediction_powered import ppi_mean, rogan_gladen
+from karat.statistics.prediction_powered import ppi_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -513,61 +511,13 @@ def test_what_excludes_labels(
     assert says in done.err
 
 
-def test_a_card_corrects_a_judge(world: World, tmp_path: Path, cli: Karat) -> None:
-    """From a card to a corrected score is one flag; it is Rogan and Gladen's number."""
-    samples = [
-        {
-            "query": query,
-            "question": f"What is {query}?",
-            "contexts": [
-                f"{query} is {place}, or more." if grade else f"Nothing {place}."
-                for place, grade in enumerate(list(world.judged[query].values())[:5])
-            ],
-        }
-        for query in world.truth
-    ]
-    records = [
-        {
-            "question": each["question"],
-            "chunk": text,
-            "label": (number + place) % 5 > 0 if "or more" in text else place == 4,
-        }
-        for number, each in enumerate(samples)
-        for place, text in enumerate(each["contexts"])
-    ]
-    run, labels, card = tmp_path / "run.jsonl", tmp_path / "labels.jsonl", tmp_path / "card.json"
-    run.write_text("".join(json.dumps(each) + "\n" for each in samples))
-    labels.write_text("".join(json.dumps(each) + "\n" for each in records))
-    assert cli("judge-card", labels, "--judge", "local:text", "--save", card).code == 0
-    asked = (
-        "score",
-        run,
-        "-m",
-        "P@5/relevance",
-        "-m",
-        "context_precision",
-        "--judge",
-        "local:text",
-    )
-    done = cli(*asked, "--card", card, "--format", "json")
-    assert done.code == 0, done.err
-    rows = {(each["measure"], each["method"]): each for each in json.loads(done.out)["estimates"]}
-    corrected = rows["P@5/relevance", "rogan-gladen"]
-    counts = np.array(JudgeCard.load(card).confusion.counts)
-    yes, no = counts[:, 1:].sum(), counts[:, 0].sum()
-    rate = rows["P@5/relevance", "judge"]["value"]
-    wanted = rogan_gladen(
-        round(rate * 300), 300, int(counts[1:, 1:].sum()), int(yes), int(counts[0, 0]), int(no)
-    )
-    assert corrected["value"] == pytest.approx(wanted.value, abs=0.02)
-    assert corrected["low"] < corrected["value"] < corrected["high"]
-    assert rows["context_precision", "rogan-gladen"]["value"] is None
-    assert "no other measure" in rows["context_precision", "rogan-gladen"]["reason"]
-    other = replace(JudgeCard.load(card), judge="somebody")
-    other.save(card)
-    done = cli(*asked, "--card", card)
+def test_no_card_corrects_a_score(world: World, cli: Karat) -> None:
+    """Sensitivity on a pool is not that on a list: no option offers such a correction."""
+    done = cli("score", "run.jsonl", "-m", "P@5/relevance", "--card", "card.json")
     assert done.code == 2
-    assert "the card is about somebody" in done.err
+    assert "--card" in done.err
+    with pytest.raises((TypeError, OptionError)):
+        karat.ppi(world.a, world.truth, "P@5", card="card.json")  # type: ignore[call-arg]
 
 
 def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:
