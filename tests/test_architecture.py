@@ -211,7 +211,6 @@ JUDGES = {
     ("judging.md", "karat.judges.llm.judge"),
     ("judging.md", "karat.judges.verdicts"),
     ("local-judge.md", "karat.judges.cards.card"),
-    ("local-judge.md", "karat.judges.cards.recalibrate"),
     ("local-judge.md", "karat.judges.find"),
     ("local-judge.md", "karat.judges.local"),
     ("local-judge.md", "karat.judges.verdicts"),

@@ -66,18 +66,18 @@ def test_json_markdown_and_files(cli: Karat, labels: Path, tmp_path: Path) -> No
     assert find_card("local:text") is None
 
 
-def test_slices_and_a_new_threshold(cli: Karat, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", "local:text", "--slice", "region", "--recalibrate")
+def test_slices(cli: Karat, labels: Path) -> None:
+    done = cli("judge-card", labels, "--judge", "local:text", "--slice", "region")
     assert done.code == 0
     assert "by region" in done.out
     assert "north" in done.out
-    assert "--judge 'local:text(relevance=" in done.out
-    shown = cli(
-        "judge-card", labels, "--judge", "local:text", "--recalibrate", "--format", "json"
-    ).out
-    again = json.loads(shown)["recalibration"]
-    assert again["questions"] == 12
-    assert again["kappa"] == 1.0
+
+
+def test_no_card_of_the_labels_that_set_the_threshold(cli: Karat, labels: Path) -> None:
+    done = cli("judge-card", labels, "--judge", f"local:text(labels={labels})", "--no-save")
+    assert done.code == 2
+    assert "12 of the 12 questions set the threshold" in done.err
+    assert "held-out" in done.err
 
 
 def test_calibration_is_shown_where_there_are_probabilities(cli: Karat, labels: Path) -> None:
@@ -170,23 +170,6 @@ def test_mistakes_are_named(cli: Karat, labels: Path, arguments: list[str], mess
     assert done.code == 2
     assert message in done.err
     assert done.out == ""
-
-
-def test_only_local_judges_have_a_threshold(cli: Karat, labels: Path, tmp_path: Path) -> None:
-    from karat.judges.replay import record
-    from karat.judges.verdicts import Sample, Verdict
-    from tests.judges.building import judged_of
-
-    samples = [
-        Sample(row["question"], row["question"], (row["chunk"], other["chunk"]))  # type: ignore[arg-type]
-        for row, other in zip(ROWS[::2], ROWS[1::2], strict=True)
-    ]
-    record(samples, [judged_of(relevance=(Verdict(1), Verdict(0)))] * 12, tmp_path / "v.jsonl")
-    judge = f"replay:{tmp_path / 'v.jsonl'}"
-    assert cli("judge-card", labels, "--judge", judge, "--no-save").code == 0
-    done = cli("judge-card", labels, "--judge", judge, "--recalibrate", "--no-save")
-    assert done.code == 2
-    assert "only the judges local and local:text" in done.err
 
 
 def test_a_file_that_is_not_there(cli: Karat, tmp_path: Path) -> None:

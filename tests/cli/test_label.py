@@ -24,6 +24,7 @@ from karat.labels.labels import Labels
 from tests import hostile
 
 if TYPE_CHECKING:
+    from karat.labels.pairs import Pair
     from tests.conftest import Karat, Outcome
 
 TEXTS = {
@@ -53,7 +54,7 @@ def typed(cli: Karat, pool: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 
 def test_keys_from_a_pipe(typed: Callable[..., Outcome], pool: Path) -> None:
-    done = typed("2\nn not all\n1\n?s\n")
+    done = typed("2\nn not all\n1\nis\n")
     assert done.code == 0, done.err
     assert done.out.count("saved: ") == 4
     assert "Nothing is left to label." in done.out
@@ -67,8 +68,28 @@ def test_keys_from_a_pipe(typed: Callable[..., Outcome], pool: Path) -> None:
     ]
 
 
+def test_a_label_from_elsewhere_is_not_overwritten(
+    typed: Callable[..., Outcome], pool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same annotator labels in a browser what the terminal shows: neither is lost."""
+    usual = Labels.next
+
+    def shown(self: Labels, annotator: str | None = None) -> Pair | None:
+        pair = usual(self, annotator)
+        if pair is not None and not len(self):
+            with Labels.open(pool) as other:
+                other.set(pair.query, pair.doc, 3, annotator="ann")
+        return pair
+
+    monkeypatch.setattr(Labels, "next", shown)
+    done = typed("0\n1\n")
+    assert "not saved: elsewhere you labelled this pair in the meantime: Fully answers" in done.out
+    with Labels.open(pool) as labels:
+        assert labels.frame()["grade"].to_list() == [3.0, 1.0]
+
+
 def test_it_fits_80_columns_and_goes_on_where_it_stopped(typed: Callable[..., Outcome]) -> None:
-    first = typed("h g 1\n")
+    first = typed("? g 1\n")
     assert max(map(len, first.out.splitlines())) <= 80
     assert "Be fair." in first.out
     assert "0 of 4 done" in first.out
@@ -153,7 +174,7 @@ def test_yes_and_no(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     karat.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\nN really\nn\n2\n"))
     done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
-    assert "2 is no key here" in done.out
+    assert "2 is not a key here" in done.out
     with Labels.open(tmp_path / "p") as labels:
         assert labels.frame().select("grade", "note").rows() == [(1.0, ""), (0.0, "really")]
 

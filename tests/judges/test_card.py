@@ -26,7 +26,6 @@ from karat.statistics.agreement import kappa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.judges.cards.recalibrate import Recalibration
     from karat.judges.verdicts import Sample
     from karat.progress import Progress
     from tests.conftest import Save
@@ -471,63 +470,38 @@ def graded(count: int = 40) -> list[dict[str, Any]]:
     ]
 
 
-def recalibrate(judge: object, rows: object, **choices: Any) -> Recalibration:
-    found = judge_card(rows, judge=judge, recalibrate=True, **choices).recalibration
-    assert found is not None
-    return found
+def test_the_worth_of_labels_is_that_on_other_questions() -> None:
+    """Of two questions each is judged with the threshold that the labels of the other one set."""
+    usual, rows = LocalJudge(None), graded(2)
+    halves = [[row for row in rows if f" {number}?" in row["question"]] for number in (0, 1)]
+    said: list[bool] = []
+    for own, other in (halves, halves[::-1]):
+        judge = match_rate(usual, load_labels(other), "relevance")
+        scores = judge.scores([(row["question"], row["chunk"]) for row in own], "relevance")
+        said += (scores >= judge.threshold("relevance")).tolist()
+    truth = [bool(row["label"]) for half in halves for row in half]
+    found = match_rate(usual, load_labels(rows), "relevance").about()["recalibrated"]
+    assert found["kappa_held_out"] == pytest.approx(kappa(said, truth).value)
+    assert found["kappa_before"] == judge_card(rows, judge=usual)["kappa"].value
+    many = match_rate(usual, load_labels(graded(60)), "relevance").about()["recalibrated"]
+    assert many["kappa_held_out"] > many["kappa_before"] + 0.1
+    one = match_rate(usual, load_labels(graded(1)), "relevance").about()["recalibrated"]
+    assert one["kappa_held_out"] is None
 
 
-def test_a_threshold_is_chosen_on_labels() -> None:
-    judge = LocalJudge(None)
-    found = recalibrate(judge, graded())
-    assert found.threshold > found.before == judge.threshold("relevance")
-    assert found.kappa == pytest.approx(1.0)
-    assert found.kappa_before is not None
-    assert found.kappa_before < 0.6
-    assert (found.pairs, found.questions) == (160, 40)
-    assert found.judge == f"local:text(relevance={found.threshold:g})"
-    card = judge_card(graded(), judge=found.judge)
-    assert card["kappa"].value == pytest.approx(1.0)
-    assert found == recalibrate(judge, graded())
-    card = judge_card(graded(), judge="local:text", recalibrate=True)
-    assert JudgeCard.load(card.save()).recalibration == found
-
-
-def test_a_threshold_is_chosen_on_pairs_with_a_verdict() -> None:
-    pairs = (("It is town{}.", 1), ("Tea is brown.", 0))
-    rows = [
-        {"question": f"Where is town{n}?", "chunk": chunk.format(n), "label": label}
-        for n in range(12)
-        for chunk, label in pairs
-    ]
-    silent = [{"question": "?", "chunk": f"Tea {n}.", "label": 1} for n in range(12)]
-    card = judge_card([*rows, *silent], judge="local:text", recalibrate=True)
-    assert (card.failed, card.pairs) == (12, 24)
-    assert (
-        card.recalibration == judge_card(rows, judge="local:text", recalibrate=True).recalibration
-    )
-    assert card.recalibration is not None
-    assert card.recalibration.kappa_before == card["kappa"].value
-
-
-def test_labels_that_fit_already_keep_the_threshold() -> None:
-    rows = [
-        {"question": f"Where is city{n}?", "chunk": text, "label": label}
-        for n in range(12)
-        for text, label in ((f"It is city{n} where it is.", 1), ("Tea is brown.", 0))
-    ]
-    judge = LocalJudge(None)
-    found = recalibrate(judge, rows)
-    assert found.threshold == judge.threshold("relevance")
-    assert found.kappa == found.kappa_before == pytest.approx(1.0)
-
-
-def test_labels_without_a_pattern_promise_nothing() -> None:
-    rng = np.random.default_rng(5)
-    rows = [{**row, "label": int(rng.integers(0, 2))} for row in graded(60)]
-    found = recalibrate(LocalJudge(None), rows)
-    assert found.kappa is not None
-    assert abs(found.kappa) < 0.15
+@pytest.mark.parametrize("panel", [False, True])
+def test_no_card_from_the_labels_that_set_the_threshold(tmp_path: Path, *, panel: bool) -> None:
+    """Its κ would be that of labels which it has seen; the error tells the held-out one."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in graded(12)))
+    judge: Any = f"local:text(labels={path})"
+    held_out = find_judge(judge).about()["recalibrated"]["kappa_held_out"]
+    asked = [judge, "local:text"] if panel else judge
+    with pytest.raises(OptionError, match="12 of the 15 questions set the threshold") as found:
+        judge_card(graded(15), judge=asked)
+    assert f"held-out κ is {held_out:.2f}" in str(found.value)
+    others = [row for row in graded(20) if row not in graded(12)]
+    assert judge_card(others, judge=asked)["kappa"].value is not None
 
 
 def test_a_few_labels_move_the_threshold_to_the_rate_of_yes(tmp_path: Path) -> None:
@@ -554,17 +528,6 @@ def test_a_few_labels_move_the_threshold_to_the_rate_of_yes(tmp_path: Path) -> N
             usual, load_labels([{**row, "label": label} for row in rows]), "relevance"
         )
         assert (same.threshold("relevance") > usual.threshold("relevance")) == (label == 0)
-
-
-def test_too_little_to_choose_a_threshold_on() -> None:
-    with pytest.raises(InputError, match="labels of 2 questions"):
-        recalibrate(LocalJudge(None), ROWS)
-    with pytest.raises(InputError, match="all labels are the same"):
-        recalibrate(LocalJudge(None), [{**row, "label": 1} for row in ROWS])
-    with pytest.raises(OptionError, match="unknown aspect"):
-        recalibrate(LocalJudge(None), graded(12), aspect="entities")
-    with pytest.raises(OptionError, match="only the judges local and local:text"):
-        recalibrate(says(*[0, 1] * 24), graded(12))
 
 
 # --- real labels ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from karat.judges.llm.contract import (
     schema,
 )
 from karat.judges.llm.prompt_items import number_items
-from karat.judges.quotes import is_quoted
+from karat.judges.quotes import is_quoted, proves
 from karat.judges.verdicts import Sample, Verdict
 from tests.judges.building import FOUR
 
@@ -189,7 +189,7 @@ def test_an_answer_without_verdicts(said: str, fault: str) -> None:
     assert reading.wrong == dict.fromkeys(wanted, fault)
 
 
-@pytest.mark.parametrize("quote", ["", " ", "...", '""', "lasts six days", None])
+@pytest.mark.parametrize("quote", ["", " ", "...", '""', "t", "lasts six days", None])
 def test_a_yes_without_a_quote_that_is_there_is_unproven(quote: str | None) -> None:
     verdict = read(changed("relevance", 0, quote=quote)).verdicts["relevance", "c1", "c1"]
     assert verdict.value == 3
@@ -234,6 +234,15 @@ def test_quotes_are_compared_as_folded(quote: str, text: str) -> None:
 )
 def test_what_is_not_quoted(quote: str, text: str) -> None:
     assert not is_quoted(quote, text)
+
+
+def test_a_letter_proves_nothing() -> None:
+    """A model that quotes one letter of the chunk has quoted nothing; a chunk of one letter may."""
+    for quote in ("e", " e ", '"E"', "4"):
+        assert not proves(quote, "it costs 4 euros")
+    assert proves("4 euros", "it costs 4 euros")
+    assert proves("电池", "该电池可用六小时")
+    assert proves("B", "B.")
 
 
 def test_the_schema_is_what_strict_servers_ask_for() -> None:

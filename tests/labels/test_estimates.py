@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 
 import karat
 from karat.errors import InputError, KaratError, MeasureError, OptionError
-from karat.judges.cards.card import JudgeCard
 from karat.labels.estimates import evaluate_with_labels
-from karat.statistics.prediction_powered import ppi_mean, rogan_gladen
+from karat.statistics.prediction_powered import ppi_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,6 +173,98 @@ def test_a_sample_of_pairs(world: World, pool: Path) -> None:
     assert recall.low is not None
     assert recall.high is not None
     assert recall.low < hits / relevant < recall.high
+
+
+def test_labels_out_of_the_sample_change_no_estimate(world: World, tmp_path: Path) -> None:
+    """Labels of pairs that were not drawn are known, but do not count as drawn for certain."""
+    pool = world.pool(tmp_path, judged=None)
+    before = karat.ppi(world.runs, pool, ["P@10", "recall@5"])
+    with karat.Labels.open(pool, annotator="ann") as labels:
+        others = labels.candidates().filter(~pl.col("sampled"))
+        for query, doc in others.select("query", "doc").rows():
+            if world.truth[query][doc]:
+                labels.set(query, doc, 1)
+    after = karat.ppi(world.runs, pool, ["P@10", "recall@5"])
+    for one, other in zip(before.rows, after.rows, strict=True):
+        close(one, other)
+    assert after.design["sampling"]["chosen"] > 50
+    assert (
+        "labels are not used: their pairs were not drawn" in after.design["measures"]["P@10"]["why"]
+    )
+
+
+def test_an_imported_gold_is_no_sample(world: World, tmp_path: Path) -> None:
+    """Known relevant documents that are imported first do not raise the estimate."""
+    karat.pool(world.runs, tmp_path / "pool", purpose="values", budget=250)
+    known = {
+        query: {doc: 1 for doc in docs if graded[doc]}
+        for query, graded in world.truth.items()
+        for docs in [sorted(set(world.a[query]) | set(world.b[query]))]
+    }
+    with karat.Labels.open(tmp_path / "pool", annotator="ann") as labels:
+        labels.import_labels(known)
+        for _ in range(120):
+            pair = labels.next()
+            assert pair is not None
+            labels.set(pair.query, pair.doc, world.truth[pair.query][pair.doc])
+    found = karat.ppi(world.a, tmp_path / "pool", "P@10")["P@10", "labels"]
+    truth = karat.evaluate(world.a, world.truth, "P@10").summary["value"][0]
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= truth <= found.high
+
+
+def test_chosen_labels_leave_estimates_unbiased() -> None:
+    """Over many samples the mean is the truth, though all other relevant pairs are labelled too."""
+    world = World(3, queries=30)
+    rows = [
+        {"query": query, "doc": doc, "truth": float(world.truth[query][doc])}
+        for query, docs in world.a.items()
+        for doc in docs
+    ]
+    table = pl.DataFrame(rows)
+    truth = float(table["truth"].to_numpy().mean())
+    rng = np.random.default_rng(11)
+    found: list[float] = []
+    for _ in range(60):
+        drawn = rng.permutation(table.height) < 100
+        told = drawn | (table["truth"].to_numpy() > 0)
+        labels = table.select(
+            "query",
+            "doc",
+            grade=pl.when(pl.Series(told)).then("truth"),
+            probability=pl.when(pl.Series(drawn)).then(100 / table.height),
+            design=pl.when(pl.Series(drawn)).then(pl.lit("sample")).otherwise(pl.lit("chosen")),
+        )
+        found.append(karat.ppi(world.a, labels, "P@10")["P@10", "labels"].value or 0.0)
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - truth) < 3 * error, (np.mean(found), truth, error)
+
+
+def test_queries_that_somebody_completed_are_taken_for_random(world: World, tmp_path: Path) -> None:
+    """The advice of `bounds` is to label ten queries: these count alike, drawn pairs or not."""
+    pool = world.pool(tmp_path, judged=None)
+    picked = list(world.truth)[::4]
+    with karat.Labels.open(pool, annotator="ann") as labels:
+        for query, doc in labels.candidates().select("query", "doc").rows():
+            if query in picked:
+                labels.set(query, doc, world.truth[query][doc])
+    found = karat.ppi(world.a, pool, "nDCG@10")
+    assert found["nDCG@10", "labels"].estimator == "queries"
+    assert "taken for a random sample" in found.design["measures"]["nDCG@10"]["why"]
+    part = {query: world.a[query] for query in picked}
+    known = {query: world.truth[query] for query in picked}
+    expected = karat.evaluate(part, known, "nDCG@10").summary["value"][0]
+    assert found["nDCG@10", "labels"].value == pytest.approx(expected, abs=0.02)
+
+
+def test_a_frame_says_which_labels_were_drawn(world: World) -> None:
+    rows = [
+        {"query": "q0", "doc": doc, "grade": 1, "probability": 0.5 if at < 5 else None}
+        for at, doc in enumerate(world.a["q0"])
+    ]
+    with pytest.raises(InputError, match="5 labels have no probability, and others have one"):
+        karat.ppi(world.a, pl.DataFrame(rows), "P@10")
 
 
 def test_the_same_labels_in_every_form(world: World, pool: Path) -> None:
@@ -421,61 +511,13 @@ def test_what_excludes_labels(
     assert says in done.err
 
 
-def test_a_card_corrects_a_judge(world: World, tmp_path: Path, cli: Karat) -> None:
-    """From a card to a corrected score is one flag; it is Rogan and Gladen's number."""
-    samples = [
-        {
-            "query": query,
-            "question": f"What is {query}?",
-            "contexts": [
-                f"{query} is {place}, or more." if grade else f"Nothing {place}."
-                for place, grade in enumerate(list(world.judged[query].values())[:5])
-            ],
-        }
-        for query in world.truth
-    ]
-    records = [
-        {
-            "question": each["question"],
-            "chunk": text,
-            "label": (number + place) % 5 > 0 if "or more" in text else place == 4,
-        }
-        for number, each in enumerate(samples)
-        for place, text in enumerate(each["contexts"])
-    ]
-    run, labels, card = tmp_path / "run.jsonl", tmp_path / "labels.jsonl", tmp_path / "card.json"
-    run.write_text("".join(json.dumps(each) + "\n" for each in samples))
-    labels.write_text("".join(json.dumps(each) + "\n" for each in records))
-    assert cli("judge-card", labels, "--judge", "local:text", "--save", card).code == 0
-    asked = (
-        "score",
-        run,
-        "-m",
-        "P@5/relevance",
-        "-m",
-        "context_precision",
-        "--judge",
-        "local:text",
-    )
-    done = cli(*asked, "--card", card, "--format", "json")
-    assert done.code == 0, done.err
-    rows = {(each["measure"], each["method"]): each for each in json.loads(done.out)["estimates"]}
-    corrected = rows["P@5/relevance", "rogan-gladen"]
-    counts = np.array(JudgeCard.load(card).confusion.counts)
-    yes, no = counts[:, 1:].sum(), counts[:, 0].sum()
-    rate = rows["P@5/relevance", "judge"]["value"]
-    wanted = rogan_gladen(
-        round(rate * 300), 300, int(counts[1:, 1:].sum()), int(yes), int(counts[0, 0]), int(no)
-    )
-    assert corrected["value"] == pytest.approx(wanted.value, abs=0.02)
-    assert corrected["low"] < corrected["value"] < corrected["high"]
-    assert rows["context_precision", "rogan-gladen"]["value"] is None
-    assert "no other measure" in rows["context_precision", "rogan-gladen"]["reason"]
-    other = replace(JudgeCard.load(card), judge="somebody")
-    other.save(card)
-    done = cli(*asked, "--card", card)
+def test_no_card_corrects_a_score(world: World, cli: Karat) -> None:
+    """Sensitivity on a pool is not that on a list: no option offers such a correction."""
+    done = cli("score", "run.jsonl", "-m", "P@5/relevance", "--card", "card.json")
     assert done.code == 2
-    assert "the card is about somebody" in done.err
+    assert "--card" in done.err
+    with pytest.raises((TypeError, OptionError)):
+        karat.ppi(world.a, world.truth, "P@5", card="card.json")  # type: ignore[call-arg]
 
 
 def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:

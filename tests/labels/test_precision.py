@@ -235,22 +235,40 @@ def test_probabilities_stay_with_the_labels(tmp_path: Path) -> None:
     assert pl.Series(done["planned"]).is_between(0, 1).all()
 
 
-def test_a_pair_that_was_not_drawn_is_no_part_of_the_sample(tmp_path: Path) -> None:
-    """Who picks pairs from a list does not spoil the estimate."""
+def test_a_pair_out_of_turn_is_no_part_of_the_sample(tmp_path: Path) -> None:
+    """Labels of pairs that were not drawn, or whose turn has not come, have no probability."""
     made = Simulation(tmp_path / "pool", judge=True)
-    drawn, other = (
-        made.pool.pairs.filter(test).row(0, named=True)
-        for test in (pl.col("place").is_not_null(), pl.col("place").is_null())
-    )
+    pairs = made.pool.pairs
+    first, later = (pairs.filter(place=place).row(0, named=True) for place in (0, 2))
+    other = pairs.filter(pl.col("place").is_null()).row(0, named=True)
     with karat.Labels.open(tmp_path / "pool", "ann") as labels:
-        for each in (drawn, other):
+        for each in (first, later, other):
             labels.set(each["query"], each["doc"], 1)
         rows = labels.frame().to_dicts()
-    assert [row["design"] for row in rows] == ["sample", "chosen"]
-    assert rows[0]["planned"] == drawn["probability"]
-    sizes = dict(made.pool.pairs["stratum"].value_counts().rows())
-    assert rows[0]["probability"] == 1 / sizes[drawn["stratum"]]
-    assert (rows[1]["planned"], rows[1]["probability"]) == (None, None)
+        assert [row["design"] for row in rows] == ["sample", "sample", "chosen"]
+        assert [row["planned"] for row in rows] == [
+            first["probability"],
+            later["probability"],
+            None,
+        ]
+        sizes = dict(pairs["stratum"].value_counts().rows())
+        assert rows[0]["probability"] == 1 / sizes[first["stratum"]]
+        assert [row["probability"] for row in rows[1:]] == [None, None]
+        second = pairs.filter(place=1).row(0, named=True)
+        labels.skip(second["query"], second["doc"])  # its turn is over, though it has no label
+        probability = labels.frame().filter(doc=later["doc"], query=later["query"])["probability"]
+        assert probability[0] in (1 / sizes[later["stratum"]], 2 / sizes[later["stratum"]])
+
+
+def test_no_precision_is_announced_for_ranks_that_are_not_pooled(tmp_path: Path) -> None:
+    """Of a pool of 5 documents a run labels cannot tell P@10, however many there are."""
+    runs, _ = collection(np.random.default_rng(3))
+    for purpose in ("values", "ordering"):
+        pool = karat.pool(runs, tmp_path / purpose, purpose=purpose, depth=5)
+        assert set(pool.precision()["measure"]) == {"P@5", "recall@5"}
+        assert set(pool.precision(k=3)["measure"]) == {"P@3", "recall@3"}
+        with pytest.raises(OptionError, match=r"its labels cannot tell P@10"):
+            pool.precision(k=10)
 
 
 def test_a_sample_is_made_larger(tmp_path: Path) -> None:

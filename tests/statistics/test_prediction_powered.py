@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 from karat.errors import InputError
-from karat.statistics.intervals import interval
 from karat.statistics.prediction_powered import (
-    NO_CORRECTION,
     NO_DIVISOR,
     NO_LABEL,
     ONE_LABEL,
     SampledLabels,
     mean_of_sample,
     ppi_mean,
-    rogan_gladen,
     sampled_values,
     stratified_ppi_mean,
     student_quantile,
@@ -299,16 +296,3 @@ def test_a_ratio_of_equal_weights_is_one() -> None:
 def test_nothing_labelled() -> None:
     drawn = sample()
     assert mean_of_sample(replace(drawn, label=np.full(400, np.nan))).reason == NO_LABEL
-
-
-def test_rogan_gladen() -> None:
-    """The worked numbers of asht::prevSeSp, and what makes a correction impossible."""
-    found = rogan_gladen(200, 500, 45, 50, 80, 100)
-    assert (found.value, found.low, found.high) == pytest.approx((0.2857, 0.1726, 0.3927), abs=5e-5)
-    perfect = rogan_gladen(200, 500, 5000, 5000, 5000, 5000)
-    plain = interval([1] * 200 + [0] * 300)
-    assert perfect.value == pytest.approx(0.4)
-    assert (perfect.low, perfect.high) == pytest.approx((plain.low, plain.high), abs=0.01)
-    assert rogan_gladen(10, 100, 10, 50, 40, 100).reason == NO_CORRECTION
-    assert rogan_gladen(10, 100, 0, 0, 40, 100).reason == NO_LABEL
-    assert rogan_gladen(1, 500, 45, 50, 80, 100).value == 0

@@ -8,17 +8,21 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 import karat
 from karat.labels.labels import Labels
 from karat.web.labelling import GUIDELINES, NOTE, label_site
 from karat.web.sent import MOST
-from karat.web.server import TokenGuard
+from karat.web.server import TokenGuard, listen
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN
 
@@ -249,6 +253,15 @@ def test_offsets_are_those_of_the_text(client: TestClient, labels: Labels) -> No
     assert TEXTS["a"][row["start"] : row["end"]] == "Press"
 
 
+def test_the_question_mark_shows_the_keys(client: TestClient) -> None:
+    """As in a report; it never labels."""
+    page = client.get("/label?annotator=ann").text
+    keys = dict(re.findall(r"<kbd>(.)</kbd></dt><dd>([^<]*)</dd>", page))
+    assert keys["?"] == "these keys"
+    assert keys["i"] == "unsure"
+    assert "h" not in keys
+
+
 # two windows
 
 
@@ -286,6 +299,84 @@ def test_many_windows_at_once_lose_nothing(labels: Labels) -> None:
     assert not failed
     count = labels.candidates().height
     assert labels.frame().group_by("annotator").len()["len"].to_list() == [count] * 3
+
+
+@pytest.fixture
+def two_servers(pool: Path) -> Iterator[list[httpx.Client]]:
+    """Serve one pool twice, each server with a database of its own and at a port of its own."""
+    with ExitStack() as parts:
+        clients = []
+        for _ in range(2):
+            listener = parts.enter_context(closing(listen(0)))
+            port = listener.getsockname()[1]
+            opened = parts.enter_context(Labels.open(pool))
+            app = TokenGuard(label_site(opened, "pool"), TOKEN, port)
+            server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            thread.start()
+            parts.callback(thread.join)
+            parts.callback(setattr, server, "should_exit", True)
+            base = f"http://127.0.0.1:{port}"
+            client = httpx.Client(
+                base_url=base,
+                headers={"origin": base},
+                cookies={f"karat-{port}": TOKEN},
+                trust_env=False,
+            )
+            clients.append(parts.enter_context(client))
+        yield clients
+
+
+def at_the_same_time(clients: list[httpx.Client], path: str, bodies: list[Any]) -> list[Any]:
+    start = threading.Barrier(len(clients))
+
+    def post(client: httpx.Client, body: Any) -> httpx.Response:
+        start.wait()
+        return client.post(path, json=body)
+
+    with ThreadPoolExecutor(len(clients)) as threads:
+        return [*threads.map(post, clients, bodies)]
+
+
+def test_two_servers_of_one_pool_overwrite_nothing_in_silence(
+    two_servers: list[httpx.Client], labels: Labels
+) -> None:
+    """Of two labels that differ one is saved; the other sender is told which, each time."""
+    for number in range(20):
+        pair: dict[str, Any] = {
+            "annotator": f"ann{number}",
+            "query": "q1",
+            "doc": "a",
+            "seen": None,
+        }
+        bodies = [pair | {"action": "set", "grade": grade} for grade in (0, 3)]
+        answers = at_the_same_time(two_servers, "/api/label", bodies)
+        assert sorted(each.status_code for each in answers) == [200, 409]
+        saved, refused = sorted(answers, key=lambda each: each.status_code)
+        assert refused.json()["label"] == saved.json()["saved"]
+    assert labels.history().height == 20
+    assert labels.frame().height == 20
+
+
+def test_two_servers_decide_and_write_guidelines_once(
+    two_servers: list[httpx.Client], labels: Labels
+) -> None:
+    labels.set("q1", "a", 1, annotator="ann")
+    labels.set("q1", "a", 3, annotator="bob")
+    bodies = [
+        {"annotator": name, "query": "q1", "doc": "a", "grade": grade}
+        for name, grade in (("cleo", 2), ("dora", 0))
+    ]
+    answers = at_the_same_time(two_servers, "/api/adjudicate", bodies)
+    assert sorted(each.status_code for each in answers) == [200, 409]
+    saved, refused = sorted(answers, key=lambda each: each.status_code)
+    assert refused.json()["label"]["grade"] == saved.json()["saved"]["grade"]
+    loser = bodies[answers.index(refused)]
+    again = two_servers[0].post("/api/adjudicate", json=loser | {"overwrite": True})
+    assert again.status_code == 200
+    texts = [{"annotator": "ann", "before": "Be fair.", "text": text} for text in ("One", "Two")]
+    answers = at_the_same_time(two_servers, "/api/guidelines", texts)
+    assert sorted(each.status_code for each in answers) == [200, 409]
 
 
 def test_guidelines_are_not_overwritten_in_silence(client: TestClient, labels: Labels) -> None:

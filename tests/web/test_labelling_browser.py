@@ -417,6 +417,21 @@ def test_single_keys_can_be_switched_off(watched: Watched, desk: Desk) -> None:
     assert [grade for _, grade, _ in desk.frame()] == [2.0, 3.0, 2.0]
 
 
+def test_the_question_mark_opens_help_and_labels_nothing(watched: Watched, desk: Desk) -> None:
+    page = watched.page
+    page.goto(desk.label())
+    expect(page.locator(".passage-card")).to_be_visible()
+    page.locator("#keys summary").click()
+    assert page.locator("#keys").get_attribute("open") is None
+    page.locator(".passage-card").focus()
+    page.keyboard.press("?")
+    expect(page.locator("#keys dl")).to_be_visible()
+    page.wait_for_timeout(200)
+    assert desk.frame() == []
+    press(page, "i")
+    assert desk.frame() == [("ann", None, "unsure")]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390, 320])
 def test_every_page_fits_and_is_accessible(
@@ -432,7 +447,7 @@ def test_every_page_fits_and_is_accessible(
         page.goto(desk.page(path))
         if "label" in path:
             expect(page.locator(".passage-card")).to_be_visible()
-            for key in "2?s0":
+            for key in "2is0":
                 page.keyboard.press(key)
                 page.wait_for_timeout(150)
             page.get_by_role("button", name="Note").click()

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 )
 @options.level
 @click.option(
-    "--recalibrate", is_flag=True, help="Also choose the local judge's threshold on these labels."
-)
-@click.option(
     "--probe-bias",
     is_flag=True,
     help="Also ask with the chunks in another order, and once more without the cache, and count "
@@ -76,7 +73,7 @@ def command(
 
     \b
     karat judge-card labels.jsonl --judge local
-    karat judge-card labels.csv --judge local --slice topic --recalibrate
+    karat judge-card labels.csv --judge local --slice topic
     karat judge-card labels.jsonl --judge openai:MODEL --max-cost 2 --probe-bias
     karat judge-card labels.jsonl --judge local --judge openai:MODEL
     karat judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
@@ -117,7 +114,7 @@ def command(
         options.note(f"note: {cards[0].blank} pairs have no label and were left out")
 
 
-CHOICES = ("aspect", "slices", "rel", "level", "recalibrate", "probe_bias")
+CHOICES = ("aspect", "slices", "rel", "level", "probe_bias")
 
 
 def _forecast(

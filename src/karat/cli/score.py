@@ -42,11 +42,6 @@ JUDGED = 1000  # that it remembers where verdicts about them are shown
     help="Also show what the judge said about every chunk: verdict, probability, reason, quote.",
 )
 @options.labels
-@click.option(
-    "--card",
-    metavar="FILE",
-    help="Judge card by which P@K of the judge is corrected; karat judge-card writes one.",
-)
 @judging.judge_options
 @gating.gate_options
 @spark.engine_options
@@ -82,7 +77,6 @@ def command(
     karat score samples.jsonl -m context_recall --judge local --explain-verdicts
     karat score results/monday -m nDCG@20
     karat score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
-    karat score run.jsonl -m P@5/relevance --judge local --card card.json
     karat score --engine spark --master local[2] runs/today --gold table:gold
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
@@ -118,7 +112,7 @@ def command(
         refuse_foreign(save)  # before a judge is paid
     gates = gating.Requirements.take(choices)
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
-    labels, card = choices.pop("labels"), choices.pop("card")
+    labels = choices.pop("labels")
     _check_labels(labels, gold, gates, slices)
     choices |= judging.take(choices)
     named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
@@ -131,7 +125,7 @@ def command(
         else:
             choices |= {"level": level or None, "keep": _kept(save, explain_verdicts)}
             choices |= {} if progress is None else {"progress": progress}
-            result = _measure(*options.paths(runs, gold), named, choices, labels, card)
+            result = _measure(*options.paths(runs, gold), named, choices, labels)
         if judging.write_dry_run(choices, how, output):
             return 0
         gate = gates.hold(result)
@@ -164,29 +158,23 @@ def _kept(save: str | None, explain_verdicts: bool) -> int:
     return JUDGED if explain_verdicts else KEPT if save is not None else 0
 
 
-def _measure(  # noqa: PLR0917
+def _measure(
     files: list[str],
     gold: str | None,
     measures: list[str | Measure],
     choices: dict[str, Any],
     labels: str | None,
-    card: str | None,
 ) -> Result:
     """Measure runs against a gold, or estimate what labels of some pairs say."""
     if labels is None:
         from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
 
-        result = evaluate(files, gold, measures, **choices)
-        if card is None:
-            return result
-        from karat.labels.corrected import correct_by_card  # noqa: PLC0415
-
-        return correct_by_card(result, card)
+        return evaluate(files, gold, measures, **choices)
     from karat.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
     if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
         choices.pop("judge")
-    return evaluate_with_labels(files, labels, measures, card=card, **choices)
+    return evaluate_with_labels(files, labels, measures, **choices)
 
 
 def _check_labels(

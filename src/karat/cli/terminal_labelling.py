@@ -203,8 +203,8 @@ class _TerminalSession:
     def _show_keys(self) -> None:
         grades = "  ".join(f"{each.key} {each.name}" for each in self._scale)
         self._console.print(Text(grades))
-        unsure = "" if self._deciding else "? unsure  "
-        others = f"{unsure}s skip  u undo  {self._note_key} note  m mark  h help  q quit"
+        unsure = "" if self._deciding else "i unsure  "
+        others = f"{unsure}s skip  u undo  {self._note_key} note  m mark  ? help  q quit"
         self._console.print(Text(others, style="dim"))
 
     def _show_help(self) -> bool:
@@ -234,10 +234,10 @@ class _TerminalSession:
             self._note_key: lambda: self._take_note(key),
             "m": lambda: self._take_mark(key, pair),
             "g": lambda: self._say(self._labels.guidelines or "There are no guidelines yet."),
-            "h": self._show_help,
+            "?": self._show_help,
         }
         if not self._deciding:
-            acts["?"] = lambda: self._unsure(pair)
+            acts["i"] = lambda: self._unsure(pair)
         acts |= {
             name: lambda choice=choice: self._grade(pair, choice)  # type: ignore[misc]
             for name, choice in self._grades.items()
@@ -245,16 +245,19 @@ class _TerminalSession:
         if key.name in acts:
             return acts[key.name]()
         if key.name.strip():
-            self._say(f"{printable(key.name)} is no key here; h shows them")
+            self._say(f"{printable(key.name)} is not a key here; ? shows the keys")
         return False
 
     def _grade(self, pair: Pair, choice: GradeChoice) -> bool:
         start, end = self._mark or (None, None)
         say = self._labels.adjudicate if self._deciding else self._labels.set
-        say(
-            pair.query, pair.doc, choice.grade, annotator=self._name, note=self._note, start=start,
-            end=end,
-        )  # fmt: skip
+        with self._labels.at_once():
+            if self._changed(pair):
+                return True
+            say(
+                pair.query, pair.doc, choice.grade, annotator=self._name, note=self._note,
+                start=start, end=end,
+            )  # fmt: skip
         self._settled += self._deciding
         return self._saved(f"{choice.key} {choice.name}")
 
@@ -263,15 +266,36 @@ class _TerminalSession:
         return True
 
     def _unsure(self, pair: Pair) -> bool:
-        self._labels.unsure(pair.query, pair.doc, annotator=self._name, note=self._note)
+        with self._labels.at_once():
+            if self._changed(pair):
+                return True
+            self._labels.unsure(pair.query, pair.doc, annotator=self._name, note=self._note)
         return self._saved("unsure")
 
     def _skip(self, pair: Pair) -> bool:
         if self._deciding:
             self._passed.add((pair.query, pair.doc))
             return True
-        self._labels.skip(pair.query, pair.doc, annotator=self._name, note=self._note)
+        with self._labels.at_once():
+            if self._changed(pair):
+                return True
+            self._labels.skip(pair.query, pair.doc, annotator=self._name, note=self._note)
         return self._saved("skip")
+
+    def _changed(self, pair: Pair) -> bool:
+        """Tell whether the pair was labelled elsewhere since it was shown, and say so."""
+        if self._deciding:
+            open_ = {(found.query, found.doc) for found in self._labels.disagreements()}
+            if (pair.query, pair.doc) in open_:
+                return False
+            self._say("not saved: this pair was decided elsewhere in the meantime")
+            return True
+        now = self._labels.pair(pair.query, pair.doc, annotator=self._name)
+        if (now.state, now.grade) == (pair.state, pair.grade):
+            return False
+        said = self._described(now.state, now.grade) or "undone"
+        self._say(f"not saved: elsewhere you labelled this pair in the meantime: {said}")
+        return True
 
     def _undo(self) -> bool:
         if self._deciding and not self._settled:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from karat.spans.fold import fold_quote, text_of
 
 AROUND_QUOTES = "\"' ."  # what models put around quotes, as folded
+LEAST_QUOTE = 2  # letters or digits of a quote, unless its text has fewer
 # what servers may read as the end of a message instead of as text
 SPECIAL = re.compile(
     r"<(?=[|｜]|/?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>|(?:bos|eos)>)|\[(?=/?(?:INST|SYS)\])"
@@ -27,6 +28,16 @@ def is_quoted(quote: str, text: str) -> bool:
         return True  # no need to fold
     bare = folded(quote).strip(AROUND_QUOTES)
     return bool(bare) and bare in folded(text)
+
+
+def proves(quote: str, text: str) -> bool:
+    """Tell whether a quote is in a text and long enough to prove anything: not a single letter.
+
+    >>> proves("six", "it lasts six hours"), proves("x", "it lasts six hours"), proves("x", "X.")
+    (True, False, True)
+    """
+    bare, whole = (sum(map(str.isalnum, each)) for each in (quote, text))
+    return bare >= min(LEAST_QUOTE, whole) and is_quoted(quote, text)
 
 
 @functools.lru_cache(maxsize=128)

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from karat.client.protocol import Reason
 from karat.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from karat.judges.quotes import is_quoted
+from karat.judges.quotes import proves
 from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
 
 REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
@@ -188,7 +188,7 @@ def _verdict(given: object, unit: str, highest: int) -> Verdict:
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
         return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
-    there = " ".join(shown.split()) in " ".join(unit.split()) or is_quoted(shown, unit)
+    there = not shown.strip() or proves(shown, unit)
     chance = fields.get("probability")
     return Verdict(
         int(value),

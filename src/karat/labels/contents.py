@@ -131,11 +131,12 @@ class LabelContents:
         """Return what every annotator says now, one row for each pair, in the order of time.
 
         Columns: query, doc, grade, annotator, time, note, start, end, probability (with which the
-        pair came into the sample; null where it was not sampled), stratum, design (depth, mtf,
+        pair came into the sample; null where it is not part of it), stratum, design (depth, mtf,
         mm-ns, sample, chosen: labelled though it was not drawn, imported), state (labelled,
         skipped, unsure, adjudicated), subtopic, planned (the probability that was kept with the
         label). Of a sample that is not finished, or that was made larger, `probability` is the
-        share of the pairs of its stratum that were drawn and have a label by now.
+        share of the pairs of its stratum that have a label by now. Only pairs before the first one
+        that is still open count: the others were labelled out of turn.
         """
         with self._file.reading() as connection:
             found = states(connection)

@@ -22,7 +22,6 @@ from karat.errors import InputError, MeasureError, OptionError, takes_options
 from karat.evaluation.evaluate import EvaluationOptions, evaluate
 from karat.evaluation.inputs import collect_runs
 from karat.forks import refuse_after_fork
-from karat.labels.corrected import corrected_by_card, load_card
 from karat.labels.estimator import Estimator
 from karat.labels.known_pairs import UNJUDGED, load_pairs
 from karat.measures import DEFAULTS, parse_measure
@@ -43,8 +42,6 @@ def ppi(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
     measures: Iterable[str | Measure] | str = DEFAULTS,
-    *,
-    card: object = None,
     **options: Unpack[EvaluationOptions],
 ) -> Estimates:
     """Estimate measures from labels of some pairs, alone and together with a judge.
@@ -54,9 +51,8 @@ def ppi(
     `judge` is that of `karat.evaluate`; without it the grades count that the pool's judge gave,
     if there was one. For each measure there is what the judge says alone, what labels say alone,
     and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
-    labelled. For several runs there are also the differences from the first one. `card`, a judge
-    card, corrects P@K by how often the judge was right elsewhere (Rogan and Gladen). The other
-    options are those of `karat.evaluate`; see docs/estimates.md.
+    labelled. For several runs there are also the differences from the first one. The
+    other options are those of `karat.evaluate`; see docs/estimates.md.
 
     >>> run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     >>> labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
@@ -64,7 +60,7 @@ def ppi(
     >>> found["P@2", "labels"].value, found["P@2", "labels"].estimator
     (0.5, 'all')
     """
-    result = evaluate_with_labels(run, labels, measures, card=card, **options)
+    result = evaluate_with_labels(run, labels, measures, **options)
     return result.estimates or Estimates(())
 
 
@@ -72,8 +68,6 @@ def evaluate_with_labels(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
     measures: Iterable[str | Measure] | str = DEFAULTS,
-    *,
-    card: object = None,
     **options: Unpack[EvaluationOptions],
 ) -> Result:
     """Return the result of `karat.evaluate` against the labels, with the estimates of `ppi`."""
@@ -125,9 +119,6 @@ def evaluate_with_labels(
     first, *others = result.runs
     rows += [row for name in others for each in wanted for row in found.rows(each, name, first)]
     design = {**known.described(), "queries": result.queries.height, "measures": found.designs}
-    if card is not None:
-        rows += corrected_by_card(result, wanted, card)
-        design["card"] = load_card(card, result.judge["name"]).cite()
     if judging:
         design["judge"] = result.judge["name"]
     elif known.judged:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import OptionError
-from karat.labels.known_pairs import UNJUDGED
+from karat.labels.known_pairs import CHOSEN, SAMPLE, UNJUDGED
 from karat.labels.regraded import grades_of_units, items_of_units, regraded
 from karat.measures.dcg import DCG
 from karat.measures.precision import Precision
@@ -42,6 +42,7 @@ WHY = {
     "queries": "the measure does not add up labels, so that it is taken of the queries whose pairs "
     "are all labelled",
 }
+UNUSED = "; {} labels are not used: their pairs were not drawn, or their turn has not come"
 AS_RANDOM = "; these are taken for a random sample of the queries"
 
 
@@ -80,16 +81,17 @@ class Estimator:
     ) -> None:
         self.result, self.level, self.closed = result, level, known.closed
         self.grade = known.column("grade")[item_pairs]
-        chance = known.column("probability")[item_pairs]
-        self.sampled = bool((np.isfinite(chance) & ~np.isnan(self.grade)).any())
-        # what was labelled beside a sample is known for certain
-        self.chance = np.where(np.isnan(chance), 1.0, chance)
+        self.chance = known.column("probability")[item_pairs]  # NaN: not part of a sample
+        labelled = ~np.isnan(self.grade)
+        self.sampled = bool((np.isfinite(self.chance) & labelled).any())
+        # a label that somebody chose to give is known, but says nothing about other pairs
+        self.chosen = labelled & np.isnan(self.chance)
         strata = known.pairs["stratum"].fill_null("").rank("dense").to_numpy()
         self.stratum = strata.astype(np.int64)[item_pairs]
-        drawn = known.pairs["design"].eq_missing("sample").to_numpy()[item_pairs]
-        self.drawable = drawn | ~np.isnan(self.grade)
-        labelled = known.pairs.filter(pl.col("grade").is_not_null())
-        self.by_outcome = BY_OUTCOME & set(labelled["design"])
+        frame = known.pairs["design"].is_in([SAMPLE, CHOSEN]).to_numpy()[item_pairs]
+        self.drawable = frame | np.isfinite(self.chance)
+        designs = known.pairs.filter(pl.col("grade").is_not_null())["design"]
+        self.by_outcome = BY_OUTCOME & set(designs)
         self.pool_judge = known.column("judge", 0.0)[item_pairs]
         self.judging = judging or known.judged
         self.designs: dict[str, dict[str, str]] = {}
@@ -124,7 +126,7 @@ class Estimator:
                 name: mean_of_sample(samples[name], level=self.level, clusters=self.clusters)
                 for name in methods
             }
-        used = self._used(views, whole=how == "queries")
+        used = self._used(views, how)
         least, most = measure.bounds
         limits = (least if baseline is None else least - most, most)
         return [
@@ -147,17 +149,20 @@ class Estimator:
             )
         drawable = all(self.drawable[view.needed].all() for view in views)
         if self.sampled and drawable and not outside:
+            needed = np.logical_or.reduce([view.needed for view in views])
+            beyond = int((needed & self.chosen).sum())
+            unused = UNUSED.format(beyond) if beyond else ""
             if type(measure) in ADD_UP:
-                return "pairs", WHY["pairs"]
+                return "pairs", WHY["pairs"] + unused
             if type(measure) is Recall and not measure.support:
-                return "ratio", WHY["ratio"]
-        return self._by_queries(int(complete.sum()), len(complete))
+                return "ratio", WHY["ratio"] + unused
+        return self._by_queries(views, int(complete.sum()), len(complete))
 
-    def _by_queries(self, count: int, of_all: int) -> tuple[str, str]:
+    def _by_queries(self, views: Sequence[RunView], count: int, of_all: int) -> tuple[str, str]:
         """Return whether queries labelled as a whole tell the others, and why."""
         if count >= ENOUGH and (self.sampled or not self.by_outcome):
             told = f"{WHY['queries']}, {count} of {of_all}"
-            return "queries", told if self.sampled else told + AS_RANDOM
+            return "queries", told if self._all_drawn(views) else told + AS_RANDOM
         if self.by_outcome and not self.sampled:
             return "bounds", (
                 f"pairs were labelled in the order {', '.join(sorted(self.by_outcome))}, which "
@@ -168,6 +173,17 @@ class Estimator:
             f"the measure does not add up labels, and {count} of {of_all} queries have all that it "
             f"needs: label at least {ENOUGH} queries as a whole"
         )
+
+    def _all_drawn(self, views: Sequence[RunView]) -> bool:
+        """Tell whether chance alone decided which queries are labelled as a whole."""
+        return self.sampled and not (self._whole_pairs(views) & self.chosen).any()
+
+    @staticmethod
+    def _whole_pairs(views: Sequence[RunView]) -> Bools:
+        """Return which items are needed by queries that are labelled as a whole."""
+        complete = np.logical_and.reduce([view.complete for view in views])
+        needed = np.logical_or.reduce([view.needed for view in views])
+        return np.asarray(needed & complete[views[0].drawn.item_query])
 
     def view(self, measure: Measure, run: str) -> RunView:
         """Return how a measure sees a run."""
@@ -229,13 +245,12 @@ class Estimator:
                 verdicts = grades_of_units(judged, self.result.relations[name, base], verdicts)
         return verdicts
 
-    def _used(self, views: Sequence[RunView], *, whole: bool) -> int:
+    def _used(self, views: Sequence[RunView], how: str) -> int:
         """Count the labels that an estimate rests on."""
-        needed = np.logical_or.reduce([view.needed for view in views])
-        if whole:
-            complete = np.logical_and.reduce([view.complete for view in views])
-            needed &= complete[views[0].drawn.item_query]
-        return int((needed & ~np.isnan(self.grade)).sum())
+        if how == "queries":
+            return int(self._whole_pairs(views).sum())
+        needed = np.logical_or.reduce([view.needed for view in views]) & ~np.isnan(self.grade)
+        return int((needed & ~self.chosen if how in {"pairs", "ratio"} else needed).sum())
 
     def _by_judge(self, measure: Measure, views: Sequence[RunView], how: str) -> LabelEstimate:
         """Return what the judge says of the same quantity that labels are used to estimate."""
@@ -258,7 +273,7 @@ class Estimator:
             made = interval(columns[0], **usual)
         else:
             made = paired(columns[1], columns[0], **usual)[0].difference
-        used = self._used(views, whole=False) if people else 0
+        used = self._used(views, "all") if people else 0
         return LabelEstimate(
             made.value,
             made.low,
@@ -344,8 +359,8 @@ class Estimator:
         if divisor is not None:
             counts |= divisor != 0
         if not counts.any():  # two lists of the same: the difference is 0, and known
-            counts = ~np.isnan(self.grade)
-        known = np.where(np.isnan(self.grade), np.nan, label)
+            counts = ~np.isnan(self.grade) & ~self.chosen
+        known = np.where(np.isnan(self.grade) | self.chosen, np.nan, label)
         return SampledLabels(
             query=drawn.item_query[counts],
             weight=weight[counts],
@@ -365,13 +380,13 @@ class Estimator:
         """
         drawn = views[0].drawn
         complete = np.logical_and.reduce([view.complete for view in views])
-        needed = np.logical_or.reduce([view.needed for view in views])
         chance = np.full(drawn.n, complete.mean())
-        if self.sampled:
+        if self._all_drawn(views):
+            whole = self._whole_pairs(views)
             logs = np.bincount(
-                drawn.item_query[needed], np.log(self.chance[needed]), minlength=drawn.n
+                drawn.item_query[whole], np.log(self.chance[whole]), minlength=drawn.n
             )
-            chance = np.where(complete, np.exp(logs), 1.0)
+            chance = np.exp(logs)
         values, judged = (
             _difference([measure.values(view.people) for view in views]),
             _difference([view.values for view in views]),

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
 
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
-IMPORTED = "imported"
+IMPORTED, SAMPLE = "imported", "sample"
+CHOSEN = "chosen"  # a pair of the sampled pool that was labelled though it was not its turn
 PAIRS: dict[str, type[pl.DataType]] = {
     "query": pl.String,
     "doc": pl.String,
@@ -36,8 +37,10 @@ PAIRS: dict[str, type[pl.DataType]] = {
 class KnownPairs:
     """The pairs of a pool, one row each, and what is known of them.
 
-    Columns: query, doc, grade (null: no label), probability (of being labelled; null: it was not
-    drawn), stratum, design, judge (the grade of the pool's judge).
+    Columns: query, doc, grade (null: no label), probability (of being labelled; null: no label, or
+    a label that is not part of a sample), stratum, design, judge (the grade of the pool's judge).
+    A pair that could be drawn has the design `sample`, or `chosen` if it was labelled although it
+    was not its turn. A pair outside of a sample that is labelled for certain has the probability 1.
     """
 
     pairs: pl.DataFrame
@@ -94,8 +97,9 @@ def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     """Read labels: a database of karat or the folder of its pool, an open one, a frame, or a gold.
 
     A frame has the columns query, doc and grade, and where pairs were drawn probability and
-    stratum; a row without a grade is a pair that could have been labelled and was not. `texts` asks
-    for those of the pool.
+    stratum; a row without a grade is a pair that could have been labelled and was not. The design
+    `chosen` marks a pair that was labelled although it was not drawn. `texts` asks for those of the
+    pool.
     """
     if isinstance(labels, Labels):
         return _of_database(labels, texts=texts)
@@ -131,7 +135,21 @@ def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
         .drop("probability")
         .join(grades, on=keys, how="left", maintain_order="left")
         .join(chance, on=keys, how="left", maintain_order="left")
+        .with_columns(
+            design=pl.when(
+                pl.col("design") == SAMPLE,
+                pl.col("grade").is_not_null(),
+                pl.col("probability").is_null(),
+            )
+            .then(pl.lit(CHOSEN))
+            .otherwise("design"),
+        )
     )
+    if (pairs["design"] == SAMPLE).any():  # what was added to the pool later was never drawn from
+        added = ~pl.col("design").is_in([SAMPLE, CHOSEN]) & pl.col("grade").is_not_null()
+        pairs = pairs.with_columns(
+            probability=pl.when(added).then(pl.lit(1.0)).otherwise("probability")
+        )
     settings = labels.settings
     about: dict[str, Any] = {
         "annotators": graded["annotator"].n_unique(),
@@ -157,8 +175,21 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
             fix="give query, doc, grade and probability; stratum where pairs were drawn by strata",
         )
     rows = _typed(table)
-    drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit("sample"))
+    drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit(SAMPLE))
     rows = rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED)))
+    unknown = pl.col("probability").is_null() & pl.col("grade").is_not_null()
+    out_of_turn = unknown & (pl.col("design") == SAMPLE)
+    rows = rows.with_columns(design=pl.when(out_of_turn).then(pl.lit(CHOSEN)).otherwise("design"))
+    several = rows.filter(unknown & (pl.col("design") != CHOSEN))
+    if several.height and rows["probability"].count():
+        query, doc = several.select("query", "doc").row(0)
+        raise InputError(
+            f"{several.height} labels have no probability, and others have one; the first is of "
+            f"query {query!r}, document {doc!r}",
+            where="labels",
+            fix="give 1 where the pair was labelled for certain; give the design 'chosen' where it "
+            "was labelled although it was not drawn",
+        )
     chances = rows["probability"].drop_nulls()
     if len(chances) and not ((chances > 0) & (chances <= 1)).all():
         raise InputError(

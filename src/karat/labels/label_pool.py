@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.read import GoldLike
 
 SAMPLE = "sample"  # the design for absolute values
+PRECISION_AT = 10  # the k of the P@k and recall@k that are announced, where the pool is deep enough
 NOT_JUDGED, ALL = "not judged", "all"  # strata of pairs without a judge's grade
 PAIRS: dict[str, type[pl.DataType]] = {
     "query": pl.String,
@@ -77,19 +78,28 @@ class LabelPool:
         self,
         budgets: Sequence[int] | None = None,
         *,
-        k: int = 10,
+        k: int | None = None,
         pilot: GoldLike | None = None,
         level: float = 0.95,
     ) -> pl.DataFrame:
         """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
 
-        One row per run, measure and budget (by default half of the budget, the budget, twice as
-        much, and everything): `these` is the half-width about these queries, `new` about queries
-        like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with labels),
-        the grades of the judge, or the assumption that half of the pairs are relevant, which is the
-        worst case for P@k; recall@k needs one of the former. Labels for ordering give no interval,
-        but bounds: their half-width is shown.
+        `k` is 10 by default, or the depth of the pool if that is less: deeper documents cannot be
+        labelled. One row per run, measure and budget (by default half of the budget, the budget,
+        twice as much, and everything): `these` is the half-width about these queries, `new` about
+        queries like these, `basis` where it comes from: a `pilot` of labels (any gold, a pool with
+        labels), the grades of the judge, or the assumption that half of the pairs are relevant,
+        which is the worst case for P@k; recall@k needs one of the former. Labels for ordering give
+        no interval, but bounds: their half-width is shown.
         """
+        depth = int(self.settings["depth"])
+        if k is not None and k > depth:
+            raise OptionError(
+                f"the pool holds the first {depth} documents of each run, so that its labels "
+                f"cannot tell P@{k}",
+                fix=f"ask for k={depth} or less, or make a pool with depth={k}",
+            )
+        k = min(PRECISION_AT, depth) if k is None else k
         least = self.pairs["stratum"].n_unique()  # each stratum needs a label
         labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
         return expected_precision(

@@ -24,6 +24,7 @@ from karat.storage.durable import BUSY_TIMEOUT
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterator
 
 LEASE = 600.0  # seconds for which a pair that one annotator looks at is not offered to others
 PAUSE = 300.0  # seconds after which an annotator was doing something else
@@ -87,6 +88,16 @@ class Labels(LabelContents):
         return f"Labels({str(self.path)!r})"
 
     # saying something
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Let no other process write between what is read and what is written inside.
+
+        So a label can be compared with what is there before it is saved. All that is written inside
+        is on disk when this ends, or nothing of it if it ends with an error.
+        """
+        with self._file.writing():
+            yield
 
     def set(
         self,

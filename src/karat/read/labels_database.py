@@ -98,7 +98,10 @@ SELECT query.query, pair.doc, state.grade, state.annotator, state.time,
     CASE state.kind WHEN 'label' THEN 'labelled' WHEN 'skip' THEN 'skipped'
         WHEN 'adjudicate' THEN 'adjudicated' ELSE 'unsure' END,
     state.subtopic, state.probability,
-    CASE WHEN pair.design = 'sample' AND pair.place IS NOT NULL THEN pair.stratum END
+    CASE WHEN pair.design = 'sample' AND pair.place < (
+        SELECT coalesce(min(place), 9e18) FROM pair WHERE design = 'sample'
+        AND place IS NOT NULL AND number NOT IN (SELECT pair FROM state)
+    ) THEN pair.stratum END
 FROM state JOIN pair ON pair.number = state.pair JOIN query ON query.number = pair.query
 LEFT JOIN (  -- the last note of each annotator: SQLite takes it from the row of the maximum
     SELECT pair, annotator, note, max(number) FROM live WHERE kind = 'note'
@@ -178,8 +181,10 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     """Return what every annotator says now about every pair: COLUMNS, in the order of time.
 
     `planned` is the inclusion probability that was kept with the label; `probability` is the one
-    that makes estimates from these labels right. In a sample that is not finished, or that was made
-    larger, it is the share of the pairs of the stratum that were drawn and have a label by now.
+    that makes estimates from these labels right. The pairs of the sample come in a random order,
+    and those up to the first about which nothing is said are a sample themselves: the probability
+    is their share of the stratum. It is null for a label that somebody gave to another pair, which
+    was not drawn or whose turn has not come: people choose such pairs for a reason.
     """
     rows = connection.execute(STATES).fetchall()
     found = pl.DataFrame(rows, schema=COLUMNS | {"drawn": pl.String}, orient="row")
@@ -189,9 +194,9 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     labelled = graded.unique(["query", "doc"]).group_by("drawn").agg(pl.len()).rows()
     share = {stratum: count / sizes[stratum] for stratum, count in labelled}
     drawn = pl.col("drawn").replace_strict(share, default=None, return_dtype=pl.Float64)
-    return found.with_columns(
-        probability=pl.when(pl.col("grade").is_not_null()).then(pl.coalesce(drawn, "planned"))
-    ).drop("drawn")
+    return found.with_columns(probability=pl.when(pl.col("grade").is_not_null()).then(drawn)).drop(
+        "drawn"
+    )
 
 
 def final_grades(said: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

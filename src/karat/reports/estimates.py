@@ -25,7 +25,6 @@ SAID_BY = {
     "judge": "judge alone",
     "labels": "labels alone",
     "ppi": "labels + judge",
-    "rogan-gladen": "judge + card",
 }
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from karat.judges.cards.bias import BiasProbe
     from karat.judges.cards.card import CardFigure, JudgeCard
     from karat.judges.cards.comparison import JudgeComparison
-    from karat.judges.cards.recalibrate import Recalibration
     from karat.statistics.calibration import Calibration
 
 CARD_FORMATS = ("table", "json", "markdown")
@@ -62,8 +61,6 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         yield _reliability(card.calibration, card.level)
     if card.bias is not None:
         yield _probe(card.bias, card.level)
-    if card.recalibration is not None:
-        yield _recalibration(card.recalibration)
 
 
 def in_words(figures: Sequence[CardFigure]) -> str:
@@ -90,15 +87,6 @@ def _selected(figures: Sequence[CardFigure]) -> list[str]:
     found = {figure.statistic: figure for figure in figures}
     rest = [number(found[name].value) for name in CARD_SLICES[1:]]
     return [*_limits(found["kappa"]), *rest]
-
-
-def _recalibration(found: Recalibration) -> Grid:
-    rows = [
-        ["as it is", number(found.before), number(found.kappa_before)],
-        ["chosen on these labels", number(found.threshold), number(found.kappa)],
-    ]
-    title = f"threshold · use it with --judge '{found.judge}' · the second κ is cross-validated"
-    return Grid(title, ["threshold", "from", "kappa"], rows)
 
 
 def _reliability(found: Calibration, level: float) -> Grid:
@@ -158,8 +146,6 @@ def _judges_grids(found: JudgeComparison) -> Iterator[Grid]:
         if card.bias is not None:
             grid = _probe(card.bias, card.level)
             yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows)
-        if card.recalibration is not None:
-            yield _recalibration(card.recalibration)
 
 
 def _side_by_side(found: JudgeComparison) -> Grid:

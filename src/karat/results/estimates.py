@@ -12,7 +12,7 @@ from karat import display
 from karat.errors import choose
 from karat.findings import Finding
 
-METHODS = ("judge", "labels", "ppi", "rogan-gladen")
+METHODS = ("judge", "labels", "ppi")
 SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("run", "baseline", "measure", "method"), pl.String),
     **dict.fromkeys(("value", "low", "high"), pl.Float64),

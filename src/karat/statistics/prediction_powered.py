@@ -8,8 +8,7 @@ unbiased; the better it is, the narrower is the interval. λ is chosen so that t
 
 Labels of pairs that were drawn with known probabilities are weighed by these (`mean_of_sample`,
 `ratio_of_sample`); the variance is that between queries, so that the interval is about queries like
-these, not only about these ones. Rogan and Gladen (1978) correct a rate by how often the judge was
-right elsewhere, with the interval of Lang and Reiczigel (2014).
+these, not only about these ones.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ MANY = 2000  # degrees of freedom from which a series in 1/df gives the quantile
 NO_LABEL = "nothing is labelled"
 ONE_LABEL = "one label says nothing about the spread"
 NO_DIVISOR = "nothing relevant is known, so that there is nothing to divide by"
-NO_CORRECTION = "the judge is no better than chance: it says yes as often where people say no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,46 +384,3 @@ def _by_query(sample: SampledLabels, values: Floats) -> Floats:
 def _leverage(sample: SampledLabels, ratio: float) -> Floats:
     """Return the weight of each label in what the variance is taken of."""
     return sample.weight if sample.divisor is None else sample.weight - ratio * sample.divisor
-
-
-def rogan_gladen(  # noqa: PLR0917
-    yes: int,
-    n: int,
-    right_yes: int,
-    positives: int,
-    right_no: int,
-    negatives: int,
-    *,
-    level: float = 0.95,
-) -> LabelEstimate:
-    """Correct a judge's rate by how often it was right about labels from elsewhere.
-
-    The judge says yes in `yes` of `n` cases. Where people said yes (`positives`), it did in
-    `right_yes`; where they said no (`negatives`), it did not in `right_no`. The result holds if it
-    errs here as it did there.
-
-    >>> found = rogan_gladen(200, 500, 45, 50, 80, 100)
-    >>> print(f"{found.value:.4f} [{found.low:.4f}, {found.high:.4f}]")
-    0.2857 [0.1726, 0.3927]
-    """
-    check_share("level", level)
-    labels = positives + negatives
-    if not (n and positives and negatives):
-        return LabelEstimate(None, None, None, level, labels, None, 1.0, reason=NO_LABEL)
-    sensitivity, specificity = right_yes / positives, right_no / negatives
-    if sensitivity + specificity <= 1:
-        return LabelEstimate(None, None, None, level, labels, None, 1.0, reason=NO_CORRECTION)
-    value = (yes / n + specificity - 1) / (sensitivity + specificity - 1)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    se, sp = (right_yes + 1) / (positives + 2), (right_no + 1) / (negatives + 2)
-    rate = (yes + z**2 / 2) / (n + z**2)
-    skill = se + sp - 1
-    centre = (rate + sp - 1) / skill
-    spread_se, spread_sp = se * (1 - se) / (positives + 2), sp * (1 - sp) / (negatives + 2)
-    moved = 2 * z**2 * (centre * spread_se - (1 - centre) * spread_sp)
-    variance = rate * (1 - rate) / (n + z**2)
-    variance += centre**2 * spread_se + (1 - centre) ** 2 * spread_sp
-    half = z * math.sqrt(variance) / skill
-    low, high = (float(np.clip(centre + moved + side * half, 0, 1)) for side in (-1, 1))
-    value = float(np.clip(value, 0, 1))
-    return LabelEstimate(value, low, high, level, labels, None, 1.0, half / z)

@@ -73,8 +73,15 @@ class DurableFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Write all of it or nothing; on disk when this ends without an error."""
+        """Write all of it or nothing; on disk when this ends without an error.
+
+        Inside of another `writing` it is a part of that.
+        """
         with self._lock, self._failing():
+            inside = self._connection.in_transaction
+            if inside:
+                yield self._connection
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -88,6 +95,10 @@ class DurableFile:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read several things as they are at one moment."""
         with self._lock, self._failing():
+            inside = self._connection.in_transaction
+            if inside:
+                yield self._connection
+                return
             self._connection.execute("BEGIN")
             try:
                 yield self._connection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -66,7 +65,6 @@ class _LabelPages:
         self._scale = [each.as_dict() for each in scale_of(labels.highest)]
         self._quotes = bool(labels.settings.get("judge"))  # which alone quotes
         self._store = hashlib.sha256(str(labels.path.resolve()).encode()).hexdigest()[:16]
-        self._lock = threading.Lock()  # a label is compared with what is there, then written
 
     # pages
 
@@ -164,7 +162,7 @@ class _LabelPages:
         note = sent.text("note", most=NOTE, needed=False)
         start, end = sent.whole("start"), sent.whole("end")
         action = sent.text("action")
-        with self._lock:
+        with self._labels.at_once():  # other servers may serve the same pool
             before = self._pair(query, doc, name)
             self._refuse_overwriting(sent, before)
             if action == "set":
@@ -208,17 +206,27 @@ class _LabelPages:
         """Save what is to count for a pair."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
         note = sent.text("note", most=NOTE, needed=False)
-        self._pair(query, doc, name)
         grade = sent.grade()
-        self._labels.adjudicate(query, doc, grade, annotator=name, note=note)
+        with self._labels.at_once():
+            self._pair(query, doc, name)
+            self._refuse_deciding_again(sent, query, doc, grade)
+            self._labels.adjudicate(query, doc, grade, annotator=name, note=note)
         saved = {"state": "labelled", "grade": grade}
         return {"saved": saved, **self._unsettled()}
+
+    def _refuse_deciding_again(self, sent: _SentLabel, query: str, doc: str, grade: int) -> None:
+        """Refuse to replace a decision: the page only offers pairs without one."""
+        decided = self._labels.frame().filter(state="adjudicated", query=query, doc=doc)
+        known = [int(each) for each in decided["grade"]]
+        if known and known[-1] != grade and sent.fields.get("overwrite") is not True:
+            label = {"state": "labelled", "grade": known[-1]}
+            raise RequestError(409, "this pair was decided in another window", label=label)
 
     def guidelines(self, sent: _SentLabel) -> dict[str, Any]:
         """Save the guidelines, unless somebody has changed them since they were shown."""
         text, before = sent.text("text", most=GUIDELINES), sent.text("before")
         name = sent.annotator
-        with self._lock:
+        with self._labels.at_once():
             known = self._labels.guidelines
             if known not in (before, text):
                 raise RequestError(409, "somebody has changed the guidelines", text=known)

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.errors import InputError, SaveError, choose
+from karat.errors import InputError, OptionError, SaveError, choose
 from karat.forks import refuse_after_fork
 from karat.judges.aspects import ASPECTS
 from karat.judges.cards.bias import BiasProbe, ProbeFigure, find_bias, probing_judges
 from karat.judges.cards.labels import LabelledPairs, load_labels
-from karat.judges.cards.recalibrate import Recalibration, choose_threshold
 from karat.judges.cards.samples import LabelledSamples
 from karat.judges.find import find_judge
 from karat.statistics.agreement import (
@@ -67,7 +66,6 @@ class JudgeCard:
     confusion: Confusion  # the judge's grades in rows, people's in columns
     slices: tuple[Slice, ...] = ()
     created: str = ""
-    recalibration: Recalibration | None = None
     calibration: Calibration | None = None  # where the judge tells probabilities
     bias: BiasProbe | None = None  # where it was probed for
 
@@ -147,7 +145,6 @@ def judge_card(
     slices: Iterable[str] | str = (),
     rel: int = 1,
     level: float = 0.95,
-    recalibrate: bool = False,
     probe_bias: bool = False,
     progress: Report | None = None,
 ) -> JudgeCard:
@@ -158,10 +155,10 @@ def judge_card(
     that of `karat.evaluate`. With the `aspect` claims the question is a claim and the label says
     whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
     is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
-    the label from which people say yes, and intervals have this `level`. `recalibrate` also chooses
-    the local judge's threshold that fits these labels best. `probe_bias` asks twice more, with the
-    chunks in another order and the same again without a cache, and says how many verdicts flip
-    (`karat.judges.cards.bias`). `card.save()` keeps the card where results look for one to cite.
+    the label from which people say yes, and intervals have this `level`. `probe_bias` asks
+    twice more, with the chunks in another order and the same again without a cache, and says how
+    many verdicts flip (`karat.judges.cards.bias`). `card.save()` keeps the card where results look
+    for one to cite. Labels that set the judge's own threshold (`local(labels=FILE)`) are refused.
 
     A judge that tells probabilities also has a `calibration`: how far they can be believed. People
     say yes from `rel` on, and the probability is that of a yes.
@@ -183,7 +180,6 @@ def judge_card(
         slices=slices,
         rel=rel,
         level=level,
-        recalibrate=recalibrate,
         probe_bias=probe_bias,
         progress=progress,
     )
@@ -198,7 +194,6 @@ def measure_judge(
     slices: Iterable[str] | str = (),
     rel: int = 1,
     level: float = 0.95,
-    recalibrate: bool = False,
     probe_bias: bool = False,
     progress: Report | None = None,
 ) -> tuple[JudgeCard, list[int | None]]:
@@ -210,6 +205,7 @@ def measure_judge(
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
     for column in columns:
         choose("column of the labels", column, given.columns)
+    _refuse_own_labels(asked, given)
     if probe_bias:
         probing_judges(asked)  # before it is paid
     samples = LabelledSamples.of(given, aspect)
@@ -245,9 +241,6 @@ def measure_judge(
             for value, which in _parts(given.columns[column], known)
         ),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        recalibration=choose_threshold(asked, given.only(known.tolist()), aspect, rel)
-        if recalibrate
-        else None,
         calibration=calibration(
             [_chance(each) for each in said], true >= rel, level=level, clusters=given.queries
         ),
@@ -256,6 +249,22 @@ def measure_judge(
         else None,
     )
     return card, values
+
+
+def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
+    """Refuse labels that set the threshold of the judge: on these it looks better than it is."""
+    for judge in getattr(asked, "judges", (asked,)):
+        questions = set(given.questions)
+        own = len(questions & getattr(judge, "fitted_on", frozenset()))
+        if not own:
+            continue
+        kappa = judge.about()["recalibrated"]["kappa_held_out"]
+        told = "unknown" if kappa is None else f"{kappa:.2f}"
+        raise OptionError(
+            f"{own} of the {len(questions)} questions set the threshold of {judge.name}, so that "
+            f"a card of these labels would flatter it; its held-out κ is {told}",
+            fix="make the card from labels of other questions",
+        )
 
 
 def _chance(verdict: Verdict | None) -> float:
@@ -392,7 +401,7 @@ def _short(name: str) -> str:
 
 
 def _card(given: dict[str, Any]) -> JudgeCard:
-    table, again = given["confusion"], given.get("recalibration")
+    table = given["confusion"]
     counts = tuple(tuple(row) for row in table["counts"])
     return JudgeCard(
         **{
@@ -403,7 +412,6 @@ def _card(given: dict[str, Any]) -> JudgeCard:
                 Slice(**{**each, "figures": tuple(CardFigure(**it) for it in each["figures"])})
                 for each in given["slices"]
             ),
-            "recalibration": again and Recalibration(**again),
             "calibration": _calibration(given.get("calibration")),
             "bias": _bias(given.get("bias")),
         }

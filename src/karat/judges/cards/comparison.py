@@ -52,7 +52,6 @@ def compare_judges(
     slices: Iterable[str] | str = (),
     rel: int = 1,
     level: float = 0.95,
-    recalibrate: bool = False,
     probe_bias: bool = False,
     progress: Report | None = None,
 ) -> JudgeComparison:
@@ -91,7 +90,6 @@ def compare_judges(
             slices=slices,
             rel=rel,
             level=level,
-            recalibrate=recalibrate,
             probe_bias=probe_bias,
             progress=progress,
         )

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +50,6 @@ class LabelledPairs:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def only(self, which: Sequence[bool]) -> LabelledPairs:
-        """Return some of the pairs."""
-        return replace(
-            self,
-            questions=tuple(compress(self.questions, which)),
-            chunks=tuple(compress(self.chunks, which)),
-            labels=tuple(compress(self.labels, which)),
-            queries=tuple(compress(self.queries, which)),
-            columns={name: tuple(compress(each, which)) for name, each in self.columns.items()},
-        )
 
 
 def load_labels(data: object, *, corpus: object = None, questions: object = None) -> LabelledPairs:

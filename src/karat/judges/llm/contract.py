@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from karat.judges.aspects import Aspect, VerdictShape, find_aspect
 from karat.judges.llm.parse import Unreadable, extract_object
 from karat.judges.llm.prompt_items import ALL, chunk_of
-from karat.judges.quotes import is_quoted
+from karat.judges.quotes import proves
 from karat.judges.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -244,6 +244,6 @@ def quote_of(entry: Mapping[str, Json]) -> str:
 def _yes(value: int, quotes: Sequence[tuple[str, str]], reason: str = "") -> Verdict:
     """Return a yes with the first quote that is in its chunk; unproven if none does."""
     for quote, text in quotes:
-        if is_quoted(quote, text):
+        if proves(quote, text):
             return Verdict(value, reason, quote)
     return Verdict(value, reason, quotes[0][0] if quotes else "", unproven=True)

@@ -25,7 +25,7 @@ from karat.judges.aspects import Aspect, VerdictShape
 from karat.judges.llm.contract import Fault
 from karat.judges.llm.parse import THINKING
 from karat.judges.llm.prompt_items import ALL, Fence, chunk_of
-from karat.judges.quotes import is_quoted
+from karat.judges.quotes import proves
 from karat.judges.verdicts import JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class SingleQuestion:
         quote = lines[0].strip() if lines else ""
         chunks = self.opened.items.chunks
         shown = chunks.values() if self.chunk == ALL else [chunks[self.chunk]]
-        there = any(is_quoted(quote, text) for text in shown)
+        there = any(proves(quote, text) for text in shown)
         return replace(verdict, quote=quote, unproven=not there)
 
     def _read(self, answer: Answer) -> Verdict | None:

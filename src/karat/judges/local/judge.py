@@ -71,6 +71,7 @@ class LocalJudge:
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
         self._labels: Mapping[str, Any] | None = None  # what the threshold was taken from
+        self.fitted_on: frozenset[str] = frozenset()  # the questions of these labels
         self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
@@ -113,11 +114,19 @@ class LocalJudge:
         return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
 
     def at(
-        self, aspect: str, threshold: float, labels: Mapping[str, Any] | None = None
+        self,
+        aspect: str,
+        threshold: float,
+        labels: Mapping[str, Any] | None = None,
+        questions: frozenset[str] = frozenset(),
     ) -> LocalJudge:
-        """Return the judge with another threshold; `labels` says where it comes from."""
+        """Return the judge with another threshold.
+
+        `labels` says where it comes from, and `questions` are those of these labels.
+        """
         changed = copy(self)
         changed._labels = labels  # noqa: SLF001
+        changed.fitted_on = questions
         changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
         return changed
 

@@ -19,7 +19,7 @@ from karat.judges.llm.contract import TEXT, array_of, object_of
 from karat.judges.llm.parse import Unreadable, extract_object
 from karat.judges.llm.prompt_items import Fence, numbered
 from karat.judges.llm.templates import Prompt, packaged_prompts, replace_prompts
-from karat.judges.quotes import AROUND_QUOTES
+from karat.judges.quotes import AROUND_QUOTES, LEAST_QUOTE
 from karat.labels.synthetic.kinds import QuestionKind
 from karat.labels.synthetic.wording import copied_share
 from karat.spans.locate import locate
@@ -186,7 +186,7 @@ def find_span(quote: str, passage: Passage, question: str = "") -> Span:
     Span(doc='d', start=20, end=30, quote='it costs 5')
     """
     for each in dict.fromkeys((quote, quote.strip(AROUND_QUOTES))):
-        if not any(map(str.isalnum, each)):
+        if sum(map(str.isalnum, each)) < LEAST_QUOTE:
             continue
         document = pl.DataFrame({"doc": ["passage"], "text": [passage.text]})
         # a score of 1: nothing that only resembles the quote

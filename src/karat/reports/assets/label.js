@@ -86,7 +86,7 @@
     if (error.status === 409 && told.label) {
       const again = h("button", { type: "button", on: { click: () => { alarm.hidden = true; send(mine.path, { ...mine.body, overwrite: true }, mine.done); } } }, "Save mine instead");
       const theirs = h("button", { type: "button", on: { click: () => { alarm.hidden = true; load(); } } }, "Keep that one");
-      warn([h("strong", {}, "Labelled meanwhile. "), `In another window you labelled this passage ${described(told.label)}. `, again, " ", theirs]);
+      warn([h("strong", {}, "Labelled meanwhile. "), `${deciding ? "In another window this passage was decided as" : "In another window you labelled this passage"} ${described(told.label)}. `, again, " ", theirs]);
     } else warn([h("strong", {}, "Not saved. "), error.message, told.fix ? ` ${told.fix}` : ""]);
   }
   function warn(parts) { alarm.replaceChildren(...parts); alarm.hidden = false; }
@@ -232,7 +232,7 @@
     return h("div", { class: "answer" },
       h("div", { class: "grades", role: "group", "aria-label": "How relevant is the passage?" }, grades),
       h("div", { class: "others" },
-        deciding ? null : small("?", "Unsure", () => put("unsure"), "Not sure: kept apart, counted, to be decided later"),
+        deciding ? null : small("i", "Unsure", () => put("unsure"), "Not sure: kept apart, counted, to be decided later"),
         small("s", "Skip", () => put("skip"), deciding ? "Look at the next one" : "Leave it to others"),
         small("u", "Undo", undo, "Take the last label back"),
         small(yesNo ? "N" : "n", "Note", () => note(), "Write a note, saved with the label"),
@@ -370,8 +370,8 @@
     const pressed = digit ? digit[1] : event.key;
     const known = scale.find((each) => each.key === pressed || String(each.grade) === pressed);
     const acts = {
-      u: undo, s: () => put("skip"), "?": deciding ? null : () => put("unsure"), N: note, n: yesNo ? null : note,
-      m: deciding ? null : startMarking, l: deciding ? null : () => view(!options.list), g: () => $("guidelines-edit").focus(), h: () => { $("keys").open = !$("keys").open; },
+      u: undo, s: () => put("skip"), i: deciding ? null : () => put("unsure"), N: note, n: yesNo ? null : note,
+      m: deciding ? null : startMarking, l: deciding ? null : () => view(!options.list), g: () => $("guidelines-edit").focus(), "?": () => { $("keys").open = true; $("keys").querySelector("summary").focus(); },
       j: () => options.list ? go(current + 1) : deciding ? step() : null, k: () => options.list ? go(current - 1) : null,
       ArrowDown: options.list ? () => go(current + 1) : null, ArrowUp: options.list ? () => go(current - 1) : null,
       Enter: options.list ? () => load(next ? next.query : undefined) : null,
