@@ -189,9 +189,9 @@ def test_marks(store: TraceStore) -> None:
 
 def test_states_change_in_one_step(store: TraceStore) -> None:
     assert store.state("alarms") is None
-    with store.changing_state("alarms") as state:
+    with store.changing_states("alarms") as (state,):
         state["since"] = 3
-    with pytest.raises(ZeroDivisionError), store.changing_state("alarms") as state:
+    with pytest.raises(ZeroDivisionError), store.changing_states("alarms") as (state,):
         state["since"] = 1 / 0
     assert store.state("alarms") == {"since": 3}
 

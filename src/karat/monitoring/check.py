@@ -51,8 +51,9 @@ from karat.statistics.values import check_share
 if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.monitoring.store import TraceStore
+    from karat.monitoring.webhook import Webhook
 
-STATE = "alarms"  # name in the catalogue
+STATE, OUTBOX = "alarms", "webhooks"  # names in the catalogue
 SHOWN_CALLS = 5
 MANY = 100_000  # calls from which on limits are those that cost little
 FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
@@ -94,6 +95,7 @@ def check(
     until: datetime | str | None = None,
     rebaseline: bool = False,
     remember: bool = True,
+    webhook: Webhook | None = None,
     kind: str = "retriever",
     **given: Any,  # noqa: ANN401
 ) -> CheckReport:
@@ -102,13 +104,19 @@ def check(
     `baseline` is what alerts without a number of their own compare with; see
     `karat.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to `until`
     (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and what is
-    open. Without `remember`, nothing is saved: the same alarm is news to the next check. `given`
+    open. Without `remember`, nothing is saved: the same alarm is news to the next check. Messages
+    for `webhook` are saved in the same step as the alarms; `Webhook.deliver` sends them. `given`
     goes to `signal_frame`.
     """
     check_share("error rate", alpha)
     if run_length is not None and run_length < 2:
         raise OptionError(
             f"the run length is {run_length}", fix="give a number of calls, from 2 up"
+        )
+    if webhook is not None and not remember:
+        raise OptionError(
+            "a webhook is told about alarms that are remembered, and this check remembers nothing",
+            fix="leave out remember=False, or the webhook",
         )
     listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
     asked = {each.text: each for each in map(_alert, listed)}
@@ -126,12 +134,9 @@ def check(
     estimated = any(each.alert.needs_baseline and each.before is not None for each in tests)
     estimated = estimated and (found is None or found.number is None)
     promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
-    decided = _decide(tests, promise, now)
-    verdicts = decided
-    if remember:
-        verdicts = _remember(store, tests, decided, found, now, fresh=rebaseline)
-    return CheckReport(
-        verdicts=tuple(_with_questions(store, verdicts)),
+    decided = _with_questions(store, _decide(tests, promise, now))
+    report = CheckReport(
+        verdicts=tuple(decided),
         checked=now,
         since=begin,
         baseline="" if found is None else found.text,
@@ -140,6 +145,15 @@ def check(
         run_length=run_length,
         notes=tuple(notes),
     )
+    if not remember:
+        return report
+    # one step: after a crash either both are there, the alarm and the message about it, or neither
+    with store.changing_states(STATE, *([] if webhook is None else [OUTBOX])) as (state, *outbox):
+        verdicts = _remember(state, tests, decided, found, now, fresh=rebaseline)
+        report = replace(report, verdicts=tuple(verdicts))
+        if webhook is not None:
+            webhook.enqueue(outbox[0], report)
+    return report
 
 
 def _alert(given: str | Alert) -> Alert:
@@ -342,7 +356,7 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
 
 
 def _remember(
-    store: TraceStore,
+    saved: dict[str, Any],
     tests: list[WatchedSlice],
     verdicts: list[AlarmVerdict],
     baseline: Baseline | None,
@@ -350,49 +364,48 @@ def _remember(
     *,
     fresh: bool,
 ) -> list[AlarmVerdict]:
-    """Save the states; what another check has raised or resolved meanwhile is no news here."""
+    """Change the states; what another check has raised or resolved meanwhile is no news here."""
     found = []
-    with store.changing_state(STATE) as saved:
-        text = "" if baseline is None else baseline.text
-        every = saved.setdefault("tests", {})
-        if fresh:
-            for key in [key for key in every if key.endswith(f" | {text}")]:
-                del every[key]
-            saved.get("baselines", {}).pop(text, None)
-        used = any(each.alert.needs_baseline and each.before is not None for each in tests)
-        if baseline is not None and baseline.window is not None and used:
-            window = [each.isoformat() for each in baseline.window]
-            saved.setdefault("baselines", {})[baseline.text] = window
-        looked = datetime.now(UTC)  # whatever moment the check was about
-        for test, verdict in zip(tests, verdicts, strict=True):
-            was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
-            if was_open != (every.get(test.key, {}).get("open") is not None):
-                found.append(_of_another(verdict))  # and what the other has saved stays
-                continue
-            test.note_seen()
-            last = {
-                "checked": now.isoformat(),
-                "looked": looked.isoformat(),
-                "alert": verdict.alert,
-                "signal": verdict.signal,
-                "slice": verdict.slice,
-                "baseline": test.baseline,
-                "kind": test.kind,
-                "outcome": verdict.outcome,
-                "now": verdict.now,
-                "before": verdict.before,
-                "n": verdict.n,
-                "log_evidence": verdict.as_dict()["log_evidence"],
-                "log_needed": verdict.log_needed,
-            }
-            every[test.key] = {**test.state, "last": last}
-            found.append(verdict)
-        old = (looked - FORGOTTEN).isoformat()
-        for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+    text = "" if baseline is None else baseline.text
+    every = saved.setdefault("tests", {})
+    if fresh:
+        for key in [key for key in every if key.endswith(f" | {text}")]:
             del every[key]
-        known = saved.get("baselines", {})
-        for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
-            del known[name]  # what nobody has compared with for so long is found anew
+        saved.get("baselines", {}).pop(text, None)
+    used = any(each.alert.needs_baseline and each.before is not None for each in tests)
+    if baseline is not None and baseline.window is not None and used:
+        window = [each.isoformat() for each in baseline.window]
+        saved.setdefault("baselines", {})[baseline.text] = window
+    looked = datetime.now(UTC)  # whatever moment the check was about
+    for test, verdict in zip(tests, verdicts, strict=True):
+        was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+        if was_open != (every.get(test.key, {}).get("open") is not None):
+            found.append(_of_another(verdict))  # and what the other has saved stays
+            continue
+        test.note_seen()
+        last = {
+            "checked": now.isoformat(),
+            "looked": looked.isoformat(),
+            "alert": verdict.alert,
+            "signal": verdict.signal,
+            "slice": verdict.slice,
+            "baseline": test.baseline,
+            "kind": test.kind,
+            "outcome": verdict.outcome,
+            "now": verdict.now,
+            "before": verdict.before,
+            "n": verdict.n,
+            "log_evidence": verdict.as_dict()["log_evidence"],
+            "log_needed": verdict.log_needed,
+        }
+        every[test.key] = {**test.state, "last": last}
+        found.append(verdict)
+    old = (looked - FORGOTTEN).isoformat()
+    for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+        del every[key]
+    known = saved.get("baselines", {})
+    for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
+        del known[name]  # what nobody has compared with for so long is found anew
     return found
 
 
@@ -404,7 +417,7 @@ def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
     return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
 
 
-def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> Iterable[AlarmVerdict]:
+def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> list[AlarmVerdict]:
     """Add the questions of the calls to look at, where the store has them."""
     wanted = [call for verdict in verdicts for call in verdict.calls]
     if not wanted:

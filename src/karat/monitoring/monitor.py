@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from karat.monitoring.alarm_report import CheckReport
     from karat.monitoring.alerts import Alert
     from karat.monitoring.store import Mark, StoreCounts
+    from karat.monitoring.webhook import Webhook
     from karat.progress import Report
     from karat.results.estimates import Estimates
 
@@ -147,6 +148,7 @@ class Monitor:
         run_length: int | None = None,
         rebaseline: bool = False,
         remember: bool = True,
+        webhook: Webhook | None = None,
         **options: Unpack[SignalOptions],
     ) -> CheckReport:
         """Tell whether signals have changed, with alarms that may be looked at at any time.
@@ -156,8 +158,9 @@ class Monitor:
         period, a number, or the folder of a saved result. `alpha` is the chance that an alarm is
         ever raised while nothing changes; with `run_length`, one comes after that many calls or
         more, on average. State is kept in the store: an alarm is raised once and stays open until
-        the signal is back; `rebaseline` begins anew, and without `remember` nothing is saved. The
-        options are those of `signals`; alerts name their slices themselves. See docs/alarms.md.
+        the signal is back; `rebaseline` starts again, and without `remember` nothing is saved.
+        Messages for `webhook` are saved in the same step; its `deliver(monitor.store)` sends them.
+        The options are those of `signals`; alerts name their slices themselves. See docs/alarms.md.
         """
         refuse_after_fork()
         look = self._looking((), options)
@@ -173,6 +176,7 @@ class Monitor:
             until=look.until,
             rebaseline=rebaseline,
             remember=remember,
+            webhook=webhook,
             kind=look.kind,
             given=look.given,
             sample=look.sample,

@@ -104,11 +104,12 @@ def command(
     if webhook is not None:
         from karat.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
 
-        hook = Webhook(webhook)
+        hook = Webhook(webhook, texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
     taken = judging.take(choices)
     choices |= taken
+    dry = isinstance(taken["judge"], judging.DryRunJudge)
     with Monitor.open(store) as monitor:
         opened = monitor.store
         report = monitor.check(
@@ -119,12 +120,13 @@ def command(
             since=since,
             until=until,
             rebaseline=rebaseline,
-            remember=not isinstance(taken["judge"], judging.DryRunJudge),
+            remember=not dry,
+            webhook=None if dry else hook,
             **choices,
         )
         if judging.write_dry_run(taken, how, output):
             return 0
-        failure = "" if hook is None else hook.deliver(opened, report, texts=webhook_texts)
+        failure = "" if hook is None else hook.deliver(opened)
         if hook is not None and failure:
             options.note(
                 f"note: {hook.shown} got no news: {failure}; the next check sends them again"
