@@ -41,8 +41,25 @@ FORMATS = ("table", "json", "markdown")
     "--run-length",
     type=int,
     metavar="N",
-    help="Instead of --alpha: an alarm while nothing changes comes after N calls or more, on "
+    help="Instead of --alpha: an alarm while nothing changes comes after N periods or more, on "
     "average.",
+)
+@click.option(
+    "--period",
+    metavar="LENGTH",
+    help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number).",
+)
+@click.option(
+    "--season",
+    type=click.Choice(["day", "week"]),
+    help="Compare with the same hour of the day, or of the week, in the baseline.",
+)
+@click.option(
+    "--settle",
+    default="10m",
+    metavar="LENGTH",
+    help="Look at a period when it has been over for this long: late calls still count.",
 )
 @click.option(
     "--since", metavar="TIME", help="Watch calls from here (default: the baseline's end)."
@@ -73,6 +90,9 @@ def command(
     baseline: str | None,
     alpha: float,
     run_length: int | None,
+    period: str | None,
+    season: str | None,
+    settle: str,
     since: str | None,
     until: str | None,
     rebaseline: bool,
@@ -117,6 +137,9 @@ def command(
             baseline=baseline,
             alpha=alpha,
             run_length=run_length,
+            period=period,
+            season=season,
+            settle=settle,
             since=since,
             until=until,
             rebaseline=rebaseline,
