@@ -194,7 +194,7 @@ def test_a_baseline_whose_calls_were_deleted_is_remembered(
         state = store.state(STATE)
     kept = calls.filter(pl.col("time") >= at(WEEK))
     with store_of(tmp_path / "rest", kept) as store:
-        with store.changing_state(STATE) as saved:
+        with store.changing_states(STATE) as (saved,):
             saved.update(state)
         after = check(store, alerts, baseline="last-week", until=at(BREAK))
     assert after.as_dict() == before.as_dict() | {"notes": list(after.notes)}

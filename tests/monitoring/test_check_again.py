@@ -51,7 +51,7 @@ def test_days_that_were_deleted_are_not_bet_on_anew(tmp_path: Path) -> None:
     state["tests"]["empty>5% |  | "].pop("open", None)
     with store_of(tmp_path / "rest", calls.tail(-600)) as store:
         anew = check(store, "empty>5%", until=at(940)).verdicts[0]
-        with store.changing_state(STATE) as saved:
+        with store.changing_states(STATE) as (saved,):
             saved.clear()
             saved.update(state)
         rest = check(store, "empty>5%", until=at(940)).verdicts[0]
@@ -84,7 +84,7 @@ def test_a_check_about_another_time_forgets_nothing(tmp_path: Path) -> None:
 def test_a_baseline_is_forgotten_with_the_alerts_that_used_it(tmp_path: Path) -> None:
     with store_of(tmp_path / "store", made_calls(WEEK + 400)) as store:
         first = check(store, "empty rises", baseline="last-week", until=at(WEEK + 400))
-        with store.changing_state(STATE) as saved:
+        with store.changing_states(STATE) as (saved,):
             for each in saved["tests"].values():
                 each["last"]["looked"] = (datetime.now(UTC) - timedelta(days=40)).isoformat()
         check(store, "empty>2%", until=at(WEEK + 400))
@@ -203,7 +203,7 @@ def test_documents_do_not_look_new_because_days_were_deleted(tmp_path: Path) -> 
         state = store.state(STATE)
     for deleted, outcome in ((200, QUIET), (500, UNDECIDED)):  # before the baseline, and all of it
         with store_of(tmp_path / f"{deleted}", calls.tail(-deleted)) as store:
-            with store.changing_state(STATE) as saved:
+            with store.changing_states(STATE) as (saved,):
                 saved.update(state)
             (found,) = check(store, "unseen changes", **known).verdicts  # type: ignore[arg-type]
         assert (found.outcome, found.before) == (outcome, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -9,6 +10,8 @@ import logging
 import socket
 import threading
 import time
+from contextlib import ExitStack
+from datetime import timedelta
 from time import monotonic as clock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,12 +31,24 @@ from polars.testing import assert_frame_equal
 
 from karat.errors import OptionError, SaveError
 from karat.monitoring import receiver, upkeep, writer
+from karat.monitoring.bodies import BodyError, _unzipped
 from karat.monitoring.day_files import drafts_of_days
+from karat.monitoring.intake_rules import IntakeRules
 from karat.monitoring.receiver import ReceiverLimits
 from karat.monitoring.store import TraceStore
-from karat.web.trace_server import TraceAddress, trace_server
+from karat.read.traces.otlp_protobuf import CountedBody, spans_of_body
+from karat.read.traces.span import (
+    BODY_FIELDS,
+    BODY_SPANS,
+    SPAN_ATTRIBUTES,
+    CrowdedBodyError,
+    SpanTally,
+    parsed,
+)
+from karat.web import trace_server as trace_server_module
+from karat.web.trace_server import CONNECTIONS, TraceAddress, trace_server
 from tests.monitoring.conftest import serving
-from tests.monitoring.sending import TraceBodies, put, request_of
+from tests.monitoring.sending import Sender, ServerProcess, TraceBodies, put, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,6 +178,14 @@ REFUSED: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "cut JSON": (400, b'{"resourceSpans": [', {"content_type": JSON}),
     "other JSON": (400, b"[1, 2]", {"content_type": JSON}),
     "deep JSON": (400, b"[" * 100_000, {"content_type": JSON}),
+    "JSON of wrong types": (400, b'{"resourceSpans": 3}', {"content_type": JSON}),
+    "groups of wrong types": (400, b'{"resourceSpans": [3, "x"]}', {"content_type": JSON}),
+    "spans of wrong types": (
+        400,
+        b'{"resourceSpans": [{"scopeSpans": [{"spans": "x"}]}]}',
+        {"content_type": JSON},
+    ),
+    "protobuf of wrong types": (400, b"\x08\x03", {}),
     "no gzip": (400, BODY, {"content_encoding": "gzip"}),
     "cut gzip": (400, gzip.compress(BODY)[:-9], {"content_encoding": "gzip"}),
     "long": (413, b"\0" * 300_000, {}),
@@ -189,6 +212,143 @@ def test_what_is_refused_for_good(store: TraceStore) -> None:
                 assert len(said) > 10
         assert sender.post(BODY)[0] == 200  # it lives
     assert store.counts().calls == 1
+
+
+def field(number: int, value: bytes) -> bytes:
+    """Return a field of protobuf with bytes."""
+    length, head = len(value), bytes([number << 3 | 2])
+    while length > 0x7F:
+        head, length = head + bytes([length & 0x7F | 0x80]), length >> 7
+    return head + bytes([length]) + value
+
+
+MANY = BODY_FIELDS + 10
+CROWDED_BODIES: dict[str, tuple[int, bytes, dict[str, str]]] = {
+    "groups": (413, field(1, b"") * MANY, {}),
+    "empty spans": (413, field(1, field(2, field(2, b"") * MANY)), {}),
+    "spans": (413, field(1, field(2, field(2, b"") * (BODY_SPANS + 1))), {}),
+    "JSON lists": (413, b'{"resourceSpans": [' + b"[]," * MANY + b"0]}", {"content_type": JSON}),
+    "JSON lines": (413, b"0\n" * MANY, {"content_type": JSON}),
+    "packed": (413, gzip.compress(bytes(3 << 20)), {"content_encoding": "gzip"}),
+}
+
+
+def test_bodies_of_too_many_parts_are_refused(store: TraceStore) -> None:
+    """A few kilobytes of gzip become millions of parts, each of which takes memory and time."""
+    with serving(store) as (_, sender):
+        for name, (expected, body, headers) in CROWDED_BODIES.items():
+            status, _, said = sender.post(body, **headers)
+            assert (name, status) == (name, expected), said
+        crowded = field(1, b"a" * 16) + field(2, b"b" * 8) + field(9, b"") * (SPAN_ATTRIBUTES + 1)
+        status, _, said = sender.post(field(1, field(2, field(2, crowded))))
+        partial = ExportTraceServiceResponse.FromString(said).partial_success
+        assert (status, partial.rejected_spans) == (200, 1)
+        assert "1 × span with more than 65,536 attributes" in partial.error_message
+        assert sender.post(BODY)[0] == 200
+
+
+def test_decoding_stops_where_there_is_too_much() -> None:
+    tally = SpanTally(most=10)
+    with pytest.raises(CrowdedBodyError, match="more than 10 spans"):
+        list(spans_of_body(CountedBody(field(1, field(2, field(2, b"") * 100))), tally))
+    assert tally.spans == 10
+    groups = CountedBody(field(1, b"") * 100_000, 50)
+    with pytest.raises(CrowdedBodyError):
+        list(spans_of_body(groups, SpanTally()))
+    assert groups.left == -1  # of 100,000 fields 51 were read
+    values = field(9, field(1, b"input.value") + field(2, field(5, field(1, b"") * 1000)))
+    kind = field(9, field(1, b"openinference.span.kind") + field(2, field(1, b"RETRIEVER")))
+    ids = field(1, b"a" * 16) + field(2, b"b" * 8)
+    nested = CountedBody(field(1, field(2, field(2, ids + kind + values))), 60)
+    with pytest.raises(CrowdedBodyError):
+        list(spans_of_body(nested, SpanTally()))
+    assert nested.left == -1
+    parts = _unzipped(gzip.compress(bytes(20 << 20)), 1 << 30)
+    with pytest.raises(BodyError, match="200 times as long"):
+        list(parts)
+    text = "[" + "[]," * MANY + "0]"
+    assert parsed(text) is text
+
+
+def test_calls_that_are_not_kept_are_told(store: TraceStore) -> None:
+    """A span in the future, or older than what is kept, is rejected; one out of the sample not."""
+    request = request_of(3, 1)
+    spans = [each for each in request.resource_spans[0].scope_spans[0].spans if _retrieves(each)]
+    spans[0].start_time_unix_nano += 10**18
+    spans[1].start_time_unix_nano -= 10**18
+    store.keep = timedelta(days=3650)
+    with serving(store) as (_, sender):
+        for _ in range(2):  # the second time it is known as a whole
+            status, _, said = sender.post(request.SerializeToString())
+            partial = ExportTraceServiceResponse.FromString(said).partial_success
+            assert (status, partial.rejected_spans) == (200, 2)
+            assert "1 × in the future, 1 × older than what is kept" in partial.error_message
+    store.rules = IntakeRules(sample=1e-9)
+    with serving(store) as (_, sender):
+        assert sender.post(request_of(3, 2).SerializeToString())[2] == b""
+
+
+def _retrieves(span: Any) -> bool:
+    return any(each.value.string_value == "RETRIEVER" for each in span.attributes)
+
+
+HALF = {
+    "heads": b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1",
+    "bodies": b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+}
+
+
+@pytest.mark.parametrize("half", HALF)
+def test_half_sent_requests_keep_no_one_out(tmp_path: Path, half: str) -> None:
+    """Nor does the one that came first, if it goes on, while there is place."""
+    with ServerProcess(tmp_path / "store") as server, ExitStack() as opened:
+        sent = HALF[half] % server.port if half == "bodies" else HALF[half]
+        for number in range(CONNECTIONS + 8):
+            each = opened.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            each.sendall(sent)
+            if number % 256 == 255:
+                sender = Sender(server.port)
+                assert sender.post(BODY)[0] == 200
+                sender.close()
+        sender = Sender(server.port)
+        assert sender.post(BODY)[0] == 200
+        sender.close()
+
+
+def test_the_head_of_a_request_has_to_come_in_time(
+    store: TraceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one of a connection, and later ones."""
+    monkeypatch.setattr(trace_server_module, "HEADERS", 0.3)
+    with serving(store) as (ready, _):
+        port = ready.listener.getsockname()[1]
+        whole = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+        for before in (b"", whole):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+                client.sendall(before + HALF["heads"])
+                answer = b""
+                with contextlib.suppress(ConnectionResetError):
+                    while part := client.recv(10_000):
+                        answer += part
+                assert answer[:12] == (b"HTTP/1.1 200" if before else b"")
+
+
+def test_a_body_has_to_come_in_time(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a whole: a byte now and then does not keep a connection."""
+    monkeypatch.setattr(receiver, "SLOW", 0.3)
+    with serving(store) as (ready, _):
+        port = ready.listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(HALF["bodies"] % port)
+            client.settimeout(0.1)
+            for _ in range(300):
+                try:
+                    answer = client.recv(1000)
+                    break
+                except TimeoutError:
+                    client.sendall(b" ")
+            assert answer.startswith(b"HTTP/1.1 408")
 
 
 def test_other_addresses(store: TraceStore) -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import signal
+import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +23,9 @@ import pytest
 from karat.client.endpoint import Secret
 from karat.client.retry import RetryPolicy
 from karat.errors import OptionError
-from karat.monitoring.check import check
+from karat.monitoring.check import OUTBOX, STATE, check
 from karat.monitoring.store import TraceStore
-from karat.monitoring.webhook import STATE, Webhook
+from karat.monitoring.webhook import Webhook
 from tests.cli.test_widths import lines, on_terminal
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
 
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 
 Request = tuple[dict[str, str], bytes, str]  # headers, body, path
 BREAK = WEEK + 600
+ALERT = "empty>3%"
 ALERTS = ("--alert", "empty rises", "--alert", "p95>800ms by tenant")
 
 
@@ -49,7 +56,7 @@ def store(folder: Path, tmp_path: Path) -> Iterator[TraceStore]:
 
 @contextmanager
 def receiver(
-    *statuses: int, headers: dict[str, str] | None = None
+    *statuses: int, headers: dict[str, str] | None = None, port: int = 0
 ) -> Iterator[tuple[str, list[Request]]]:
     """Answer with these statuses, one after another, and the last for ever; keep what came."""
     got: list[Request] = []
@@ -69,7 +76,7 @@ def receiver(
         def log_message(self, *_: object) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = HTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -86,19 +93,28 @@ def hook(
     return Webhook(url, Secret(secret), RetryPolicy(attempts=3, timeout=5, max_wait=30), sleep)
 
 
+def raise_alarm(store: TraceStore, webhook: Webhook) -> None:
+    """Raise the same alarm once more."""
+    with store.changing_states(STATE) as (saved,):
+        saved.clear()
+    assert check(store, ALERT, until=at(BREAK + 150), webhook=webhook).news
+
+
 def test_news_are_signed_and_have_no_texts(store: TraceStore) -> None:
-    report = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
+    known = {"baseline": "last-week"}
     with receiver(200) as (url, got):
-        assert not hook(url).deliver(store, report)
-        again = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 160))
+        check(store, "empty rises", **known, until=at(BREAK + 150), webhook=hook(url))  # type: ignore[arg-type]
+        assert not hook(url).deliver(store)
+        again = check(store, "empty rises", **known, until=at(BREAK + 160), webhook=hook(url))  # type: ignore[arg-type]
         assert again.exit_code == 1
-        assert not hook(url).deliver(store, again)  # an open alarm is no news
+        assert not hook(url).deliver(store)  # an open alarm is no news
         ((headers, body, path),) = got
     assert path == "/hook?token=t0ken"
     signed = headers["x-karat-timestamp"].encode() + b"." + body
     expected = hmac.new(b"s3cret", signed, hashlib.sha256).hexdigest()
     assert headers["x-karat-signature"] == f"sha256={expected}"
     message = json.loads(body)
+    assert headers["idempotency-key"] == message["id"]
     assert b"secret question" not in body
     assert message["text"].startswith("✗ alarm: empty rises: empty is ")
     (alert,) = message["alerts"]
@@ -106,68 +122,99 @@ def test_news_are_signed_and_have_no_texts(store: TraceStore) -> None:
     assert alert["since"].startswith("2026-11-1")
     assert len(alert["calls"]) == 5
     with receiver(200) as (url, got):
-        assert not hook(url, secret="").deliver(store, report, texts=True)
+        plain = replace(hook(url, secret=""), texts=True)
+        check(store, "p95>800ms", until=at(BREAK + 150), webhook=plain)
+        assert not plain.deliver(store)
         ((headers, body, _),) = got
     assert "x-karat-signature" not in headers
     assert b"secret question" in body
 
 
 def test_what_fails_is_tried_again_and_kept_for_the_next_check(store: TraceStore) -> None:
-    report = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
     waits: list[float] = []
     with receiver(503, 500, 204, headers={"Retry-After": "7"}) as (url, got):
-        assert not hook(url, waits.append).deliver(store, report)
+        raise_alarm(store, hook(url))
+        assert not hook(url, waits.append).deliver(store)
         assert len(got) == 3
         assert waits == [7, 7]
+        assert len({headers["idempotency-key"] for headers, _, _ in got}) == 1
     with receiver(400) as (url, got):
-        assert "400" in hook(url, waits.append).deliver(store, report)
+        raise_alarm(store, hook(url))
+        assert "400" in hook(url, waits.append).deliver(store)
         assert len(got) == 1  # it will not be accepted the next time either
     with receiver(302, headers={"Location": "http://127.0.0.1:1/"}) as (url, got):
-        assert "302" in hook(url).deliver(store, report)
+        raise_alarm(store, hook(url))
+        assert "302" in hook(url).deliver(store)
     with receiver(503, 503, 503, 200) as (url, got):
-        assert "503" in hook(url).deliver(store, report)
-        assert json.dumps(store.state(STATE)).find("t0ken") == -1
-        quiet = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
+        raise_alarm(store, hook(url))
+        assert "503" in hook(url).deliver(store)
+        assert json.dumps(store.state(OUTBOX)).find("t0ken") == -1
+        quiet = check(store, ALERT, until=at(BREAK + 150), webhook=hook(url))
         assert not quiet.news
-        assert not hook(url).deliver(store, quiet)
+        assert not hook(url).deliver(store)
         assert json.loads(got[-1][1])["alerts"][0]["outcome"] == "alarm"
-        assert not hook(url).deliver(store, quiet)
+        assert not hook(url).deliver(store)
         assert len(got) == 4
-    assert "no answer" in hook("http://127.0.0.1:1/x").deliver(store, report)
+    raise_alarm(store, hook("http://127.0.0.1:1/x"))
+    assert "no answer" in hook("http://127.0.0.1:1/x").deliver(store)
     assert hook("http://user:pass@127.0.0.1:1/x").shown == "http://127.0.0.1:1/…"
     for wrong in ("nowhere", "ftp://host/x", "http://", "http://host:port/", "https://[::1"):
         with pytest.raises(OptionError):
             Webhook(wrong)
+    with pytest.raises(OptionError, match="remembers nothing"):
+        check(store, ALERT, webhook=hook("http://127.0.0.1:1/x"), remember=False)
 
 
 def test_a_message_that_is_refused_holds_up_no_other(store: TraceStore) -> None:
-    first = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
-    second = check(store, ["p95>800ms"], until=at(BREAK + 150))
     with receiver(413, 413, 200) as (url, got):
-        assert "413" in hook(url).deliver(store, first)
-        assert "413" in hook(url).deliver(store, second)
+        for alert in ("empty>3%", "p95>800ms"):
+            check(store, alert, until=at(BREAK + 150), webhook=hook(url))
+            assert "413" in hook(url).deliver(store)
         sent = [json.loads(body)["alerts"][0]["alert"] for _, body, _ in got]
-        assert sent == ["empty rises", "empty rises", "p95>800ms"]
-        ((kept,),) = store.state(STATE).values()
-    assert kept["alerts"][0]["alert"] == "empty rises"
+        assert sent == ["empty>3%", "empty>3%", "p95>800ms"]
+        ((kept,),) = store.state(OUTBOX).values()
+    assert kept["alerts"][0]["alert"] == "empty>3%"
 
 
-def test_what_another_check_could_not_send_meanwhile_is_kept(store: TraceStore) -> None:
-    report = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
-    with receiver(400, 503, 200) as (url, got):
-        assert "400" in hook(url).deliver(store, report)
+def test_what_another_check_adds_meanwhile_is_kept(store: TraceStore) -> None:
+    with receiver(503, 200) as (url, got):
+        raise_alarm(store, hook(url))
 
         def other(_: float) -> None:
-            with store.changing_state(STATE) as saved:
-                (mine,) = saved.values()
-                mine.append({"text": "of another check"})
+            check(store, "p95>800ms", until=at(BREAK + 150), webhook=hook(url))
 
-        quiet = check(store, ["empty rises"], baseline="last-week", until=at(BREAK + 150))
-        assert not hook(url, other).deliver(store, quiet)
-        assert not hook(url).deliver(store, quiet)
-        assert len(got) == 4
-        assert json.loads(got[-1][1]) == {"text": "of another check"}
-        assert list(store.state(STATE).values()) == [[]]
+        assert not hook(url, other).deliver(store)
+        assert len(got) == 2
+        assert not hook(url).deliver(store)
+        assert json.loads(got[-1][1])["alerts"][0]["alert"] == "p95>800ms"
+        assert store.state(OUTBOX) == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("stop", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_a_check_that_is_killed_before_it_could_send_loses_no_message(
+    store: TraceStore, cli: Karat, stop: str
+) -> None:
+    """The server takes no request; the check is killed when it has saved the alarm."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        command = ["monitor", "check", "--store", str(store.path), "--alert", ALERT]
+        command += ["--until", at(BREAK + 150).isoformat()]
+        command += ["--webhook", f"http://127.0.0.1:{port}/hook?token=t0ken"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "karat", *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            while process.poll() is None and store.state(STATE) is None:
+                time.sleep(0.01)
+            process.send_signal(getattr(signal, stop))
+    assert process.returncode not in (0, 1)
+    with receiver(200, port=port) as (_, got):
+        again = cli(*command)
+        assert "✗ open" in again.out  # it was raised by the check that was killed
+    ((_, body, _),) = got
+    assert json.loads(body)["alerts"][0]["outcome"] == "alarm"
 
 
 def test_the_command(

@@ -38,6 +38,8 @@ class AlarmVerdict:
     before: float | None  # the signal in the baseline, or the line of the alert
     now: float | None  # the signal since the change, or since watching began
     n: int  # values that this is of
+    period: str  # how long a period is, such as 1h: its calls are one observation
+    periods: int  # that are over, of these values
     watched: str  # what was bet on, between 0 and 1
     mean: float | None  # of that
     low: float | None  # limits that hold at all times

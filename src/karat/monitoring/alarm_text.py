@@ -67,8 +67,9 @@ def bets_in_words(verdict: AlarmVerdict) -> str:
     if verdict.mean is not None and verdict.low is not None and verdict.high is not None:
         found += f": mean {verdict.mean:.4g} ({verdict.low:.4g} … {verdict.high:.4g} at all times)"
     if verdict.line is not None:
-        found += f", held against {verdict.line:.4g}"
+        found += f", compared with {verdict.line:.4g}"
     needed = evidence(verdict.log_needed)
+    found += f"; {verdict.periods:,} periods of {verdict.period}"
     return f"{found}; evidence {evidence(verdict.log_evidence)} of {needed}"
 
 
@@ -88,10 +89,11 @@ def promise(report: CheckReport) -> str:
     """Say what is promised while nothing changes."""
     if report.run_length is not None:
         return (
-            f"while nothing changes, an alarm comes after {report.run_length:,} calls or more, on "
-            "average"
+            f"while nothing changes, an alarm comes after {report.run_length:,} periods or more "
+            "on average"
         )
-    return f"while nothing changes, an alarm ever comes with a chance of {report.alpha:.3g} at most"
+    share = f"{100 * report.alpha:.3g}%"
+    return f"false-alarm probability: at most {share} in total, however often you check"
 
 
 def prometheus_text(store: TraceStore) -> str:

@@ -46,7 +46,7 @@ class Added:
 
     new: int = 0
     repeated: int = 0
-    dropped: int = 0  # left out by a rule: not in the sample, too old, in the future
+    dropped: Mapping[str, int] = field(default_factory=dict)  # left out by a rule, by reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ def acknowledge(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> 
     for each in arrivals:
         calls = each.batch.frame.select(calls_among()).item()
         if _is_known(connection, each.batch.digest):
-            added.append(Added(0, calls))
+            added.append(Added(0, calls, each.dropped))
             _count(connection, {(REPEATED, ""): calls})
             continue
         new = each.kept.filter(pl.Series(_note_new(connection, each.keys), dtype=pl.Boolean))
         frames += [new] if new.height else []
         kept, found = (table.select(calls_among()).item() for table in (new, each.kept))
-        added.append(Added(kept, found - kept, sum(each.dropped.values())))
+        added.append(Added(kept, found - kept, each.dropped))
         _count(
             connection,
             {(SPANS, ""): calls if each.batch.spans is None else each.batch.spans}

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from karat.monitoring.arrivals import Batch
 from karat.read.traces import decode
+from karat.read.traces.span import CrowdedBodyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
 PART = 1 << 20  # bytes that are unpacked at once
+FREELY, RATIO = 1 << 20, 200  # bytes to which anything may unpack; else so many times as many
 GZIP = zlib.MAX_WBITS | 16
 WATCH = 1.0  # seconds between two looks whether the process that started this one is alive
 
@@ -38,7 +40,10 @@ def decode_body(
 ) -> Batch:
     """Return what a body holds; a body that holds nothing of its kind is an error."""
     plain = b"".join(_unzipped(body, most)) if zipped else body
-    found = decode(plain, protobuf=protobuf, id_from=id_from)
+    try:
+        found = decode(plain, protobuf=protobuf, id_from=id_from)
+    except CrowdedBodyError as error:
+        raise BodyError(413, str(error)) from None
     if found.malformed and not found.spans:
         raise BodyError(400, f"the body cannot be read: {', '.join(found.malformed)}")
     digest = hashlib.blake2b(plain, digest_size=16).digest()
@@ -46,8 +51,8 @@ def decode_body(
 
 
 def _unzipped(body: bytes, most: int) -> Iterator[bytes]:
-    """Yield what a body unpacks to, but no more than a limit: a few bytes may become many."""
-    total = 0
+    """Yield what a body unpacks to, within limits: a few bytes may become many."""
+    total, packed = 0, len(body)
     while body:
         unpacker = zlib.decompressobj(GZIP)
         try:
@@ -56,6 +61,8 @@ def _unzipped(body: bytes, most: int) -> Iterator[bytes]:
                 total += len(part)
                 if total > most:
                     raise BodyError(413, f"the body is longer than {most:,} bytes when unpacked")
+                if total > max(FREELY, RATIO * packed):
+                    raise BodyError(413, f"the body is more than {RATIO} times as long unpacked")
                 if not part and not unpacker.unconsumed_tail and not unpacker.eof:
                     raise BodyError(400, "the body ends in the middle of its gzip")
                 yield part

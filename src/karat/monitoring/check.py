@@ -1,22 +1,25 @@
 """`karat monitor check`: are the signals of production as they were?
 
-Every alert is a bet against "nothing has changed", for every slice that it names; the evidence may
-be looked at at any time, so that a check may run every minute. All alerts and slices of a check are
-one family (e-BH). What is promised of the whole family, while nothing changes:
+Every alert is a bet against "nothing has changed", for every slice that it names. What is bet on
+are periods of time, an hour or more, not single calls, which depend on each other
+(`karat.monitoring.periods`). The evidence stays valid however often it is looked at, so that a
+check may run every minute. All alerts and slices of a check are one family (e-BH). What is promised
+of the whole family, while nothing changes and periods do not depend on those before them:
 
 - by default, the chance of ever raising an alarm is α at most, from the time when watching began
-  or the last alarm was resolved. Half of α is for the limits of the baseline, where there is one;
-- with `run_length` A, it takes A calls or more on average until an alarm is raised.
+  or the last alarm was resolved. Half of α is for the limits of a saved result, where one is the
+  baseline; the baseline of calls is a part of the test;
+- with `run_length` A, it takes A periods or more on average until an alarm is raised.
 
 State is kept in the catalogue of the store. An alarm is raised once and stays open, whatever comes,
 until bets on the calls after it show that the signal is back: closer to where it should be than to
-where it was during the alarm. Then it is resolved, and watching begins anew.
+where it was during the alarm. Then it is resolved, and watching starts again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import log
 from typing import TYPE_CHECKING, Any
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.errors import OptionError
+from karat.errors import OptionError, choose
 from karat.monitoring.alarm_report import (
     ALARM,
     QUIET,
@@ -42,26 +45,36 @@ from karat.monitoring.baselines import (
     parse_moment,
     refuse_overlap,
 )
-from karat.monitoring.bounded import Bound
-from karat.monitoring.watched_slices import WatchedSlice, summary_of, watched_slices
+from karat.monitoring.bounded import AT_THE_END, Bound, bound_of
+from karat.monitoring.periods import SEASONS, length_in_words
+from karat.monitoring.time_buckets import bucket_length
+from karat.monitoring.watched_slices import (
+    PeriodChoice,
+    WatchedSlice,
+    summary_of,
+    watched_slices,
+)
 from karat.statistics.change_points import change_evidence, change_point
 from karat.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
 from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
+    from karat.monitoring.bounded import BoundedSignal
     from karat.monitoring.store import TraceStore
+    from karat.monitoring.webhook import Webhook
 
-STATE = "alarms"  # name in the catalogue
+STATE, OUTBOX = "alarms", "webhooks"  # names in the catalogue
 SHOWN_CALLS = 5
-MANY = 100_000  # calls from which on limits are those that cost little
+MANY = 100_000  # periods from which on limits are those that cost little
 FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
 MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECOVERY = 0.05  # chance of taking what still goes on for over
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
-TOO_FEW = "too few calls: even the worst values could not raise it yet"
-AT_THE_END = "what it is compared with is at the end of its range: it cannot go beyond"
+TOO_FEW = "too few periods: even the worst values could not raise it yet"
+SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,10 @@ def check(
     until: datetime | str | None = None,
     rebaseline: bool = False,
     remember: bool = True,
+    webhook: Webhook | None = None,
+    period: str | None = None,
+    season: str | None = None,
+    settle: timedelta | str = SETTLE,
     kind: str = "retriever",
     **given: Any,  # noqa: ANN401
 ) -> CheckReport:
@@ -102,36 +119,46 @@ def check(
     `baseline` is what alerts without a number of their own compare with; see
     `karat.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to `until`
     (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and what is
-    open. Without `remember`, nothing is saved: the same alarm is news to the next check. `given`
-    goes to `signal_frame`.
+    open. Without `remember`, nothing is saved: the same alarm is news to the next check. Messages
+    for `webhook` are saved in the same step as the alarms; `Webhook.deliver` sends them.
+
+    Calls of one `period` (such as `1h`) are one observation; by default the baseline shows how long
+    it has to be. `season` compares with the same hour of the `day` or the `week`. A period is
+    looked at when it has been over for `settle`. `given` goes to `signal_frame`.
     """
     check_share("error rate", alpha)
     if run_length is not None and run_length < 2:
         raise OptionError(
             f"the run length is {run_length}", fix="give a number of calls, from 2 up"
         )
+    if webhook is not None and not remember:
+        raise OptionError(
+            "a webhook is told about alarms that are remembered, and this check remembers nothing",
+            fix="leave out remember=False, or the webhook",
+        )
     listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
     asked = {each.text: each for each in map(_alert, listed)}
     if not asked:
         raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
     now = _moment(until) or datetime.now(UTC)
+    choice = PeriodChoice(
+        None if period is None else bucket_length(period) // MICROSECOND,
+        "" if season is None else choose("season", season, SEASONS),
+        (now - _waiting(settle) - EPOCH) // MICROSECOND,
+    )
     saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
     found = _baseline(store, asked.values(), baseline, now, saved)
     begin = _moment(since) or (found.window[1] if found and found.window else None)
     if found is not None and found.window is not None and begin is not None:
         refuse_overlap(found.window, begin)
     tests, notes = watched_slices(
-        store, list(asked.values()), found, (begin, now), saved, alpha, kind, given
+        store, list(asked.values()), found, (begin, now), saved, alpha, kind, given, choice
     )
-    estimated = any(each.alert.needs_baseline and each.before is not None for each in tests)
-    estimated = estimated and (found is None or found.number is None)
+    estimated = found is not None and found.result is not None
     promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
-    decided = _decide(tests, promise, now)
-    verdicts = decided
-    if remember:
-        verdicts = _remember(store, tests, decided, found, now, fresh=rebaseline)
-    return CheckReport(
-        verdicts=tuple(_with_questions(store, verdicts)),
+    decided = _with_questions(store, _decide(tests, promise, now))
+    report = CheckReport(
+        verdicts=tuple(decided),
         checked=now,
         since=begin,
         baseline="" if found is None else found.text,
@@ -140,10 +167,25 @@ def check(
         run_length=run_length,
         notes=tuple(notes),
     )
+    if not remember:
+        return report
+    # one step: after a crash either both are there, the alarm and the message about it, or neither
+    with store.changing_states(STATE, *([] if webhook is None else [OUTBOX])) as (state, *outbox):
+        verdicts = _remember(state, tests, decided, found, now, fresh=rebaseline)
+        report = replace(report, verdicts=tuple(verdicts))
+        if webhook is not None:
+            webhook.enqueue(outbox[0], report)
+    return report
 
 
 def _alert(given: str | Alert) -> Alert:
     return given if isinstance(given, Alert) else parse_alert(given)
+
+
+def _waiting(settle: timedelta | str) -> timedelta:
+    if isinstance(settle, str):
+        return timedelta() if settle == "0" else bucket_length(settle)
+    return settle
 
 
 def _moment(given: datetime | str | None) -> datetime | None:
@@ -190,9 +232,9 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
         elif test.bets is None:
             evidence.append(-np.inf)
         else:
-            values = test.watched["value"].to_numpy().astype(np.float64)
             long_run = promise.run_length is not None
-            evidence.append(test.bets.evidence(values, run_length=long_run, earlier=test.earlier))
+            found = test.bets.evidence(test.cut(), run_length=long_run, earlier=test.earlier)
+            evidence.append(found)
     rejected = e_bh(evidence, promise.rate)
     raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
     return [
@@ -213,12 +255,24 @@ def _verdict(
         return _raised(test, rows, evidence, promise, now)
     long_run = promise.run_length is not None
     known: dict[str, Any] = {"run_length": long_run, "earlier": test.earlier}
-    if test.bets.most_evidence(rows.height, **known) < promise.log_needed:
+    if test.bets.most_evidence(len(test.cut()), **known) < promise.log_needed:
         reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
         if test.bets.most_evidence(MANY, **known) < promise.log_needed:
-            reason = AT_THE_END
+            reason = _why_never(test.bets)
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
+
+
+def _why_never(bets: BoundedSignal) -> str:
+    """Say why no number of calls could raise an alarm."""
+    reference = bets.bounds[0].reference
+    if reference is None:
+        return AT_THE_END
+    return (
+        f"the baseline has {len(reference)} periods of {length_in_words(bets.length)}, too few to "
+        "compare with: take a longer baseline, or a shorter period (--period) if you know that its "
+        "calls do not depend on those of the period before"
+    )
 
 
 def _row(  # noqa: PLR0917
@@ -233,11 +287,13 @@ def _row(  # noqa: PLR0917
     """Return the verdict about some rows."""
     values = rows["value"].to_numpy().astype(np.float64)
     mean = low = high = line = None
-    if test.bets is not None:
+    cut = None if test.bets is None else test.cut(rows)
+    if test.bets is not None and cut is not None:
         bound = bound or test.bets.bounds[0]
         line = bound.mean
-        if len(values):
-            stream = test.bets.level_stream(bound, values)
+        stream = test.bets.level_stream(bound, cut)
+        stream = stream[~np.isnan(stream)]
+        if len(stream):
             mean = float(stream.mean())
             low, high = _limits(stream, promise.alpha)
             if not low <= mean <= high:  # they are of one mean, and there was more than one
@@ -251,6 +307,8 @@ def _row(  # noqa: PLR0917
         before=test.before,
         now=summary_of(test.alert, values),
         n=len(values),
+        period="" if test.bets is None else length_in_words(test.bets.length),
+        periods=0 if cut is None else len(cut),
         watched="" if test.bets is None else test.bets.transform,
         mean=mean,
         low=low,
@@ -275,30 +333,29 @@ def _raised(
 ) -> AlarmVerdict:
     """Return a new alarm: since when, how large, which calls; and note it in the state."""
     assert test.bets is not None  # noqa: S101 - there is no evidence without bets
-    values = rows["value"].to_numpy().astype(np.float64)
-    bound, found = test.bets.change(values)
-    after = rows.slice(found.start)
-    stream = test.bets.level_stream(bound, after["value"].to_numpy().astype(np.float64))
+    cut = test.cut(rows)
+    bound, found = test.bets.change(cut)
+    after = rows.slice(cut.starts[found.start])
+    levels = test.bets.levels(bound, test.cut(after))
     since = after["time"][0]
-    calls = _worst(after, stream, bound)
+    calls = _worst(after, bound)
     test.state["open"] = {
         "opened": now.isoformat(),
         "since": since.isoformat(),
-        "until": (rows["time"][-1] + MICROSECOND).isoformat(),
+        "until": (rows["time"][int(cut.ends[-1]) - 1] + MICROSECOND).isoformat(),
         "log_evidence": evidence,
-        "bound": [bound.side, bound.mean, bound.beyond, bound.upward],
-        "back": (bound.mean + float(stream.mean())) / 2,
+        "bound": asdict(bound),
+        "back": (bound.usual + float(np.nanmean(levels))) / 2,
         "calls": [[each.trace, each.span, each.time.isoformat(), each.value] for each in calls],
     }
     return _row(test, ALARM, after, evidence, promise, bound, since=since, opened=now, calls=calls)
 
 
-def _worst(rows: pl.DataFrame, stream: Floats, bound: Bound) -> tuple[WatchedCall, ...]:
+def _worst(rows: pl.DataFrame, bound: Bound) -> tuple[WatchedCall, ...]:
     """Return the calls to look at: the worst values, of equal ones the latest."""
-    bad = stream if bound.side == "below" else -stream
-    raw = rows["value"].to_numpy() * (1 if bound.side == "below" else -1)
-    raw = raw if bound.beyond is None else rows["value"].to_numpy() * (-1 if bound.upward else 1)
-    order = np.lexsort((-np.arange(len(bad)), raw, bad))[:SHOWN_CALLS]
+    high = bound.side == "above" if bound.beyond is None else bound.upward
+    bad = rows["value"].to_numpy() * (-1 if high else 1)
+    order = np.lexsort((-np.arange(len(bad)), bad))[:SHOWN_CALLS]
     return tuple(
         WatchedCall(row["trace"], row["span"], row["time"], float(row["value"]))
         for row in (rows.row(int(at), named=True) for at in order)
@@ -309,7 +366,7 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
     """Return an alarm that is open, or resolved by the calls after it was raised."""
     assert test.bets is not None  # noqa: S101
     opened = test.state["open"]
-    bound = Bound(*opened["bound"])
+    bound = bound_of(opened["bound"])
     since, raised = parse_moment(opened["since"]), parse_moment(opened["opened"])
     rows = test.watched
     after = rows.filter(pl.col("time") >= parse_moment(opened["until"]))
@@ -318,15 +375,17 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
         for trace, span, time, value in opened["calls"]
     )
     known: dict[str, Any] = {"since": since, "opened": raised, "calls": calls}
-    if after.height:
-        stream = test.bets.level_stream(bound, after["value"].to_numpy().astype(np.float64))
-        side = "above" if bound.side == "below" else "below"
-        back = change_evidence(stream, float(opened["back"]), side=side)[-1]
-        if back >= log(1 / RECOVERY):
-            last = after["time"][-1]
+    cut = test.cut(after)
+    if len(cut):
+        # while it goes on, no more than half of the periods are closer to where they should be
+        levels, back = test.bets.levels(bound, cut), float(opened["back"])
+        good = np.where(levels > back if bound.side == "below" else levels < back, 1.0, 0.0)
+        good = np.where(np.isnan(levels), np.nan, good)
+        if change_evidence(good, 0.5, side="above")[-1] >= log(1 / RECOVERY):
+            last = after["time"][int(cut.ends[-1]) - 1]
             # the calls since it is back, without those of the alarm before them
-            found = change_point(stream, float(opened["back"]), side=side)
-            after = after if found is None else after.slice(found.start)
+            found = change_point(good, 0.5, side="above")
+            after = after if found is None else after.slice(cut.starts[found.start])
             past = {
                 "since": opened["since"],
                 "opened": opened["opened"],
@@ -342,7 +401,7 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
 
 
 def _remember(
-    store: TraceStore,
+    saved: dict[str, Any],
     tests: list[WatchedSlice],
     verdicts: list[AlarmVerdict],
     baseline: Baseline | None,
@@ -350,49 +409,48 @@ def _remember(
     *,
     fresh: bool,
 ) -> list[AlarmVerdict]:
-    """Save the states; what another check has raised or resolved meanwhile is no news here."""
+    """Change the states; what another check has raised or resolved meanwhile is no news here."""
     found = []
-    with store.changing_state(STATE) as saved:
-        text = "" if baseline is None else baseline.text
-        every = saved.setdefault("tests", {})
-        if fresh:
-            for key in [key for key in every if key.endswith(f" | {text}")]:
-                del every[key]
-            saved.get("baselines", {}).pop(text, None)
-        used = any(each.alert.needs_baseline and each.before is not None for each in tests)
-        if baseline is not None and baseline.window is not None and used:
-            window = [each.isoformat() for each in baseline.window]
-            saved.setdefault("baselines", {})[baseline.text] = window
-        looked = datetime.now(UTC)  # whatever moment the check was about
-        for test, verdict in zip(tests, verdicts, strict=True):
-            was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
-            if was_open != (every.get(test.key, {}).get("open") is not None):
-                found.append(_of_another(verdict))  # and what the other has saved stays
-                continue
-            test.note_seen()
-            last = {
-                "checked": now.isoformat(),
-                "looked": looked.isoformat(),
-                "alert": verdict.alert,
-                "signal": verdict.signal,
-                "slice": verdict.slice,
-                "baseline": test.baseline,
-                "kind": test.kind,
-                "outcome": verdict.outcome,
-                "now": verdict.now,
-                "before": verdict.before,
-                "n": verdict.n,
-                "log_evidence": verdict.as_dict()["log_evidence"],
-                "log_needed": verdict.log_needed,
-            }
-            every[test.key] = {**test.state, "last": last}
-            found.append(verdict)
-        old = (looked - FORGOTTEN).isoformat()
-        for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+    text = "" if baseline is None else baseline.text
+    every = saved.setdefault("tests", {})
+    if fresh:
+        for key in [key for key in every if key.endswith(f" | {text}")]:
             del every[key]
-        known = saved.get("baselines", {})
-        for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
-            del known[name]  # what nobody has compared with for so long is found anew
+        saved.get("baselines", {}).pop(text, None)
+    used = any(each.alert.needs_baseline and each.before is not None for each in tests)
+    if baseline is not None and baseline.window is not None and used:
+        window = [each.isoformat() for each in baseline.window]
+        saved.setdefault("baselines", {})[baseline.text] = window
+    looked = datetime.now(UTC)  # whatever moment the check was about
+    for test, verdict in zip(tests, verdicts, strict=True):
+        was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+        if was_open != (every.get(test.key, {}).get("open") is not None):
+            found.append(_of_another(verdict))  # and what the other has saved stays
+            continue
+        test.note_seen()
+        last = {
+            "checked": now.isoformat(),
+            "looked": looked.isoformat(),
+            "alert": verdict.alert,
+            "signal": verdict.signal,
+            "slice": verdict.slice,
+            "baseline": test.baseline,
+            "kind": test.kind,
+            "outcome": verdict.outcome,
+            "now": verdict.now,
+            "before": verdict.before,
+            "n": verdict.n,
+            "log_evidence": verdict.as_dict()["log_evidence"],
+            "log_needed": verdict.log_needed,
+        }
+        every[test.key] = {**test.state, "last": last}
+        found.append(verdict)
+    old = (looked - FORGOTTEN).isoformat()
+    for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+        del every[key]
+    known = saved.get("baselines", {})
+    for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
+        del known[name]  # what nobody has compared with for so long is found anew
     return found
 
 
@@ -404,7 +462,7 @@ def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
     return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
 
 
-def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> Iterable[AlarmVerdict]:
+def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> list[AlarmVerdict]:
     """Add the questions of the calls to look at, where the store has them."""
     wanted = [call for verdict in verdicts for call in verdict.calls]
     if not wanted:

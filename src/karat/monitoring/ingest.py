@@ -45,7 +45,7 @@ class Ingested:
         """Add up what became of a part."""
         self.new += added.new
         self.repeated += added.repeated
-        self.dropped += added.dropped
+        self.dropped += sum(added.dropped.values())
 
 
 def ingest_traces(

@@ -14,7 +14,7 @@ from karat.forks import refuse_after_fork
 from karat.labels.estimates import ppi
 from karat.monitoring.baselines import parse_moment
 from karat.monitoring.call_values import KEY, slice_names
-from karat.monitoring.check import check
+from karat.monitoring.check import SETTLE, check
 from karat.monitoring.judged import JudgedSample
 from karat.monitoring.references import References
 from karat.monitoring.signals import find_signals
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from karat.monitoring.alarm_report import CheckReport
     from karat.monitoring.alerts import Alert
     from karat.monitoring.store import Mark, StoreCounts
+    from karat.monitoring.webhook import Webhook
     from karat.progress import Report
     from karat.results.estimates import Estimates
 
@@ -150,6 +151,10 @@ class Monitor:
         run_length: int | None = None,
         rebaseline: bool = False,
         remember: bool = True,
+        webhook: Webhook | None = None,
+        period: str | None = None,
+        season: str | None = None,
+        settle: timedelta | str = SETTLE,
         **options: Unpack[SignalOptions],
     ) -> CheckReport:
         """Tell whether signals have changed, with alarms that may be looked at at any time.
@@ -157,10 +162,15 @@ class Monitor:
         `alerts` are such as `"empty>2%"`, `"p95>800ms"` or `"context_relevancy drops by service"`.
         `baseline` is what those without a number compare with: `last-week`, `before:MARK`, a
         period, a number, or the folder of a saved result. `alpha` is the chance that an alarm is
-        ever raised while nothing changes; with `run_length`, one comes after that many calls or
-        more, on average. State is kept in the store: an alarm is raised once and stays open until
-        the signal is back; `rebaseline` begins anew, and without `remember` nothing is saved. The
-        options are those of `signals`; alerts name their slices themselves. See docs/alarms.md.
+        ever raised while nothing changes; with `run_length`, one comes after that many periods
+        or more, on average. Calls of one `period` (such as `1h`) are one observation; by default
+        the baseline shows how long it has to be. `season` compares with the same hour of the `day`
+        or the `week`. A period is looked at when it has been over for `settle`.
+
+        State is kept in the store: an alarm is raised once and stays open until the signal is
+        back; `rebaseline` starts again, and without `remember` nothing is saved. Messages for
+        `webhook` are saved in the same step; its `deliver(monitor.store)` sends them.
+        The options are those of `signals`; alerts name their slices themselves. See docs/alarms.md.
         """
         refuse_after_fork()
         look = self._looking((), options)
@@ -176,6 +186,10 @@ class Monitor:
             until=look.until,
             rebaseline=rebaseline,
             remember=remember,
+            webhook=webhook,
+            period=period,
+            season=season,
+            settle=settle,
             kind=look.kind,
             given=look.given,
             sample=look.sample,

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from karat.errors import KaratError
 from karat.monitoring.bodies import BodyError
-from karat.read.traces.span import NESTED, NO_ID, NO_TIME, NOT_A_SPAN
+from karat.monitoring.intake_rules import SAMPLED
+from karat.read.traces.otlp_protobuf import NO_PROTOBUF
+from karat.read.traces.span import CROWDED, NESTED, NO_ID, NO_TIME, NOT_A_SPAN
 from karat.storage.spool import nearly_full
 
 if TYPE_CHECKING:
-    from karat.monitoring.arrivals import Batch
+    from karat.monitoring.arrivals import Added, Batch
     from karat.monitoring.bodies import BodyDecoders
     from karat.monitoring.store import TraceStore
     from karat.monitoring.writer import StoreWriter
@@ -36,9 +38,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 PATH, METRICS = "/v1/traces", "/metrics"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
-REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED)  # reasons for which a span is left out
+REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
 CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
-SLOW = 30.0  # seconds to wait for the next part of a body
+SLOW = 60.0  # seconds for a whole body to arrive
 SOON, LATER = 1, 60  # seconds after which to try again
 LOOK = 1.0  # seconds between two looks at the disk
 
@@ -106,7 +108,7 @@ class TraceReceiver:
             if scope["path"] == METRICS and scope["method"] == "GET":
                 await _answer(send, 200, PROMETHEUS, await self._metrics())
                 return
-            batch = await self._take(scope, headers, kind, body)
+            batch, added = await self._take(scope, headers, kind, body)
         except Refusal as refusal:
             self.refused[f"{refusal.status}: {refusal.why}"] += 1
             await body.drain(self._limits.request, headers.get("content-length", ""))
@@ -114,7 +116,7 @@ class TraceReceiver:
         except _GoneError:
             return
         else:
-            await _answer(send, 200, kind, _accepted(batch, kind))
+            await _answer(send, 200, kind, _accepted(batch, added, kind))
 
     async def _metrics(self) -> bytes:
         """Return the state of alarms and counts of the store, as Prometheus asks for it."""
@@ -127,8 +129,8 @@ class TraceReceiver:
 
     async def _take(
         self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, body: RequestBody
-    ) -> Batch:
-        """Return a batch that is on disk."""
+    ) -> tuple[Batch, Added]:
+        """Return a batch that is on disk, and what became of its calls."""
         zipped = self._check(scope, headers, kind)
         self._check_rate()
         await self._check_disk()
@@ -145,10 +147,10 @@ class TraceReceiver:
             held += size
             self._held += size
             self._spare -= batch.spans or 0
-            await self._written(batch)
+            added = await self._written(batch)
         finally:
             self._held -= held
-        return batch
+        return batch, added
 
     def _check(self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str) -> bool:
         """Tell whether the body is zipped; refuse what is no request of OTLP that can be read."""
@@ -215,9 +217,9 @@ class TraceReceiver:
         except BrokenExecutor:
             raise Refusal(503, "a process that decodes was killed", again=SOON) from None
 
-    async def _written(self, batch: Batch) -> None:
+    async def _written(self, batch: Batch) -> Added:
         try:
-            await asyncio.wrap_future(self._writer.submit(batch))
+            return await asyncio.wrap_future(self._writer.submit(batch))
         except KaratError as error:
             raise Refusal(503, f"it could not be saved: {error.what}", again=LATER) from None
 
@@ -229,15 +231,17 @@ class _GoneError(Exception):
 class RequestBody:
     """The body of a request, part by part."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, seconds: float | None = None) -> None:
         self._receive = receive
         self._more = True
+        self._until = asyncio.get_running_loop().time() + (SLOW if seconds is None else seconds)
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the parts; who sends too slowly, or goes away, has not sent it."""
+        """Yield the parts; a client that is too slow, or goes away, has not sent the body."""
         while self._more:
             try:
-                message = await asyncio.wait_for(self._receive(), SLOW)
+                async with asyncio.timeout_at(self._until):
+                    message = await self._receive()
             except TimeoutError:
                 self._more = False
                 raise Refusal(408, "the body did not arrive in time") from None
@@ -258,10 +262,16 @@ class RequestBody:
                     return
 
 
-def _accepted(batch: Batch, kind: str) -> bytes:
-    """Return the answer to a batch that is on disk; it tells how many spans were left out."""
-    rejected = min(sum(batch.malformed.get(each, 0) for each in REJECTED), batch.spans or 0)
-    said = ", ".join(f"{number} × {reason}" for reason, number in batch.malformed.items())
+def _accepted(batch: Batch, added: Added, kind: str) -> bytes:
+    """Return the answer to a batch that is on disk; it tells how many spans were left out, and why.
+
+    Spans that are not in the sample are not rejected: the server was told to keep a sample.
+    """
+    wrong = sum(batch.malformed.get(each, 0) for each in REJECTED)
+    dropped = {reason: number for reason, number in added.dropped.items() if reason != SAMPLED}
+    rejected = min(wrong + sum(dropped.values()), batch.spans or 0)
+    reasons = [*batch.malformed.items(), *dropped.items()]
+    said = ", ".join(f"{number} × {reason}" for reason, number in reasons)
     if kind == JSON:
         partial = {"rejectedSpans": str(rejected), "errorMessage": said}
         return json.dumps({"partialSuccess": partial} if said else {}).encode()

@@ -296,14 +296,15 @@ class TraceStore:
         return json.loads(rows[0][0]) if rows else None
 
     @contextlib.contextmanager
-    def changing_state(self, name: str) -> Iterator[dict[str, Any]]:
-        """Read a state, change it and save it, while no other process does."""
+    def changing_states(self, *names: str) -> Iterator[list[dict[str, Any]]]:
+        """Read states, change them and save all of them or none, while no other process does."""
         with self._file.writing() as connection:
-            row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-            value: dict[str, Any] = json.loads(row[0]) if row else {}
-            yield value
-            saved = (name, json.dumps(value))
-            connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", saved)
+            query = "SELECT value FROM state WHERE name = ?"
+            rows = [connection.execute(query, (name,)).fetchone() for name in names]
+            values: list[dict[str, Any]] = [json.loads(row[0]) if row else {} for row in rows]
+            yield values
+            saved = [(name, json.dumps(value)) for name, value in zip(names, values, strict=True)]
+            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", saved)
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

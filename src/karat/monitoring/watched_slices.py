@@ -11,18 +11,28 @@ import polars as pl
 
 from karat.errors import OptionError
 from karat.monitoring.baselines import Baseline, parse_moment
-from karat.monitoring.bounded import Bound, BoundedSignal, against_values, at_line
+from karat.monitoring.bounded import BoundedSignal, against_calls, against_result, at_line
 from karat.monitoring.stored_signals import stored_signals
 from karat.read.traces.schema import RETRIEVER
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
+    from karat.core.data import Floats, Ints
     from karat.monitoring.alerts import Alert
+    from karat.monitoring.periods import CutCalls
     from karat.monitoring.store import TraceStore
 
 LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
 DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodChoice:
+    """How calls are put together: see `karat.monitoring.periods`."""
+
+    length: int | None = None  # microseconds; None: as the baseline shows, or an hour
+    season: str = ""
+    until: int | None = None  # periods that end later may still get calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +49,14 @@ class WatchedSlice:
     before: float | None
     reason: str
     state: dict[str, Any]
+    until: int | None = None  # periods that end later are not looked at yet
+
+    def cut(self, rows: pl.DataFrame | None = None) -> CutCalls:
+        """Return calls, by default all that are watched, cut into periods that are over."""
+        assert self.bets is not None  # noqa: S101 - the caller has looked
+        rows = self.watched if rows is None else rows
+        values = rows["value"].to_numpy().astype(np.float64)
+        return self.bets.cut(_microseconds(rows), values, self.until)
 
     @property
     def watched(self) -> pl.DataFrame:
@@ -49,28 +67,44 @@ class WatchedSlice:
 
     @property
     def earlier(self) -> int:
-        """How many values a check has seen that are not among those watched any longer.
+        """How many periods a check has seen that are not among those watched any longer.
 
         Their days were deleted, or a later beginning was asked for. What was bet on them is lost:
         otherwise every day that goes would be a new chance to be wrong.
         """
-        seen = self.state.get("seen")
-        return 0 if seen is None else max(seen["earlier"], seen["n"] - self._seen_before(seen))
+        seen, cut = self._seen, self.cut()
+        if seen is None:
+            return 0
+        before = int(seen["n"])
+        if len(cut) and _end(cut) >= seen["until"]:
+            before = int((cut.times[cut.ends - 1] <= seen["until"]).sum())
+        return int(max(seen["earlier"], seen["n"] - before))
+
+    @property
+    def _seen(self) -> dict[str, Any] | None:
+        """What was seen in periods of this length; of another one nothing is known."""
+        seen: dict[str, Any] | None = self.state.get("seen")
+        same = seen is not None and self.bets is not None and seen["length"] == self.bets.length
+        return seen if same else None
 
     def note_seen(self) -> None:
-        """Remember how many values there were; a look at the past says nothing new."""
-        rows, seen = self.watched, self.state.get("seen")
-        if not rows.height or (seen and rows["time"][-1] < parse_moment(seen["until"])):
+        """Remember how many periods there were; a look at the past says nothing new."""
+        if self.bets is None:
             return
-        earlier = self.earlier
-        until = rows["time"][-1].isoformat()
-        self.state["seen"] = {"earlier": earlier, "n": earlier + rows.height, "until": until}
+        cut, seen = self.cut(), self._seen
+        if not len(cut) or (seen and _end(cut) < seen["until"]):
+            return
+        known = {"earlier": self.earlier, "until": _end(cut), "length": self.bets.length}
+        self.state["seen"] = known | {"n": known["earlier"] + len(cut)}
 
-    def _seen_before(self, seen: dict[str, Any]) -> int:
-        rows, until = self.watched, parse_moment(seen["until"])
-        if not rows.height or rows["time"][-1] < until:
-            return int(seen["n"])
-        return rows.filter(pl.col("time") <= until).height
+
+def _end(cut: CutCalls) -> int:
+    """Return when the last call of the last period began."""
+    return int(cut.times[cut.ends[-1] - 1])
+
+
+def _microseconds(rows: pl.DataFrame) -> Ints:
+    return rows["time"].dt.timestamp("us").to_numpy()
 
 
 def watched_slices(  # noqa: PLR0917
@@ -82,6 +116,7 @@ def watched_slices(  # noqa: PLR0917
     alpha: float,
     kind: str,
     given: dict[str, Any],
+    choice: PeriodChoice,
 ) -> tuple[list[WatchedSlice], list[str]]:
     """Return a test for each alert and slice, and what a user should know about them."""
     window = None if baseline is None else baseline.window
@@ -117,9 +152,13 @@ def watched_slices(  # noqa: PLR0917
         state = saved.get("tests", {}).get(key, {})
         watched, reference = frames[alert.signal, column]
         rows = _of_slice(watched, alert.signal, column, value)
-        known = _of_slice(reference, alert.signal, column, value)["value"].to_numpy()
-        bets, before, reason = _bets(alert, baseline, known.astype(np.float64), error, state)
-        found.append(WatchedSlice(key, alert, name, text, kind, rows, bets, before, reason, state))
+        known = _of_slice(reference, alert.signal, column, value).drop_nulls("value")
+        bets, before, reason = _bets(alert, baseline, known, error, state, choice)
+        found.append(
+            WatchedSlice(
+                key, alert, name, text, kind, rows, bets, before, reason, state, choice.until
+            )
+        )
     return found, notes
 
 
@@ -201,16 +240,17 @@ def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str | None) 
     return rows.select("time", "trace", "span", value=pl.col(signal).cast(pl.Float64))
 
 
-def _bets(
+def _bets(  # noqa: PLR0917
     alert: Alert,
     baseline: Baseline | None,
-    known: Floats,
+    calls: pl.DataFrame,
     error: float,
     state: dict[str, Any],
+    choice: PeriodChoice,
 ) -> tuple[BoundedSignal | None, float | None, str]:
     """Return how an alert is bet on, the value that it is compared with, or why neither is."""
     if alert.line is not None:
-        return at_line(alert, alert.line), alert.line, ""
+        return at_line(alert, alert.line, choice.length), alert.line, ""
     if baseline is not None and baseline.number is not None:
         low, high = alert.about.bounds
         if not low <= baseline.number <= high:
@@ -219,21 +259,26 @@ def _bets(
                 f"{baseline.number:g}",
                 fix="write a share, such as 2%" if high == 1 else "choose another number",
             )
-        return at_line(alert, baseline.number), baseline.number, ""
+        return at_line(alert, baseline.number, choice.length), baseline.number, ""
     if baseline is not None and baseline.result is not None:
         known = baseline.values(alert.about)
-    known = known[~np.isnan(known)]
+        bets = against_result(alert, known, error, choice.length)
+        before = summary_of(alert, known)
+        return (None, before, bets) if isinstance(bets, str) else (bets, before, "")
+    values = calls["value"].to_numpy().astype(np.float64)
     kept = state.get("baseline")
     # its calls were deleted since, or maybe those before it, which some signals look back at
     looks_back = alert.signal in LOOKING_BACK
-    if kept is not None and (kept["n"] > len(known) or (looks_back and kept["n"] == len(known))):
-        gone = looks_back and kept["n"] > len(known) and "open" not in state
-        return None if gone else _unpacked(kept["bets"]), kept["value"], DELETED if gone else ""
-    bets = against_values(alert, known, error, seed=0)
+    if kept is not None and (kept["n"] > len(values) or (looks_back and kept["n"] == len(values))):
+        gone = looks_back and kept["n"] > len(values) and "open" not in state
+        saved = None if gone else BoundedSignal.from_dict(kept["bets"])
+        return saved, kept["value"], DELETED if gone else ""
+    times = _microseconds(calls)
+    bets = against_calls(alert, times, values, choice.length, choice.season)
+    before = summary_of(alert, values)
     if isinstance(bets, str):
-        return None, summary_of(alert, known), bets
-    before = summary_of(alert, known)
-    state["baseline"] = {"n": len(known), "value": before, "bets": _packed(bets)}
+        return None, before, bets
+    state["baseline"] = {"n": len(values), "value": before, "bets": bets.as_dict()}
     return bets, before, ""
 
 
@@ -243,27 +288,3 @@ def summary_of(alert: Alert, values: Floats) -> float | None:
     if not len(known):
         return None
     return float(known.mean() if alert.quantile is None else np.quantile(known, alert.quantile))
-
-
-def _packed(bets: BoundedSignal) -> dict[str, Any]:
-    return {
-        "transform": bets.transform,
-        "bounds": [[each.side, each.mean, each.beyond, each.upward] for each in bets.bounds],
-        "scale": list(bets.scale),
-        "median": bets.median,
-        "reference": None if bets.reference is None else list(bets.reference),
-        "seed": bets.seed,
-    }
-
-
-def _unpacked(saved: dict[str, Any]) -> BoundedSignal:
-    low, high = saved["scale"]
-    reference = saved["reference"]
-    return BoundedSignal(
-        saved["transform"],
-        tuple(Bound(*each) for each in saved["bounds"]),
-        (low, high),
-        saved["median"],
-        None if reference is None else tuple(reference),
-        saved["seed"],
-    )

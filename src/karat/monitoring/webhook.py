@@ -2,8 +2,12 @@
 
 What is sent is the JSON of the check with the alarms that are new or resolved. It has no texts of
 questions, unless asked for. With a secret, `X-Karat-Signature: sha256=…` is the HMAC of the header
-`X-Karat-Timestamp`, a full stop and the body. What could not be sent is kept with the store, and
-sent by the next check.
+`X-Karat-Timestamp`, a full stop and the body.
+
+A message is saved in the catalogue of the store in the same step as the alarms that it is about,
+and deleted when the other system has taken it. So a check that is killed loses no message: the next
+one sends it. A message may arrive twice; the header `Idempotency-Key`, and `id` in the body, are
+then the same.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import os
 import time
 import urllib.error
 import urllib.request
+import uuid
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
@@ -30,6 +35,7 @@ from karat.client.protocol import retry_after
 from karat.client.retry import BUSY, RetryPolicy
 from karat.errors import OptionError
 from karat.monitoring.alarm_text import sentence
+from karat.monitoring.check import OUTBOX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +44,7 @@ if TYPE_CHECKING:
     from karat.monitoring.store import TraceStore
 
 SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
-STATE = "webhooks"
-KEPT = 20  # messages to one address that could not be sent
+KEPT = 1000  # messages that wait for one address
 PATIENT = RetryPolicy(timeout=10.0, attempts=4, max_wait=60.0)
 
 
@@ -51,6 +56,7 @@ class Webhook:
     secret: Secret = field(default_factory=lambda: Secret(os.environ.get(SECRET, "")))
     retry: RetryPolicy = PATIENT
     sleep: Callable[[float], None] = time.sleep
+    texts: bool = False  # whether the questions of calls are sent as well
 
     def __post_init__(self) -> None:
         try:
@@ -69,23 +75,30 @@ class Webhook:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
 
-    def deliver(self, store: TraceStore, report: CheckReport, *, texts: bool = False) -> str:
-        """Send what is new, and what could not be sent before; return why it failed, if it did."""
-        digest = hashlib.sha256(self.url.encode()).hexdigest()
-        kept: list[dict[str, Any]] = (store.state(STATE) or {}).get(digest, [])
-        news = [message(report, texts=texts)] if report.news else []
-        waiting, sent, failure = [*kept, *news][-KEPT:], list[dict[str, Any]](), ""
-        for each in waiting:
+    @property
+    def _name(self) -> str:
+        """What its messages are kept under; the address may hold a secret."""
+        return hashlib.sha256(self.url.encode()).hexdigest()
+
+    def enqueue(self, outbox: dict[str, Any], report: CheckReport) -> None:
+        """Add a message to those that wait, if the report has news."""
+        if report.news:
+            news = {"id": uuid.uuid4().hex, **message(report, texts=self.texts)}
+            outbox[self._name] = [*outbox.get(self._name, []), news][-KEPT:]
+
+    def deliver(self, store: TraceStore) -> str:
+        """Send the messages that wait; return why it failed, if it did."""
+        failure = ""
+        for each in (store.state(OUTBOX) or {}).get(self._name, []):
             problem, passing = self.send(each)
             failure = failure or problem
             if not problem:
-                sent.append(each)
-            elif passing:  # nobody is there now; what is refused for good holds up no other news
+                with store.changing_states(OUTBOX) as (outbox,):  # which another check may change
+                    waiting = outbox.pop(self._name, [])
+                    if waiting := [other for other in waiting if other["id"] != each["id"]]:
+                        outbox[self._name] = waiting
+            elif passing:  # no one is there now; a message that is refused for good stops no other
                 break
-        if kept or len(sent) < len(waiting):
-            with store.changing_state(STATE) as saved:  # to which another check may have added
-                every = [*saved.get(digest, []), *news]
-                saved[digest] = [each for each in every if each not in sent][-KEPT:]
         return failure
 
     def send(self, content: dict[str, Any]) -> tuple[str, bool]:
@@ -97,7 +110,7 @@ class Webhook:
         pacer = Pacer(1, first_wait=self.retry.first_wait, rng=np.random.default_rng())
         failure, passing = "", False
         for attempt in range(1, self.retry.attempts + 1):
-            status, wait, failure = self._post(body)
+            status, wait, failure = self._post(body, content["id"])
             if not failure:
                 return "", False
             passing = status is None or status in BUSY or status >= 500 or status in (408, 425)
@@ -108,7 +121,7 @@ class Webhook:
             self.sleep(pacer.back_off(attempt) if wait is None else wait)
         return failure, passing
 
-    def _post(self, body: bytes) -> tuple[int | None, float | None, str]:
+    def _post(self, body: bytes, key: str) -> tuple[int | None, float | None, str]:
         """Return the status, how long the server asks to wait, and what went wrong."""
         parts = urlsplit(self.url)
         proxy = proxy_for(parts.scheme, parts.hostname or "", parts.netloc.rpartition("@")[2])
@@ -117,7 +130,7 @@ class Webhook:
             _NoRedirect(),
         )
         login, _, netloc = parts.netloc.rpartition("@")
-        headers = self._headers(body)
+        headers = self._headers(body) | {"Idempotency-Key": key}
         if login:
             encoded = base64.b64encode(unquote(login).encode()).decode()
             headers["Authorization"] = f"Basic {encoded}"

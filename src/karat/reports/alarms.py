@@ -54,12 +54,13 @@ def lay_out(report: CheckReport) -> Grid:
     sliced = any(each.slice for each in report.verdicts)
     header = ["verdict", "alert", *(["slice"] if sliced else [])]
     texts = len(header)
-    header += ["against", "now", "evidence", "needed", "calls"]
+    header += ["against", "now", "evidence", "needed", "calls", "periods"]
     rows = [
         [SIGNS[each.outcome], each.alert]
         + ([each.slice or "all calls"] if sliced else [])
         + [amount(each.before, each.unit), amount(each.now, each.unit)]
         + [evidence(each.log_evidence), evidence(each.log_needed), f"{each.n:,}"]
+        + [f"{each.periods:,} × {each.period}" if each.period else "–"]
         for each in report.verdicts
     ]
     outcomes = [each.outcome for each in report.verdicts]

@@ -12,6 +12,10 @@ can be had from that:
   average: the average run length. How late a change comes makes no difference.
 
 Every gambler spreads the money over several sizes of bets, since the size of a change is unknown.
+
+Where `mean` is None the values are ranks that are spread evenly between 0 and 1 while nothing
+changes, as those of `conformal_ranks`. A bet then pays κ · p^(κ − 1), of which the mean is 1 for
+such a p: much for a rank that is nearly 0 (`below`) or nearly 1 (`above`).
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ StartRule: TypeAlias = "Callable[[Floats, Floats, Ints], Floats]"
 
 # sizes of bets, as parts of the largest that no value can turn into a loss of everything
 SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+POWERS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of bets on ranks
+SMALLEST = 1e-12  # rank that counts as more than 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class ChangePoint:
 
 
 def change_evidence(
-    values: ArrayLike, mean: float, *, side: str = "below", earlier: int = 0
+    values: ArrayLike, mean: float | None, *, side: str = "below", earlier: int = 0
 ) -> Floats:
     """Return the logarithm of the evidence, after each value, that the mean is no longer kept.
 
@@ -66,7 +72,7 @@ def change_evidence(
     return _mixed(values, mean, side, partial(_with_waiting_money, first=earlier))
 
 
-def shiryaev_roberts(values: ArrayLike, mean: float, *, side: str = "below") -> Floats:
+def shiryaev_roberts(values: ArrayLike, mean: float | None, *, side: str = "below") -> Floats:
     """Return the logarithm of the e-detector M = (M + 1) · L after each value.
 
     Raise an alarm at A and begin anew: while nothing changes, A values or more pass on average.
@@ -74,7 +80,7 @@ def shiryaev_roberts(values: ArrayLike, mean: float, *, side: str = "below") -> 
     return _mixed(values, mean, side, _sum_of_starts)
 
 
-def cusum(values: ArrayLike, mean: float, *, side: str = "below") -> Floats:
+def cusum(values: ArrayLike, mean: float | None, *, side: str = "below") -> Floats:
     """Return the logarithm of the e-detector M = max(M, 1) · L after each value.
 
     It is never above that of Shiryaev and Roberts, and so keeps its average run length, too.
@@ -82,7 +88,9 @@ def cusum(values: ArrayLike, mean: float, *, side: str = "below") -> Floats:
     return _mixed(values, mean, side, _best_start)
 
 
-def change_point(values: ArrayLike, mean: float, *, side: str = "below") -> ChangePoint | None:
+def change_point(
+    values: ArrayLike, mean: float | None, *, side: str = "below"
+) -> ChangePoint | None:
     """Return since when the mean has differed: the start whose gambler is richest at the end.
 
     >>> change_point([1.0] * 50 + [0.0] * 10, 0.9).start
@@ -107,7 +115,7 @@ def _sides(side: str) -> tuple[str, ...]:
     return SIDES[:2] if side == "both" else (side,)
 
 
-def _mixed(values: ArrayLike, mean: float, side: str, method: StartRule) -> Floats:
+def _mixed(values: ArrayLike, mean: float | None, side: str, method: StartRule) -> Floats:
     """Return the mean over sides and sizes of bets, of what a method makes of the gains."""
     count = np.cumsum(~np.isnan(timeline(values)), axis=0)[:, np.newaxis]
     parts = []
@@ -120,12 +128,17 @@ def _mixed(values: ArrayLike, mean: float, side: str, method: StartRule) -> Floa
     return np.asarray(found[:, 0] if np.ndim(values) < 2 else found)
 
 
-def _gains(values: ArrayLike, mean: float, side: str) -> Floats:
+def _gains(values: ArrayLike, mean: float | None, side: str) -> Floats:
     """Return the logarithms of what bets have made since the beginning: moments × sizes × lists."""
+    table = timeline(values)
+    table = table if side == "below" else 1 - table
+    if mean is None:
+        powers = np.array(POWERS)[:, np.newaxis]
+        made = np.log(powers) + (powers - 1) * np.log(np.maximum(table, SMALLEST))[:, np.newaxis, :]
+        return np.cumsum(np.nan_to_num(made), axis=0)  # nothing is bet on what is undefined
     if not 0 <= mean <= 1:
         raise InputError(f"the mean {mean} is not between 0 and 1")
-    table = timeline(values)
-    table, mean = (table, mean) if side == "below" else (1 - table, 1 - mean)
+    mean = mean if side == "below" else 1 - mean
     sizes = np.array(SHARES) / max(1 - mean, NARROW)
     won = np.nan_to_num(mean - table)[:, np.newaxis, :]  # nothing is bet on what is undefined
     return np.cumsum(np.log1p(sizes[:, np.newaxis] * won), axis=0)

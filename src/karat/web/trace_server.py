@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import uvicorn
 from starlette.requests import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from karat.errors import OptionError
 from karat.monitoring.bodies import BodyDecoders
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FREE = "name another one with --port, or 0 for a free one, and tell the exporters"
-CONNECTIONS = 512
-DRAINED = 16 << 20  # bytes of a body that are read before it is refused
+CONNECTIONS = 512  # beyond which those are closed that wait longest for what the client sends
+HEADERS = 10.0  # seconds for a client to send the head of a request
+DRAINED, DRAINING = 16 << 20, 5.0  # bytes of a body, and seconds, before it is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,60 @@ def trace_server(
             server_header=False,
             proxy_headers=False,
             lifespan="off",
-            limit_concurrency=CONNECTIONS,
+            http=TimelyProtocol,
+            limit_concurrency=2 * CONNECTIONS,
             timeout_graceful_shutdown=10,
         )
         shown = f"[{address.host}]" if ":" in address.host else address.host
         url = f"http://{shown}:{port}{PATH}"
         yield TraceServer(url, receiver, listener, uvicorn.Server(config))
+
+
+class TimelyProtocol(H11Protocol):
+    """A connection that is closed if no request comes, or if others need its place.
+
+    uvicorn waits for the head of a request without a limit, and refuses everyone while too many
+    connections do nothing. Here the one that has waited longest is closed for a new one.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    since = 0.0
+
+    @property
+    def between(self) -> bool:
+        """Whether no request is under way."""
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first one
+        return cycle is None or cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; close another connection if there are too many."""
+        super().connection_made(transport)
+        self._await_request()
+        if len(self.connections) > CONNECTIONS:
+            others = (each for each in self.connections if isinstance(each, TimelyProtocol))
+            waiting = [each for each in others if each.between or each.cycle.more_body]
+            min(waiting, key=lambda each: each.since).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._await_request()
+        super().on_response_complete()
+
+    def _await_request(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.since = self.loop.time()
+        self._timer = self.loop.call_later(HEADERS, self._end_wait)
+
+    def _end_wait(self) -> None:
+        if self.between:
+            self.transport.abort()
 
 
 class ExporterGuard:
@@ -137,7 +188,7 @@ class ExporterGuard:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            await RequestBody(receive).drain(DRAINED)
+            await RequestBody(receive, DRAINING).drain(DRAINED)
             await refusal.tell(send, request.headers.get("content-type", ""))
 
     def _refusal(self, request: Request) -> Refusal | None:

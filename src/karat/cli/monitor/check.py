@@ -41,8 +41,25 @@ FORMATS = ("table", "json", "markdown")
     "--run-length",
     type=int,
     metavar="N",
-    help="Instead of --alpha: an alarm while nothing changes comes after N calls or more, on "
+    help="Instead of --alpha: an alarm while nothing changes comes after N periods or more, on "
     "average.",
+)
+@click.option(
+    "--period",
+    metavar="LENGTH",
+    help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number).",
+)
+@click.option(
+    "--season",
+    type=click.Choice(["day", "week"]),
+    help="Compare with the same hour of the day, or of the week, in the baseline.",
+)
+@click.option(
+    "--settle",
+    default="10m",
+    metavar="LENGTH",
+    help="Look at a period when it has been over for this long: late calls still count.",
 )
 @click.option(
     "--since", metavar="TIME", help="Watch calls from here (default: the baseline's end)."
@@ -73,6 +90,9 @@ def command(
     baseline: str | None,
     alpha: float,
     run_length: int | None,
+    period: str | None,
+    season: str | None,
+    settle: str,
     since: str | None,
     until: str | None,
     rebaseline: bool,
@@ -104,11 +124,12 @@ def command(
     if webhook is not None:
         from karat.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
 
-        hook = Webhook(webhook)
+        hook = Webhook(webhook, texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
     taken = judging.take(choices)
     choices |= taken
+    dry = isinstance(taken["judge"], judging.DryRunJudge)
     with Monitor.open(store) as monitor:
         opened = monitor.store
         report = monitor.check(
@@ -116,15 +137,19 @@ def command(
             baseline=baseline,
             alpha=alpha,
             run_length=run_length,
+            period=period,
+            season=season,
+            settle=settle,
             since=since,
             until=until,
             rebaseline=rebaseline,
-            remember=not isinstance(taken["judge"], judging.DryRunJudge),
+            remember=not dry,
+            webhook=None if dry else hook,
             **choices,
         )
         if judging.write_dry_run(taken, how, output):
             return 0
-        failure = "" if hook is None else hook.deliver(opened, report, texts=webhook_texts)
+        failure = "" if hook is None else hook.deliver(opened)
         if hook is not None and failure:
             options.note(
                 f"note: {hook.shown} got no news: {failure}; the next check sends them again"

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 from karat.read.traces.exports import spans_of_record
 from karat.read.traces.hops import number_hops, with_inner_marked
 from karat.read.traces.otlp_json import NO_JSON, NO_REQUEST, is_request, spans_of_request
-from karat.read.traces.otlp_protobuf import spans_of_body
+from karat.read.traces.otlp_protobuf import CountedBody, spans_of_body
 from karat.read.traces.parts import TakenParts
 from karat.read.traces.plain import is_plain_call, read_plain
 from karat.read.traces.recognition import calls_of
 from karat.read.traces.schema import Decoded, frame_of_calls
-from karat.read.traces.span import NESTED, MalformedSpanError, SpanTally
+from karat.read.traces.span import (
+    BODY_FIELDS,
+    BODY_SPANS,
+    NESTED,
+    MalformedSpanError,
+    SpanTally,
+    check_parts,
+)
 
 if TYPE_CHECKING:
     from karat.read.traces.schema import RetrievalCall
@@ -22,12 +29,15 @@ if TYPE_CHECKING:
 def decode(body: bytes, *, protobuf: bool, id_from: str | None = None) -> Decoded:
     """Return the retrieval calls of a request of OTLP.
 
-    JSON may also be one request per line, or what other tools export.
+    JSON may also be one request per line, or what other tools export. Decoding stops with
+    `CrowdedBodyError` where a request has too many spans or fields.
     """
     reader = TraceReader(id_from)
+    reader.tally.most = BODY_SPANS
     if protobuf:
-        reader.read_protobuf(body)
+        reader.read_protobuf(CountedBody(body, BODY_FIELDS))
     else:
+        check_parts(body)
         reader.read_json(body)
     return reader.take()
 
@@ -58,7 +68,8 @@ class TraceReader:
 
     def read_protobuf(self, body: bytes) -> None:
         """Read a request of OTLP."""
-        self.calls += calls_of(spans_of_body(body, self.tally), self.parts)
+        counted = body if isinstance(body, CountedBody) else CountedBody(body)
+        self.calls += calls_of(spans_of_body(counted, self.tally), self.parts)
 
     def read_json(self, data: bytes) -> None:
         """Read one value of JSON, perhaps over several lines, or one per line."""
@@ -100,7 +111,7 @@ class TraceReader:
         if spans is not None:
             self.calls += calls_of(spans, self.parts)
         elif is_plain_call(value):
-            self.tally.spans += 1
+            self.tally.count_span()
             try:
                 self.calls += read_plain(value, self.parts)
             except MalformedSpanError as error:

@@ -79,7 +79,7 @@ def _read(
     """Return spans of retrieval calls, those of runs inside this one included."""
     try:
         for span in read(record):
-            tally.spans += 1
+            tally.count_span()
             span.convention = convention_of(span.attributes, lambda value: value, span.name)
             if not span.convention:
                 if span.parent is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NO_JSON = "not valid JSON"
+WRONG_REQUEST = "request of wrong types"
 NO_REQUEST = "record that is no span, trace or retrieval call"
 # protobuf's own JSON mapping writes lowerCamelCase; some exporters write the names of the fields
 RESOURCE_SPANS = ("resourceSpans", "resource_spans")
@@ -35,11 +36,11 @@ def is_request(record: object) -> bool:
 
 def spans_of_request(request: Mapping[str, Any], tally: SpanTally) -> Iterator[Span]:
     """Return the spans of retrieval calls of a request."""
-    for group in _lists(request, RESOURCE_SPANS):
+    for group in _parts(request, RESOURCE_SPANS, tally):
         resource: dict[str, Any] | None = None
-        for scope in _lists(group, SCOPE_SPANS):
-            for each in _lists(scope, ("spans",)):
-                tally.spans += 1
+        for scope in _parts(group, SCOPE_SPANS, tally):
+            for each in _parts(scope, ("spans",), tally):
+                tally.count_span()
                 try:
                     raw = _by_key(each)
                     convention = convention_of(raw, value_of, each.get("name"))
@@ -58,6 +59,17 @@ def spans_of_request(request: Mapping[str, Any], tally: SpanTally) -> Iterator[S
                     resource = _attributes(group.get("resource"))
                 span.resource, span.convention = resource, convention
                 yield span
+
+
+def _parts(given: object, names: tuple[str, ...], tally: SpanTally) -> list[Any]:
+    """Return the list under the first of these names that is there; another type is counted."""
+    found: object = None
+    if isinstance(given, dict):
+        found = next((given[name] for name in names if given.get(name) is not None), [])
+    if isinstance(found, list):
+        return found
+    tally.malformed[WRONG_REQUEST] += 1
+    return []
 
 
 def _lists(given: object, names: tuple[str, ...]) -> list[Any]:

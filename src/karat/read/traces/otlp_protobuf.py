@@ -8,14 +8,19 @@ no retrieval calls, of which only the names of the attributes need to be looked 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, TypeAlias
+import sys
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from karat.read.traces.recognition import convention_of
 from karat.read.traces.span import (
+    BODY_FIELDS,
+    CROWDED,
     DEPTH,
     NESTED,
     NO_ID,
     NOT_A_SPAN,
+    SPAN_ATTRIBUTES,
+    CrowdedBodyError,
     MalformedSpanError,
     Span,
     SpanTally,
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NO_PROTOBUF = "not valid protobuf"
+BROKEN_GROUP = "request that is not valid protobuf"
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 # numbers of fields of the messages of OTLP
 NAME, ATTRIBUTE = 5, 9
@@ -40,13 +46,31 @@ Place: TypeAlias = tuple[int, int]  # where a value begins and ends
 Field: TypeAlias = tuple[int, int, Any]  # number, wire type, and a number or a place
 
 
-def spans_of_body(body: bytes, tally: SpanTally) -> Iterator[Span]:
+class CountedBody(bytes):
+    """The bytes of a request, and how many of its fields may still be read."""
+
+    left: int
+
+    def __new__(cls, body: bytes, left: int = sys.maxsize) -> Self:
+        """Make one of bytes; what was read of others does not count."""
+        made = super().__new__(cls, body)
+        made.left = left
+        return made
+
+    def count_fields(self, number: int) -> None:
+        """Count fields that were read, or raise where there are too many."""
+        self.left -= number
+        if self.left < 0:
+            raise CrowdedBodyError(f"the body has more than {BODY_FIELDS:,} fields")
+
+
+def spans_of_body(body: CountedBody, tally: SpanTally) -> Iterator[Span]:
     """Return the spans of retrieval calls of a request."""
     for group in _messages(body, (0, len(body)), 1, tally):
         resource: dict[str, Any] | None = None
         for scope in _messages(body, group, 2, tally):
             for place in _messages(body, scope, 2, tally):
-                tally.spans += 1
+                tally.count_span()
                 try:
                     span = _span(body, *place, tally)
                 except MalformedSpanError as error:
@@ -62,17 +86,20 @@ def spans_of_body(body: bytes, tally: SpanTally) -> Iterator[Span]:
                     yield span
 
 
-def _messages(body: bytes, place: Place, wanted: int, tally: SpanTally) -> list[Place]:
+def _messages(body: CountedBody, place: Place, wanted: int, tally: SpanTally) -> list[Place]:
     """Return the places of one repeated field; what is broken is counted."""
     try:
         parts = fields(body, *place)
-    except MalformedSpanError as error:
-        tally.malformed[str(error)] += 1
+    except MalformedSpanError:
+        tally.malformed[BROKEN_GROUP] += 1
         return []
-    return [inner for number, wire, inner in parts if number == wanted and wire == BYTES]
+    found = [(wire, inner) for number, wire, inner in parts if number == wanted]
+    if any(wire != BYTES for wire, _ in found):
+        tally.malformed[BROKEN_GROUP] += 1
+    return [inner for wire, inner in found if wire == BYTES]
 
 
-def _resource(body: bytes, group: Place) -> dict[str, Any]:
+def _resource(body: CountedBody, group: Place) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, wire, place in fields(body, *group):
         if number == 1 and wire == BYTES:
@@ -80,7 +107,7 @@ def _resource(body: bytes, group: Place) -> dict[str, Any]:
     return found
 
 
-def _span(body: bytes, start: int, end: int, tally: SpanTally) -> Span | None:
+def _span(body: CountedBody, start: int, end: int, tally: SpanTally) -> Span | None:
     """Return a span, or None where it is no retrieval call."""
     raw: dict[str, Place] = {}
     others = _attributes_of_span(body, start, end, raw)
@@ -99,14 +126,14 @@ def _span(body: bytes, start: int, end: int, tally: SpanTally) -> Span | None:
     return span
 
 
-def _text(body: bytes, place: Place) -> str:
+def _text(body: CountedBody, place: Place) -> str:
     """Return the text of a field, given with its tag and length."""
     start, end = fields(body, *place)[0][2]
     return body[start:end].decode("utf-8", "replace")
 
 
-def _attributes_of_span(  # noqa: C901 - calls would take longer than what they do
-    body: bytes, start: int, end: int, raw: dict[str, Place]
+def _attributes_of_span(  # noqa: C901, PLR0912 - calls would take longer than what they do
+    body: CountedBody, start: int, end: int, raw: dict[str, Place]
 ) -> list[Place]:
     """Put the places of the attributes of a span into `raw`, and return those of its other fields.
 
@@ -114,9 +141,13 @@ def _attributes_of_span(  # noqa: C901 - calls would take longer than what they 
     bytes, then the value up to the end) is read without another call.
     """
     others: list[Place] = []
-    at = start
+    at, read, most = start, 0, min(body.left, SPAN_ATTRIBUTES)
     try:
         while at < end:
+            read += 1
+            if read > most:
+                body.count_fields(read)
+                raise MalformedSpanError(CROWDED)
             tag = body[at]
             if tag != ATTRIBUTE_TAG:
                 size = body[at + 1]
@@ -148,12 +179,13 @@ def _attributes_of_span(  # noqa: C901 - calls would take longer than what they 
             at = stop
     except IndexError:
         raise MalformedSpanError(NO_PROTOBUF) from None
+    body.count_fields(read)
     if at != end:
         raise MalformedSpanError(NO_PROTOBUF)
     return others
 
 
-def _end_of_field(body: bytes, at: int) -> int:
+def _end_of_field(body: CountedBody, at: int) -> int:
     """Return where the field ends that begins here."""
     tag, at = _varint(body, at)
     wire = tag & 7
@@ -167,7 +199,7 @@ def _end_of_field(body: bytes, at: int) -> int:
     raise MalformedSpanError(NO_PROTOBUF)  # groups, which OTLP never had
 
 
-def _with_rest(body: bytes, rest: list[Field]) -> Span:
+def _with_rest(body: CountedBody, rest: list[Field]) -> Span:
     """Return a span of all its fields but for name and attributes."""
     ids: dict[int, str] = {}
     times = {START: 0, END: 0}
@@ -191,7 +223,7 @@ def _with_rest(body: bytes, rest: list[Field]) -> Span:
     return Span(trace, span, inside, "", times[START], times[END], {}, error, {}, events)
 
 
-def _attributes(body: bytes, place: Place, wanted: int) -> dict[str, Any]:
+def _attributes(body: CountedBody, place: Place, wanted: int) -> dict[str, Any]:
     """Return the attributes that are this field of a message; those that are broken are left out.
 
     A resource that is broken in part still names its service.
@@ -207,7 +239,7 @@ def _attributes(body: bytes, place: Place, wanted: int) -> dict[str, Any]:
     return found
 
 
-def _event(body: bytes, start: int, end: int) -> tuple[str, dict[str, Any]]:
+def _event(body: CountedBody, start: int, end: int) -> tuple[str, dict[str, Any]]:
     name = ""
     for number, wire, place in fields(body, start, end):
         if number == 2 and wire == BYTES:
@@ -215,7 +247,7 @@ def _event(body: bytes, start: int, end: int) -> tuple[str, dict[str, Any]]:
     return name, _attributes(body, (start, end), 3)
 
 
-def _error(body: bytes, start: int, end: int) -> str | None:
+def _error(body: CountedBody, start: int, end: int) -> str | None:
     message, code = "", 0
     for number, wire, place in fields(body, start, end):
         if number == 2 and wire == BYTES:
@@ -225,7 +257,7 @@ def _error(body: bytes, start: int, end: int) -> str | None:
     return (message or "error") if code == ERROR else None
 
 
-def _key_value(body: bytes, start: int, end: int) -> tuple[str, Place]:
+def _key_value(body: CountedBody, start: int, end: int) -> tuple[str, Place]:
     """Return the name of an attribute, and the place of its value."""
     key, value = "", (end, end)
     for number, wire, place in fields(body, start, end):
@@ -236,7 +268,7 @@ def _key_value(body: bytes, start: int, end: int) -> tuple[str, Place]:
     return key, value
 
 
-def _value(body: bytes, start: int, end: int, depth: int = 0) -> Any:  # noqa: ANN401
+def _value(body: CountedBody, start: int, end: int, depth: int = 0) -> Any:  # noqa: ANN401
     """Return the value of an attribute."""
     found: Any = None
     for number, wire, place in fields(body, start, end):
@@ -257,7 +289,7 @@ def _value(body: bytes, start: int, end: int, depth: int = 0) -> Any:  # noqa: A
     return found
 
 
-def _nested(body: bytes, place: Place, depth: int, *, pairs: bool) -> Any:  # noqa: ANN401
+def _nested(body: CountedBody, place: Place, depth: int, *, pairs: bool) -> Any:  # noqa: ANN401
     if depth >= DEPTH:
         raise MalformedSpanError(NESTED)
     inner = [at for number, wire, at in fields(body, *place) if number == 1 and wire == BYTES]
@@ -267,12 +299,12 @@ def _nested(body: bytes, place: Place, depth: int, *, pairs: bool) -> Any:  # no
     return {key: _value(body, start, end, depth + 1) for key, (start, end) in named}
 
 
-def fields(body: bytes, start: int, end: int) -> list[Field]:
+def fields(body: CountedBody, start: int, end: int) -> list[Field]:
     """Return the fields of a message between two places."""
     found: list[Field] = []
-    at = start
+    at, most = start, body.left
     try:
-        while at < end:
+        while at < end and len(found) <= most:
             tag = body[at]
             at += 1
             if tag >= 0x80:
@@ -293,17 +325,19 @@ def fields(body: bytes, start: int, end: int) -> list[Field]:
                 found.append((tag >> 3, FIXED64, int.from_bytes(body[at : at + 8], "little")))
                 at += 8
             elif wire == FIXED32:
+                found.append((tag >> 3, FIXED32, None))
                 at += 4
             else:  # groups, which OTLP never had
                 raise MalformedSpanError(NO_PROTOBUF)
     except IndexError:
         raise MalformedSpanError(NO_PROTOBUF) from None
+    body.count_fields(len(found))
     if at != end:  # a length that points outside
         raise MalformedSpanError(NO_PROTOBUF)
     return found
 
 
-def _varint(body: bytes, at: int) -> tuple[int, int]:
+def _varint(body: CountedBody, at: int) -> tuple[int, int]:
     """Return a number of variable length, and the place after it."""
     value = shift = 0
     while True:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ ID = 512  # characters of an id
 DOCUMENTS = 1000  # of a call
 ATTRIBUTES, VALUE = 64, 1024  # how many are kept, and how many characters of each
 DEPTH = 32  # levels of nested values
+SPAN_ATTRIBUTES = 1 << 16  # of one span; who sends more is not describing a call
+# what a request may hold, so that a small one that unpacks to millions of parts is not read
+BODY_SPANS, BODY_FIELDS = 1 << 16, 1 << 20
 NANOSECONDS = 253_402_300_800 * 10**9  # up to the year 10000
 REDACTED = "__REDACTED__"  # what OpenInference writes in the place of contents that are hidden
 
@@ -29,6 +33,7 @@ NO_ID = "span without a valid trace id and span id"
 NO_TIME = "span without a valid start time"
 NOT_A_SPAN = "span of wrong types"
 NESTED = "value nested too deeply"
+CROWDED = f"span with more than {SPAN_ATTRIBUTES:,} attributes"
 
 HEX = re.compile(r"[0-9a-f]{1,64}")
 
@@ -72,6 +77,13 @@ class SpanTally:
     malformed: Counter[str] = field(default_factory=Counter)
     spans: int = 0
     asked: dict[str, Any] | None = None
+    most: int = sys.maxsize  # spans
+
+    def count_span(self) -> None:
+        """Count a span, or raise where there are too many."""
+        if self.spans >= self.most:
+            raise CrowdedBodyError(f"the body has more than {self.most:,} spans")
+        self.spans += 1
 
     def note_root(
         self,
@@ -90,6 +102,22 @@ class MalformedSpanError(ValueError):
     """A span that cannot be read; the reason is one of few, so that they can be counted."""
 
 
+class CrowdedBodyError(Exception):
+    """A request with more spans or fields than are read."""
+
+
+def check_parts(text: bytes | str) -> None:
+    """Raise if a text of JSON has too many parts: each takes far more memory than its letters.
+
+    >>> check_parts("[0" + 3_000_000 * ",0" + "]")
+    Traceback (most recent call last):
+    karat.read.traces.span.CrowdedBodyError: the body has more than 1,048,576 fields
+    """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    if sum(data.count(mark) for mark in (b"{", b"[", b",", b"\n")) > BODY_FIELDS:
+        raise CrowdedBodyError(f"the body has more than {BODY_FIELDS:,} fields")
+
+
 def parsed(value: Any) -> Any:  # noqa: ANN401
     """Return the value that a text of JSON holds; a text that is no JSON, or no text, stays.
 
@@ -99,8 +127,9 @@ def parsed(value: Any) -> Any:  # noqa: ANN401
     if not isinstance(value, str) or value[:1] not in OPENS_JSON:
         return value
     try:
+        check_parts(value)
         return json.loads(value)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, CrowdedBodyError):
         return value
 
 
