@@ -357,6 +357,12 @@ def print_findings(findings: Iterable[Finding]) -> None:
             note(f"  fix: {printable(finding.fix)}")
 
 
+def note_judges(lines: Iterable[str]) -> None:
+    """Print on standard error who judged, where the format has no room for it."""
+    for line in lines:
+        note(printable(line))
+
+
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     code = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -328,6 +328,13 @@ def correct_all_pairs(rows: Sequence[Contrast], pairing: Pairing, how: Statistic
             else:  # shuffles are of logarithms or sums
                 each.widen(1 - (1 - how.level) / len(every.p))
             row["reason"] = _joined(row["reason"], every.reason, NO_TUKEY if how.clusters else "")
+
+
+def withhold(rows: Iterable[Row], limits: Mapping[str, str]) -> None:
+    """Take back the tests of measures whose judge gives no verdict about systems, and say why."""
+    for row in rows:
+        if limit := limits.get(row["measure"]):
+            row |= {"p": None, "p_adjusted": None, "reason": _joined(row["reason"], limit)}
 
 
 def slice_rows(

@@ -14,6 +14,7 @@ side of the line it passes, on the wrong side it fails, across the line it is un
 baseline it is the interval of the paired difference, which is a good deal narrower. Nothing is
 estimated where no query differs from the baseline, nor in coverage and counts, which are facts
 about this evaluation: there the value decides, as it does everywhere with `decide="value"`.
+A value by the judge `local:text` is undecided, whatever decides: it is for smoke tests.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from karat.dialects import expand_measures, resolve_measures, select_measures
 from karat.errors import OptionError, choose
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
+from karat.judges.limits import is_judged, judge_lines, verdict_limit
 from karat.measures import expand, parse_measure
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
@@ -104,6 +106,17 @@ class RequirementVerdict:
     decided_by: str  # interval, or value
     reason: str
     relation: str = ""  # that the measure reads, with its parameters; none for a count
+    judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
+
+    def by_judge(self, judges: Iterable[Mapping[str, Any]], relation: str) -> RequirementVerdict:
+        """Return the verdict with its relation, undecided where the judge of it gives none."""
+        judges = [each for each in judges if each]
+        if not judges or not is_judged(relation):
+            return replace(self, relation=relation)
+        found = replace(self, relation=relation, judge="; ".join(judge_lines(judges)))
+        limit = next(filter(None, (verdict_limit(each, relation) for each in judges)), "")
+        decided = found.reason != NO_BASELINE and not is_fact(parse_measure(self.measure))
+        return replace(found, outcome=OPEN, reason=limit) if limit and decided else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +248,7 @@ class RunAgainstBaseline:
     def __init__(
         self, result: Result, run: str, baseline: Result | None, measures: Sequence[Measure]
     ) -> None:
-        self.result, self.run = result, run
+        self.result, self.run, self.baseline = result, run, baseline
         self.level = result.level or 0.0
         self.rows = {row["measure"]: row for row in summaries.rows(result, run)}
         self.pairing: Pairing | None = None
@@ -275,7 +288,8 @@ class RunAgainstBaseline:
             else:
                 value = replace(value, low=None, high=None) if is_fact(measure) else value
                 found = asked.verdict(self.run, str(measure), value, by_value=by_value)
-        return replace(found, relation=self.result.relation_name(measure))
+        judges = [self.result.judge, *([] if self.baseline is None else [self.baseline.judge])]
+        return found.by_judge(judges, self.result.relation_name(measure))
 
     def _count(self, asked: Requirement) -> Interval:
         """Return how many queries lack a value, or their share, of the measure with most."""
@@ -354,7 +368,8 @@ def _on_comparison(
                 by_value=decide == "value" or same or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
-            yield replace(verdict, relation=comparison.matched_by[str(measure)])
+            judges = [each.judge for each in comparison.provenances]
+            yield verdict.by_judge(judges, comparison.matched_by[str(measure)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.findings import shorten
+from karat.judges.limits import NO_VERDICT
 from karat.reports import escape
 from karat.reports.escape import printable
 from karat.reports.grid import Grid
@@ -19,6 +20,7 @@ from karat.reports.tables import (
     bullets,
     chance,
     count,
+    latex_notes,
     latex_table,
     limits,
     number,
@@ -209,7 +211,7 @@ def notes(comparison: Comparison) -> list[str]:
     """Say which tests were used, and why some rows were not tested or can never show much."""
     rows = [("", row) for row in comparison.comparisons.to_dicts()]
     rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
-    return [_how_tested(comparison), *_reasons(rows)]
+    return [*comparison.judges, _how_tested(comparison), *_reasons(rows)]
 
 
 def _how_tested(comparison: Comparison) -> str:
@@ -249,9 +251,12 @@ def latex(comparison: Comparison) -> str:
     names = [str(measure) for measure in comparison.measures]
     values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
     marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
+    rows = comparison.comparisons.to_dicts()
+    undecided = {row["measure"] for row in rows if NO_VERDICT in (row["reason"] or "")}
     bold = {
         (system, name)
         for name, measure in zip(names, comparison.measures, strict=True)
+        if name not in undecided
         for system in best(
             {system: values[system, name] for system in comparison.systems},
             higher_is_better=measure.higher_is_better,
@@ -268,7 +273,9 @@ def latex(comparison: Comparison) -> str:
         lines.append(" & ".join(cells) + r" \\")
     header = " & ".join(["", *map(escape.latex, names)]) + r" \\"
     caption = _caption(comparison, pairs=pairs)
-    return latex_table(caption, "l" + "r" * len(names), header, lines)
+    return latex_notes(comparison.judges) + latex_table(
+        caption, "l" + "r" * len(names), header, lines
+    )
 
 
 def _caption(comparison: Comparison, *, pairs: bool) -> str:

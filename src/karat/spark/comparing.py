@@ -22,6 +22,7 @@ from karat.comparison.gates import (
 )
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
+from karat.judges.limits import verdict_limit
 from karat.measures import parse_measure
 from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.spark.result import SparkResult, add_up
@@ -44,6 +45,7 @@ COLUMNS: dict[str, Any] = {
     "measure": pl.String,
     **dict.fromkeys(("before", "after", "difference", "low", "high", "p"), pl.Float64),
     **dict.fromkeys(("n", "wins", "losses", "unpaired"), pl.Int64),
+    "reason": pl.String,  # why there is no p, where the judge gives no verdict about systems
 }
 
 
@@ -112,6 +114,13 @@ def compare(
     """
     require_pyspark()
     check_share("level", level)
+    limits = {
+        name: limit
+        for each in (before, after)
+        if isinstance(each, SparkResult)
+        for name, relation in each.matched_by.items()
+        if (limit := verdict_limit(each.judge, relation))
+    }
     rows = []
     for name, found in sorted(_paired(before, after, 1.0).items()):
         span = found.interval(level)
@@ -123,11 +132,12 @@ def compare(
                 "difference": span.value,
                 "low": span.low,
                 "high": span.high,
-                "p": found.p,
+                "p": None if limits.get(name) else found.p,
                 "n": span.n,
                 "wins": found.wins,
                 "losses": found.losses,
                 "unpaired": found.unpaired,
+                "reason": limits.get(name, ""),
             }
         )
     if not rows:
@@ -190,7 +200,7 @@ def _verdict(
         value = row_interval(result.interval_row(measure, level), level)
         value = replace(value, low=None, high=None) if is_fact(measure) else value
         verdict = asked.verdict(result.run, str(measure), value, by_value=by_value)
-        return replace(verdict, relation=relation)
+        return verdict.by_judge([result.judge], relation)
     found = paired[asked.factor].get(str(measure))
     if found is None:
         raise MeasureError(
@@ -204,7 +214,7 @@ def _verdict(
         by_value=by_value or same,
         sides=found.sides,
     )
-    return replace(verdict, relation=relation)
+    return verdict.by_judge([result.judge], relation)
 
 
 def _measure(result: SparkResult, name: str) -> Measure:
