@@ -24,11 +24,13 @@ from karat.reports.tables import (
     latex_table,
     limits,
     number,
+    reading_width,
     render_grids,
     signed,
     to_json,
     to_rows,
 )
+from karat.reports.terminal import wrap
 from karat.reports.timing import timing_grid
 from karat.spelling import name_relations
 
@@ -47,13 +49,13 @@ TESTS = {
     "welch": "Welch's t test",
 }
 READ = (
-    "Read it: difference is system − baseline, p how often chance alone makes as\n"
-    "much, effect the difference in standard deviations; won, tied and lost count\n"
+    "Read it: difference is system − baseline, p how often chance alone makes as "
+    "much, effect the difference in standard deviations; won, tied and lost count "
     "queries."
 )
 READ_UNPAIRED = (
-    "Read it: the systems were asked different queries; difference is after −\n"
-    "before, p how often chance alone makes as much, effect the difference in\n"
+    "Read it: the systems were asked different queries; difference is after − "
+    "before, p how often chance alone makes as much, effect the difference in "
     "standard deviations of the queries."
 )
 DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
@@ -99,7 +101,8 @@ def _tables(comparison: Comparison, how: str, *, moved: int, color: bool, width:
         parts = [head, f"{read}\n", bullets(notes(comparison), how), rest]
         return "\n".join(filter(None, parts))
     lines = "".join(f"{printable(note)}\n" for note in notes(comparison))
-    return f"{head}{read}\n{lines}" + (f"\n{rest}" if rest else "")
+    said = wrap(read, reading_width(width))
+    return f"{head}{said}\n{lines}" + (f"\n{rest}" if rest else "")
 
 
 def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:

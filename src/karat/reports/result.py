@@ -215,6 +215,8 @@ def judge_line(judge: Mapping[str, Any]) -> str:
     >>> judge_line({"name": "openai:m", **took})[:60]
     'judge openai:m: not checked against people: see karat judge-'
     """
+    from karat.client.budget import unanswered_note  # noqa: PLC0415 - few results have a judge
+
     facts: list[str] = []
     if "prompt_tokens" in judge:
         tokens = judge["prompt_tokens"] + judge["completion_tokens"]
@@ -223,6 +225,8 @@ def judge_line(judge: Mapping[str, Any]) -> str:
         facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
         failed = sum(judge["failed"].values())
         facts += [f"{failed:,} failed"] if failed else []
+        lost = judge.get("unanswered_calls", 0)
+        facts += [unanswered_note(lost)] if lost else []
         facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
         votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
         facts += [f"votes agree ({', '.join(votes)})"] if votes else []
