@@ -35,7 +35,7 @@ def test_what_it_suggests_works(
     monkeypatch.chdir(tmp_path)
     commands = [
         shlex.split(line)[1:]
-        for line in cli("demo").out.splitlines()
+        for line in cli("demo").out.replace("\\\n", "").splitlines()
         if line.strip().startswith("karat ")
     ]
     assert len(commands) == 3

@@ -38,6 +38,14 @@ COMMANDS = {
     "fuse one": ("fuse", "--list", "--engine", "langchain-ensemble"),
     "power": ("power", *RUNS, *GOLD, "-m", "recall@5"),
 }
+PROSE = {  # sentences, which a terminal would break inside of words
+    "demo": ("demo",),
+    "check": ("check", *RUNS, *GOLD),
+    "an error": ("score", *RUNS, *GOLD, "-m", "ndgc@10"),
+    "an error with a long fix": ("score", *RUNS, *GOLD, "--judge", "locl", "-m", "context_recall"),
+    "a mistake in the usage": ("score", *RUNS, *GOLD, "--baseline", "there", "--no-such-option"),
+    "a gate without a baseline": ("score", *RUNS, *GOLD, "--baseline", "there"),
+}
 
 
 def on_terminal(arguments: Sequence[str], columns: int, **environment: str) -> tuple[str, int]:
@@ -84,6 +92,17 @@ def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
     longest = max(columns, *map(cell_len, words))  # a path or an id may be longer than a line
     wide = [line for line in lines(shown) if cell_len(line) > longest]
     assert not wide
+    assert len(shown) > 100
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("name", PROSE)
+def test_no_word_is_broken(name: str, columns: int, tmp_path: Path) -> None:
+    """A terminal breaks what is wider than it; only a single word may be, such as a path."""
+    shown, code = on_terminal(PROSE[name], columns, KARAT_CACHE_DIR=str(tmp_path))
+    assert code in (0, 2), shown
+    wide = [line for line in lines(shown) if cell_len(line) > columns]
+    assert not [line for line in wide if len(line.split()) > 1]
     assert len(shown) > 100
 
 

@@ -23,8 +23,9 @@ from karat.client.budget import (
 from karat.client.cache import Cache
 from karat.client.protocol import Answer, Failure, Reason, Usage
 from karat.errors import InputError, KaratError, OptionError
+from karat.reports.result import judge_line
 from tests.client.asking import HASTE, SCHEMA, ask, endpoint_of, question
-from tests.client.server import chat, echo, error, serve
+from tests.client.server import Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,3 +205,36 @@ def test_a_forecast_spends_nothing_and_knows_what_is_known() -> None:
         assert (left.calls, left.stored, left.completion_tokens, left.cost) == (1, 1, 7, None)
     empty = forecast([], endpoint)
     assert (empty.requests, empty.calls, empty.prompt_tokens, empty.cost) == (0, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [Reaction(hang=True), Reaction(drop=True), Reaction(b"{")],
+    ids=["never answers", "breaks off", "half an answer"],
+)
+def test_calls_without_an_answer_count_as_if_they_were_billed(lost: Reaction) -> None:
+    """A server that never answers, breaks off, or sends half an answer may have been at work."""
+    budget = Budget(Limits(max_tokens=2000), prices=Prices(1.0, 2.0))
+    requests = [question(number, options={"max_tokens": 400}) for number in range(20)]
+    with serve(lambda _: lost) as server:
+        retry = replace(HASTE, timeout=0.2)
+        outcomes = ask(server, *requests, retry=retry, budget=budget)
+        sent = len(server.calls)
+    assert reasons(outcomes)[Reason.BUDGET]
+    each = estimate_prompt(requests[0]) + 400
+    assert sent == budget.calls == budget.unanswered_calls == 2000 // each
+    assert (budget.tokens, budget.guessed_calls) == (budget.calls * each, budget.calls)
+    assert budget.cost is not None
+    assert budget.cost > 0
+    said = f"{budget.calls} calls without an answer counted as if they were billed"
+    assert said in budget.spent_so_far()
+    assert budget.summary()["unanswered_calls"] == budget.calls
+    took = {"name": "openai:m", **budget.summary()}
+    assert said in judge_line(took)
+
+
+def test_calls_that_were_never_sent_or_turned_down_cost_nothing() -> None:
+    budget = Budget(Limits(max_tokens=2000))
+    with serve(lambda _: error(500, "no")) as server:
+        ask(server, question(), budget=budget)
+    assert (budget.tokens, budget.unanswered_calls) == (0, 0)

@@ -197,7 +197,9 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
     if _wants_traceback(arguments):
         _say(failures.formatted_traceback(error))
     if isinstance(error, click.ClickException):
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        _say(shown.getvalue().removesuffix("\n"))
         _exit(BAD_INPUT)
     if isinstance(error, KaratError):
         _exit(BAD_INPUT, str(error))
@@ -237,7 +239,10 @@ def _exit(code: int, message: str = "") -> NoReturn:
 
 
 def _say(text: str) -> None:
+    from karat.cli.options import error_width  # noqa: PLC0415
     from karat.reports.escape import printable  # noqa: PLC0415
+    from karat.reports.terminal import wrap  # noqa: PLC0415
 
+    lines = "\n".join(map(printable, text.split("\n")))
     with contextlib.suppress(OSError):  # nobody may be there to read it
-        click.echo("\n".join(map(printable, text.split("\n"))), err=True)
+        click.echo(wrap(lines, error_width(), hang=2), err=True)

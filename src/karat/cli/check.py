@@ -45,5 +45,5 @@ def command(
         ]
         count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
         text = "".join(lines) + (f"{count}\n" if findings else "no problems were found\n")
-    options.write(text, output)
+    options.write(text, output, how)
     return 1 if strict and findings else 0

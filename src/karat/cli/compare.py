@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from karat.cli import gating, judging, options
-from karat.reports.tables import FORMATS
+from karat.reports.tables import FORMATS, ROW_FORMATS
 
 
 @click.command("compare", short_help="Test whether one system is better than another.")
@@ -120,6 +120,8 @@ def command(
     options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(comparison.findings)
+    if how in ROW_FORMATS:
+        options.note_judges(comparison.judges)
     lacking = options.print_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
     return gating.report_verdicts(gate, how, output, junit, tables) or lacking

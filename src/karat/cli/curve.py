@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from karat.cli import judging, options
-from karat.reports.tables import to_json
+from karat.reports.tables import cleaner, to_json
 
 
 def _targets(
@@ -76,6 +76,7 @@ def command(
     """
     from karat.dialects import resolve_measures  # noqa: PLC0415
     from karat.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from karat.judges.limits import judge_lines  # noqa: PLC0415
     from karat.relate.match.judged import has_own_depth  # noqa: PLC0415
     from karat.reports.result import render_curve, with_relation  # noqa: PLC0415
     from karat.results.cutoffs import (  # noqa: PLC0415
@@ -124,19 +125,23 @@ def command(
             str(replace(measure, k=None)): result.relation_name(measure)
             for measure in result.measures
         }
+    judges = judge_lines([result.judge])
     if how == "json":
         shown = {
             "curve": table.to_dicts(),
             "over": over,
             "reach": enough,
             "matched_by": matched_by,
+            **({"judges": judges} if judges else {}),
         }
         shown["findings"] = [finding.as_dict() for finding in result.findings]
         text = to_json(shown)
     elif how == "csv":
         text = with_relation(table, matched_by).write_csv()
+        options.note_judges(judges)
     else:
         text = render_curve(table, enough, how, matched_by, over, width=options.width(output))
+        text += "".join(f"\n{cleaner(how)(line)}\n" for line in judges)
     options.write(text, output, how)
     if how != "json":
         options.print_findings(result.findings)

@@ -43,13 +43,14 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     gold = folder / "questions.jsonl"
     runs = [folder / "bm25.trec", folder / "minilm.trec"]
     result = evaluate(runs, gold, corpus=folder / "passages.jsonl", keep=KEPT)
-    click.echo(
-        "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages).\n"
+    options.say(
+        "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show karat at work; it proves nothing about BM25 or MiniLM.\n"
     )
-    click.echo(render(result, "table", by=["wording", "kind"], **options.screen(None)), nl=False)
-    click.echo(
-        "\nRead it: the embedding model is ahead overall. By wording the picture splits: where\n"
+    tables = render(result, "table", by=["wording", "kind"], **options.screen(None))
+    options.write(tables, None, "table")
+    options.say(
+        "\nRead it: the embedding model is ahead overall. By wording the picture splits: where "
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
     )
     _judged(runs, folder)
@@ -60,14 +61,15 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     if files is not None:
         _copy(folder, Path(files))
     where = files or "demo"
-    click.echo(
+    options.say(
         "\nTry it yourself:\n"
         + ("" if files else "  karat demo --files demo\n")
-        + f"  karat score {where}/bm25.trec {where}/minilm.trec --gold {where}/questions.jsonl"
-        " -m recall@5 -m nDCG@10 --slice topic\n"
+        + f"  karat score {where}/bm25.trec {where}/minilm.trec \\\n"
+        f"    --gold {where}/questions.jsonl \\\n"
+        "    -m recall@5 -m nDCG@10 --slice topic\n"
         "  karat measures nDCG"
     )
-    click.echo(f"\nThe same and more as a page: {_report(result, report)}")
+    options.say(f"\nThe same and more as a page: {_report(result, report)}")
 
 
 def _judged(runs: list[Path], folder: Path) -> None:
@@ -85,13 +87,13 @@ def _judged(runs: list[Path], folder: Path) -> None:
             corpus=folder / "passages.jsonl",
         )
     except OptionError as error:  # it splits sentences with a library
-        click.echo(f"\nThe embedded judge is not shown: {error.what}; {error.fix}")
+        options.say(f"\nThe embedded judge is not shown: {error.what}; {error.fix}")
         return
-    click.echo("\nThe same lists before karat's embedded judge, which knows no label:\n")
-    click.echo(render(result, "table", **options.screen(None)), nl=False)
-    click.echo(
-        "\nIt compares words, so its relevance sides with BM25, while claims and entities of the\n"
-        "reference answers show that the embedding model finds more; a judge is to be checked too."
+    options.say("\nThe same runs scored by karat's built-in judge, without labels:\n")
+    options.write(render(result, "table", **options.screen(None)), None, "table")
+    options.say(
+        "It compares words, so its relevance sides with BM25, while claims and entities of the "
+        "reference answers show that the embedding model finds more. So check your judge as well."
     )
 
 

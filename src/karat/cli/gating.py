@@ -69,13 +69,13 @@ def report_verdicts(
     gate: GateReport, how: str, output: str | None, junit: str | None, tables: Callable[[], str]
 ) -> int:
     """Report the verdicts everywhere but on standard output; return the exit code."""
-    from karat.reports.gate import ADVICE, as_junit, lines  # noqa: PLC0415
+    from karat.reports.gate import advice, as_junit, lines  # noqa: PLC0415
 
     if how not in SHOWN or output is not None:
         for line in lines(gate):
             options.note(line)
     if gate.exit_code == NOT_DECIDED:
-        options.note(f"undecided: {ADVICE}")
+        options.note(f"undecided: {advice(gate)}")
     if how != "json":
         options.print_findings(gate.findings)
     if junit is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karat.cli import options
 from karat.errors import OptionError, needs_package
 from karat.spelling import counted
 
@@ -99,7 +100,7 @@ def _in_terminal(labels: Labels, pool: str, choices: dict[str, object]) -> None:
 def _export(labels: Labels, pool: str, choices: dict[str, object]) -> None:
     del pool
     labels.export(str(choices["target"]), _text(choices["form"]), run=_text(choices["run"]))
-    click.echo(f"{len(labels)} labelled pairs written to {choices['target']}", err=True)
+    options.note(f"{len(labels)} labelled pairs written to {choices['target']}")
 
 
 def _import(labels: Labels, pool: str, choices: dict[str, object]) -> None:
@@ -110,7 +111,7 @@ def _import(labels: Labels, pool: str, choices: dict[str, object]) -> None:
         add=bool(choices["add"]),
         run=_text(choices["run"]),
     )
-    click.echo(f"{counted(count, 'label', 'labels')} added to {pool}", err=True)
+    options.note(f"{counted(count, 'label', 'labels')} added to {pool}")
 
 
 def _text(value: object) -> str | None:

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from karat.reports.escape import printable
-from karat.reports.tables import describe_finding
+from karat.reports.tables import describe_finding, reading_width
 from karat.reports.terminal import wrap
 
 if TYPE_CHECKING:
@@ -357,6 +357,12 @@ def print_findings(findings: Iterable[Finding]) -> None:
             note(f"  fix: {printable(finding.fix)}")
 
 
+def note_judges(lines: Iterable[str]) -> None:
+    """Print on standard error who judged, where the format has no room for it."""
+    for line in lines:
+        note(printable(line))
+
+
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     code = 0
@@ -366,10 +372,16 @@ def print_unmeasured(lines: Iterable[str]) -> int:
     return code
 
 
+def error_width() -> int | None:
+    """Return the width of the terminal that standard error is; None if it is none."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    return shutil.get_terminal_size().columns if terminal else None
+
+
 def note(text: str) -> None:
     """Print a line on standard error; on a terminal it is broken between words, and in colour."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    lines = wrap(text, shutil.get_terminal_size().columns if terminal else None)
+    terminal = error_width() is not None
+    lines = wrap(text, error_width())
     plain = not terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     head, colon, rest = lines.partition(":")
     click.echo(lines if plain else f"{click.style(head + colon, fg='yellow')}{rest}", err=True)
@@ -386,6 +398,11 @@ def write(text: str, output: str | None, how: str | None = None) -> None:
     from karat.storage.files import write_text  # noqa: PLC0415
 
     write_text(output, text)
+
+
+def say(text: str) -> None:
+    """Print sentences to standard output, broken between words: for 80 columns, or for fewer."""
+    _print(wrap(f"{text}\n", reading_width(width(None))))
 
 
 def _print(text: str) -> None:

@@ -99,6 +99,7 @@ def command(
         options.write(to_json(found.as_dict()), output)
     else:
         options.write(render(found.plans, how, width=options.width(output)), output, how)
+        options.note_judges(found.judges)
         options.print_findings(found.findings)
     empty = (each for each in found.plans if each.queries == 0)
     return options.print_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)

@@ -164,4 +164,5 @@ def _print_costs(run: Run) -> None:
 
     found = None if run.about is None else timing(run.about)
     if found is not None:
-        click.echo(render_grids([timing_grid({run.name: found})], "table"), err=True)
+        table = render_grids([timing_grid({run.name: found})], "table", width=options.error_width())
+        click.echo(table, err=True)

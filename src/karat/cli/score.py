@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import gating, judging, options, spark
-from karat.reports.tables import FORMATS
+from karat.reports.tables import FORMATS, ROW_FORMATS
 
 if TYPE_CHECKING:
     from karat.measures import Measure
@@ -140,13 +140,17 @@ def command(
         options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
-    _note(result, save, explain_verdicts=explain_verdicts)
+    _note(result, save, how, explain_verdicts=explain_verdicts)
     lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
-def _note(result: Result, save: str | None, *, explain_verdicts: bool) -> None:
+def _note(result: Result, save: str | None, how: str, *, explain_verdicts: bool) -> None:
     """Say what a user would miss in the table."""
+    if how in ROW_FORMATS:
+        from karat.judges.limits import judge_lines  # noqa: PLC0415
+
+        options.note_judges(judge_lines([result.judge]))
     if explain_verdicts and result.kept.verdicts is None:
         options.note("note: no judge was asked, so there are no verdicts to explain")
     if save is not None:

@@ -199,7 +199,7 @@ def _tune_retriever(  # noqa: PLR0917
         )
 
     def announce(plan: HalvingPlan, calls: int) -> None:
-        click.echo(f"up to {calls:,} questions; {plan}", err=True)
+        options.note(f"up to {calls:,} questions; {plan}")
         if dry:
             raise click.exceptions.Exit(0)
 

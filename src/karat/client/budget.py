@@ -33,7 +33,7 @@ TYPICAL_ANSWER = 200  # tokens, until answers have been seen
 PERCENTILES = (50, 90, 99)
 COUNTS = (  # of a budget, in the manifest
     *("requests", "answered", "stored", "repeated", "calls", "prompt_tokens", "cached_tokens"),
-    *("completion_tokens", "guessed_calls"),
+    *("completion_tokens", "guessed_calls", "unanswered_calls"),
 )
 
 
@@ -168,6 +168,7 @@ class Budget:
     cached_tokens: int = 0  # of the prompts, those in the server's own cache
     completion_tokens: int = 0
     guessed_calls: int = 0  # calls whose tokens the server did not report
+    unanswered_calls: int = 0  # of these, calls that timed out or broke off and may be billed
     surcharge: float = 0.0  # what calls have cost beyond these prices
     under_way: str = ""  # batches that are waited for, in words
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
@@ -208,6 +209,13 @@ class Budget:
             mean = round(self._counted_answers / self._counted_calls)
             typical = mean if most is None else min(mean, most)
         return Usage(round(estimate_prompt(request) * scale), typical)
+
+    def worst_case(self, request: Request) -> Usage:
+        """Count a call without an answer as if the model had written all that it may."""
+        self.unanswered_calls += 1
+        expected = self.expect(request)
+        most = expected.completion if request.max_tokens is None else request.max_tokens
+        return Usage(expected.prompt, most, estimated=True)
 
     def capacity(self, request: Request) -> Capacity:
         """Say whether a call fits beside what was spent and what is under way."""
@@ -284,13 +292,25 @@ class Budget:
         wait = f", {self._waited / self.answered:.2g} s per call" if self.answered else ""
         stored = f", {self.stored:,} from the cache" if self.stored else ""
         failed = f", {self.failed.total():,} failed" if self.failed else ""
-        return f"{self.tokens:,} tokens{cost}{wait}{stored}{failed}{self.under_way}"
+        lost = f", {unanswered_note(self.unanswered_calls)}" if self.unanswered_calls else ""
+        return f"{self.tokens:,} tokens{cost}{wait}{stored}{failed}{lost}{self.under_way}"
 
     def summary(self) -> dict[str, Json]:
         """Return all counts, for a manifest."""
         failed: Json = {str(reason): count for reason, count in sorted(self.failed.items())}
         counts = {name: getattr(self, name) for name in COUNTS}
         return counts | {"failed": failed, "cost": self.cost, "seconds": dict(self.latency())}
+
+
+def unanswered_note(calls: int) -> str:
+    """Say that calls without an answer are counted, as they may be billed.
+
+    >>> unanswered_note(1)
+    '1 call without an answer counted as if it were billed'
+    """
+    many = f"{calls:,} calls" if calls != 1 else "1 call"
+    were = "they were" if calls != 1 else "it were"
+    return f"{many} without an answer counted as if {were} billed"
 
 
 def estimate_usage(request: Request, content: str) -> Usage:

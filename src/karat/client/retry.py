@@ -37,6 +37,8 @@ BUSY = frozenset({429, 503, 529})
 UNANSWERED = TRANSIENT | {Reason.UNFINISHED}  # which says nothing about what a server accepts
 # by a model that was at work, which is paid for
 WRITTEN = frozenset({Reason.CUT_OFF, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY})
+# sent, and then no answer that can be read: the model may have been at work, which may be billed
+MAYBE_BILLED = frozenset({Reason.TIMEOUT, Reason.CONNECTION, Reason.BODY})
 HOPELESS = 10  # requests that fail in a row, at least, before the rest is not sent
 
 
@@ -139,6 +141,8 @@ class Client:
             paid = outcome.usage
             if paid is None and outcome.reason in WRITTEN:
                 paid = estimate_usage(request, content)
+            elif paid is None and outcome.reason in MAYBE_BILLED:
+                paid = self.budget.worst_case(request)
             hidden = self.endpoint.hide(outcome.detail)
             return replace(outcome, detail=hidden, content=content, usage=paid)
         used = outcome.usage

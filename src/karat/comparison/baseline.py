@@ -32,6 +32,10 @@ MESSAGES = {
         "column of the baseline's queries that this result lacks",
         "give it: --queries",
     ),
+    "no-verdict": (
+        "measure whose judge gives no verdict about systems: a loss would not be seen",
+        "measure it by another judge, or leave it out",
+    ),
     "worse-slice": ("slice that is surely worse than in the baseline", "look at its queries"),
     "lost-query": ("query with a value in the baseline, and with none now", "measure it as well"),
 }
@@ -76,6 +80,8 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
             continue
         findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
         findings += _lost_queries(against.pairing, run)
+        unknown = [str(each) for each in known if grown.verdict_limit(each)]
+        findings += _finding("no-verdict", unknown, run)
         findings += _worse_slices(against, against.pairing, slices)
         verdicts = (
             against.verdict(parse_requirement(f"{measure}{sign}baseline"), measure, "value")

@@ -22,6 +22,7 @@ from karat.comparison.contrasts import (
     decide_verdicts,
     explain_reach,
     slice_rows,
+    withhold,
 )
 from karat.comparison.pairing import Pairing, pair, stack
 from karat.comparison.systems import System, gather, take_gold
@@ -29,6 +30,7 @@ from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest, takes_options
 from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
+from karat.judges.limits import judge_lines
 from karat.measures.aggregate import aggregate
 from karat.statistics.values import check_draws, check_share
 
@@ -99,6 +101,11 @@ class Comparison:
         )
 
     @property
+    def judges(self) -> tuple[str, ...]:
+        """The judges of the systems, each in a line with what its numbers are worth."""
+        return tuple(judge_lines(each.judge for each in self.provenances))
+
+    @property
     def data_sets(self) -> tuple[str, ...]:
         """What the systems were measured on: one, unless they differ."""
         return tuple(dict.fromkeys(str(each.data_set) for each in self.provenances))
@@ -128,6 +135,7 @@ class Comparison:
             **({"unpaired": True} if self.unpaired else {}),
             "dialect": self.dialect,
             "matched_by": dict(self.matched_by),
+            **({"judges": list(self.judges)} if self.judges else {}),
             "level": self.level,
             "cluster": self.cluster,
             "permutations": self.permutations,
@@ -240,13 +248,19 @@ def compare(
     explain_reach(rows, how)
     decide_verdicts(rows, table, level)
     columns = [slices] if isinstance(slices, str) else list(slices)
+    sliced = slice_rows(table, pairs, columns, how)
+    limits = {
+        str(measure): next(filter(None, (each.result.verdict_limit(measure) for each in order)), "")
+        for measure in table.measures
+    }
+    withhold((*(each.row for each in rows), *sliced), limits)
     schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
         baseline=table.systems[0],
         systems=table.systems,
         measures=table.measures,
         comparisons=pl.DataFrame([each.row for each in rows], schema=schema),
-        slices=pl.DataFrame(slice_rows(table, pairs, columns, how), schema=SLICED | schema),
+        slices=pl.DataFrame(sliced, schema=SLICED | schema),
         values=pl.DataFrame(list(_values(table)), schema=VALUES),
         moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
         findings=table.findings,

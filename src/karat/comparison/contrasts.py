@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,12 +38,13 @@ Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[int, int]  # the numbers of baseline and system
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
+UNKNOWN = "unknown"  # the judge gives no verdict about systems
 NOTHING_SHARED = "no retrieved document is in the gold, so that nothing was compared"
 NO_TUKEY = "the correction for all pairs takes queries of a cluster as independent"
 
 ROWS: dict[str, PolarsDataType] = {
     **dict.fromkeys(("baseline", "system", "measure"), pl.String),
-    "verdict": pl.String,  # better, worse, same, unclear: by the corrected p
+    "verdict": pl.String,  # better, worse, same, unclear: by the corrected p; or unknown
     "difference": pl.Float64,  # system − baseline
     **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
     **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
@@ -332,6 +333,14 @@ def decide_verdicts(rows: Iterable[Contrast], pairing: Pairing, level: float) ->
         elif row["difference"] and rejects(row["p_adjusted"], 1 - level):
             higher = (row["difference"] > 0) == each.measure.higher_is_better
             row["verdict"] = BETTER if higher else WORSE
+
+
+def withhold(rows: Iterable[Row], limits: Mapping[str, str]) -> None:
+    """Take back the verdicts of measures whose judge gives none about systems, and say why."""
+    for row in rows:
+        if limit := limits.get(row["measure"]):
+            row |= {"p": None, "p_adjusted": None, "verdict": UNKNOWN}
+            row["reason"] = _joined(row["reason"], limit)
 
 
 def slice_rows(

@@ -15,6 +15,7 @@ baseline it is the interval of the paired difference, which is a good deal narro
 exactly where `karat compare` calls the difference unclear. Nothing is estimated where no query
 differs from the baseline, nor in coverage and counts, which are facts about this evaluation: there
 the value decides, as it does everywhere with `decide="value"`.
+A value by the judge `local:text` is undecided, whatever decides: it is for smoke tests.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from karat.comparison.figures import figure_interval, figure_name, is_percentile
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.requirements import (
     FAIL,
+    NO_BASELINE,
     OPEN,
     PASS,
     Requirement,
     RequirementVerdict,
+    is_fact,
     parse_requirement,
 )
 from karat.comparison.systems import System
@@ -60,9 +63,6 @@ LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
 UNDECIDED = ("error", "pass", "fail")
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
-
-COVERAGE = ("judged", "unjudged")
-NO_BASELINE = "there is no baseline yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class RunAgainstBaseline:
     def __init__(
         self, result: Result, run: str, baseline: Result | None, measures: Sequence[Measure]
     ) -> None:
-        self.result, self.run = result, run
+        self.result, self.run, self.baseline = result, run, baseline
         self.level = result.level or 0.0
         self.rows = {row["measure"]: row for row in summaries.rows(result, run)}
         self.pairing: Pairing | None = None
@@ -234,7 +234,8 @@ class RunAgainstBaseline:
             else:
                 value = replace(value, low=None, high=None) if is_fact(measure) else value
                 found = asked.verdict(self.run, str(measure), value, by_value=by_value)
-        return replace(found, relation=self.result.relation_name(measure))
+        judges = [self.result.judge, *([] if self.baseline is None else [self.baseline.judge])]
+        return found.by_judge(judges, self.result.relation_name(measure))
 
     def _count(self, asked: Requirement) -> Interval:
         """Return how many queries lack a value, or their share, of the measure with most."""
@@ -296,11 +297,6 @@ def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> 
     return Interval(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
 
 
-def is_fact(measure: Measure) -> bool:
-    """Tell what is counted on this evaluation from what is estimated by it."""
-    return measure.aggregation == "sum" or measure.name in COVERAGE
-
-
 def _its_run(baseline: Result, run: str) -> str:
     if run in baseline.runs:
         return run
@@ -333,4 +329,5 @@ def _on_comparison(
                 by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
             )
-            yield replace(verdict, relation=comparison.matched_by[str(measure)])
+            judges = [each.judge for each in comparison.provenances]
+            yield verdict.by_judge(judges, comparison.matched_by[str(measure)])

@@ -14,6 +14,7 @@ from karat.comparison.systems import gather
 from karat.errors import OptionError, choose, takes_options
 from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
+from karat.judges.limits import judge_lines
 from karat.spelling import counted
 from karat.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from karat.statistics.values import Quantity, check_share, is_binary
@@ -57,6 +58,7 @@ class PowerAnalysis:
 
     plans: tuple[PowerPlan, ...]
     findings: tuple[Finding, ...] = ()
+    judges: tuple[str, ...] = ()  # of the systems, each with what its numbers are worth
 
     def __iter__(self) -> Iterator[PowerPlan]:
         """Go through the plans, one for each measure."""
@@ -72,6 +74,7 @@ class PowerAnalysis:
         return {
             "plans": [asdict(plan) for plan in self.plans],
             "findings": [finding.as_dict() for finding in self.findings],
+            **({"judges": list(self.judges)} if self.judges else {}),
         }
 
 
@@ -123,7 +126,8 @@ def power(
         replace(found, relation=matched_by[found.measure])
         for found in _observed(asked, table, correlation)
     )
-    return PowerAnalysis(tuple(plans), table.findings)
+    judges = judge_lines(each.result.judge for each in gathered)
+    return PowerAnalysis(tuple(plans), table.findings, tuple(judges))
 
 
 def _refuse_idle(**options: object) -> None:

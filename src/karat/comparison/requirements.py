@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from karat.comparison.figures import figure_hint, figure_line, figure_name
 from karat.errors import MeasureError, OptionError
+from karat.judges.limits import is_judged, judge_lines, verdict_limit
 from karat.measures import expand, parse_measure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from karat.measures import Measure
     from karat.statistics.intervals import Interval
 
 PASS, FAIL, OPEN = "pass", "fail", "undecided"
 COUNTS = ("failed", "undefined")  # queries without a value, and why
+NO_BASELINE = "there is no baseline yet"
+COVERAGE = ("judged", "unjudged")
 ACROSS = "the interval spans the line"
 FORM = "for example recall@5>=0.8, P@5>=baseline-0.02, judged@10>=0.9, undefined<=5%"
 
@@ -36,6 +42,11 @@ _BASELINE = re.compile(
     rf"\s*(?:(?P<add>[+-])\s*(?P<offset>{_DECIMAL})\s*(?P<percent>%?))?",
     re.IGNORECASE,
 )
+
+
+def is_fact(measure: Measure) -> bool:
+    """Tell what is counted on this evaluation from what is estimated by it."""
+    return measure.aggregation == "sum" or measure.name in COVERAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,17 @@ class RequirementVerdict:
     decided_by: str  # interval, or value
     reason: str
     relation: str = ""  # that the measure reads, with its parameters; none for a count
+    judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
+
+    def by_judge(self, judges: Iterable[Mapping[str, Any]], relation: str) -> RequirementVerdict:
+        """Return the verdict with its relation, undecided where the judge of it gives none."""
+        judges = [each for each in judges if each]
+        if not judges or not is_judged(relation):
+            return replace(self, relation=relation)
+        found = replace(self, relation=relation, judge="; ".join(judge_lines(judges)))
+        limit = next(filter(None, (verdict_limit(each, relation) for each in judges)), "")
+        decided = found.reason != NO_BASELINE and not is_fact(parse_measure(self.measure))
+        return replace(found, outcome=OPEN, reason=limit) if limit and decided else found
 
 
 @dataclass(frozen=True, slots=True)

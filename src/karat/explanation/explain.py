@@ -27,6 +27,7 @@ from karat.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from karat.findings import Finding, merge_findings
 from karat.forks import refuse_after_fork
 from karat.judges.find import find_judge, on_server
+from karat.judges.limits import judge_limits
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
 from karat.measures import DEFAULTS
@@ -67,6 +68,7 @@ class Explanation:
     calculations: tuple[Calculation, ...]
     differences: tuple[str, ...]
     judge: str = ""
+    judge_limits: str = ""  # what its verdicts are worth
     verdicts: tuple[ExplainedVerdict, ...] = ()  # of the judge, if there is one
     findings: tuple[Finding, ...] = ()  # problems in the inputs
 
@@ -228,6 +230,7 @@ def _explanations(
                 calculations=tuple(calculations),
                 differences=tuple(differences(calculations, dialects)),
                 judge=first.judge.get("name", ""),
+                judge_limits=judge_limits(first.judge),
                 verdicts=measured[0].kept.explained_verdicts(query),
                 findings=findings,
             )

@@ -27,7 +27,14 @@ from karat.read.python import GoldLike, RunLike
 from karat.read.reading import ReadContext
 from karat.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from karat.read.source import Source
-from karat.read.traces.run import TraceSource, is_traces, trace_sources
+from karat.read.traces.run import (
+    TraceCalls,
+    TraceSource,
+    is_traces,
+    run_of_calls,
+    trace_rows,
+    trace_sources,
+)
 
 if TYPE_CHECKING:
     from karat.core.data import NamedBy
@@ -80,9 +87,14 @@ def load_run(
         stream = chosen.run(source, name or source.name)
     else:
         _load()
-        if query_from is not None:
+        spans = trace_rows(data)
+        if spans is not None:
+            calls = TraceCalls.of_rows(spans, "run", id_from)
+            stream = run_of_calls(calls, name or "run", reading, calls.lists[-1])
+        elif query_from is not None:
             raise _no_attributes("run")
-        stream = python.run(data, name or "run", reading=reading)
+        else:
+            stream = python.run(data, name or "run", reading=reading)
     stream = replace(stream, found=reading.findings)
     return _whole(stream, reading) if skip_bad else stream
 

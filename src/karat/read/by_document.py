@@ -31,13 +31,12 @@ if TYPE_CHECKING:
 # what people call the columns, the one that counts before others
 COLUMNS = {
     "query": "query_id query-id queryid qid q_id query topic_id topic",
-    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc "
-    "document",
+    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc",
     "score": "score sim similarity",
     "rank": "rank position",
     "grade": "grade rel relevance relevant is_relevant label judgment judgement rating verdict",
     "group": "group item subtopic",
-    "text": "text quote contents content passage page_content chunk context",
+    "text": "text quote contents content passage page_content chunk context document",
     "start": "start start_index",
     "end": "end end_index",
     "annotator": "annotator",

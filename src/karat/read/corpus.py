@@ -41,7 +41,7 @@ SCHEMA |= dict.fromkeys(MARKS, pl.String)
 # the doc_id is the source.
 COLUMNS = {
     "doc": "chunk_id node_id doc id _id id_ doc_id doc-id docid docno passage_id pid document_id",
-    "text": "text contents content passage page_content chunk body",
+    "text": "text contents content passage page_content chunk document body",
     "source": "source source_id document_id doc_id doc-id docid doc parent_id path file_path file "
     "filename file_name",
     "start": "start start_index start_char_idx start_idx start_char",

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
+import polars as pl
+
+from karat.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,6 +36,7 @@ FOREIGN = {
 }
 
 
+PARQUET = b"PAR1"  # how a file of Parquet begins
 NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
 
 
@@ -41,11 +46,13 @@ class Look:
 
     suffix: str
     head: bytes
+    columns: frozenset[str] = frozenset()  # of Parquet, which names them at its end
 
     @classmethod
     def at(cls, source: Source) -> Look:
         """Look at the first bytes."""
-        return cls(source.suffix, source.head().removeprefix(b"\xef\xbb\xbf"))
+        head = source.head().removeprefix(b"\xef\xbb\xbf")
+        return cls(source.suffix, head, _parquet_columns(source, head))
 
     @property
     def excerpt(self) -> str:
@@ -78,6 +85,17 @@ class Look:
     def binary(self) -> bool:
         """Whether this is not text."""
         return b"\0" in self.head
+
+
+def _parquet_columns(source: Source, head: bytes) -> frozenset[str]:
+    """Return the columns of a Parquet file; none of a broken one, which its reader reports."""
+    if not head.startswith(PARQUET):
+        return frozenset()
+    try:
+        with source.plain_file() as path:
+            return frozenset(pl.read_parquet_schema(path))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, InputError):
+        return frozenset()
 
 
 def _is_columns(line: bytes) -> bool:

@@ -15,7 +15,7 @@ from karat.read.object_answers import is_answer, results_of
 from karat.read.object_fields import is_number, is_plain, is_result, type_name
 from karat.read.object_sources import TEXT_NAMES
 from karat.read.objects import METADATA_NAMES, EntryNotes, make_entries
-from karat.read.shapes import HopShape, NuggetShape, shape_of
+from karat.read.shapes import HopShape, NuggetShape, ReferenceShape, shape_of
 
 if TYPE_CHECKING:
     from karat.read.reading import ReadContext
@@ -48,7 +48,7 @@ def with_own_entries(
     record: Mapping[str, Any], shape: Shape, sides: tuple[str, ...], reading: ReadContext
 ) -> Mapping[str, Any]:
     """Return a record whose entries on these sides, retrieved or gold, are ids or karat's own."""
-    if isinstance(shape, NuggetShape):  # nuggets are labels, and no documents
+    if isinstance(shape, NuggetShape | ReferenceShape):  # labels and places, not documents
         return record
     converters = {"retrieved": _units, "gold": _items}
     changed = {}

@@ -242,6 +242,33 @@ class NuggetShape(Shape):
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class ReferenceShape(Shape):
+    """A question, and the places of one document that answer it: Chroma's questions_df.csv."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with its references as spans of the document."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        if not _is_list(found.get("gold")):
+            return found  # what is wrong with it is reported where it is read
+        references: Any = found["gold"]
+        found["gold"] = [_reference(each, record["corpus_id"]) for each in references]
+        return found
+
+
+def _reference(reference: object, doc: object) -> dict[str, Any]:
+    if not isinstance(reference, Mapping) or not reference.keys() >= {"start_index", "end_index"}:
+        raise InputError(
+            f"the reference {str(reference)[:60]!r} is not a place in a document",
+            fix='write {"content": "…", "start_index": 0, "end_index": 42}, as chunking_evaluation '
+            "does",
+        )
+    start, end = reference["start_index"], reference["end_index"]
+    return {"doc": doc, "start": start, "end": end, "text": reference.get("content")}
+
+
 def _label(nugget: object, name: str, known: Mapping[str, float]) -> float:
     value: Any = nugget.get(name) if isinstance(nugget, Mapping) else None
     if isinstance(value, str) and value in known:
@@ -395,6 +422,18 @@ NUGGETS = register_shape(
         retrieved=("nuggets",),
         gold=("nuggets",),
         others=("answer_text", "response_length", "run_id"),
+    )
+)
+
+
+CHROMA = register_shape(
+    ReferenceShape(
+        "chunking_evaluation",
+        question=("question",),
+        retrieved=(),
+        gold=("references",),
+        others=("corpus_id",),
+        needs=frozenset({"question", "references", "corpus_id"}),
     )
 )
 

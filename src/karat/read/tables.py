@@ -60,7 +60,35 @@ def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
         names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
         seen[name] += 1
     values = [_values(data.iloc[:, at]) for at in range(len(names))]
-    return pl.DataFrame(dict(zip(names, values, strict=True)), strict=False)
+    index = {name: _values(data.index.get_level_values(name).to_series()) for name in _index(data)}
+    return pl.DataFrame(index | dict(zip(names, values, strict=True)), strict=False)
+
+
+def _index(data: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of the levels of an index of pandas that are no columns as well."""
+    names = getattr(getattr(data, "index", None), "names", ())
+    return [name for name in names if isinstance(name, str) and name not in data.columns]
+
+
+def pandas_columns(data: Any) -> list[str]:  # noqa: ANN401
+    """Return the names of the columns of a frame of pandas, those of its index included."""
+    return [*_index(data), *map(str, data.columns)]
+
+
+def pandas_rows(data: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    """Return the rows of a frame of pandas; what is missing is None, arrays are lists."""
+    for row in data.reset_index(level=_index(data)).to_dict("records"):
+        yield {str(name): _cell(value) for name, value in row.items()}
+
+
+def _cell(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, list | tuple):
+        return [_cell(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _cell(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):
+        return _cell(value.tolist())
+    return None if value is None or value != value else value  # noqa: PLR0124  NaN, NaT
 
 
 def _values(column: Any) -> Any:  # noqa: ANN401

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from karat.findings import shorten
+from karat.judges.limits import NO_VERDICT
 from karat.reports import escape
 from karat.reports.escape import printable
 from karat.reports.grid import Grid
@@ -19,14 +20,17 @@ from karat.reports.tables import (
     bullets,
     chance,
     decimals,
+    latex_notes,
     latex_table,
     limits,
     number,
+    reading_width,
     render_grids,
     signed,
     to_json,
     to_rows,
 )
+from karat.reports.terminal import wrap
 from karat.reports.timing import timing_grid
 from karat.spelling import counted, name_relations
 
@@ -45,13 +49,13 @@ TESTS = {
     "welch": "Welch's t test",
 }
 READ = (
-    "Read it: difference is system − baseline; p is how often chance alone would\n"
-    "make a difference this large; effect is the difference in standard deviations;\n"
+    "Read it: difference is system − baseline; p is how often chance alone would "
+    "make a difference this large; effect is the difference in standard deviations; "
     "won, tied and lost count queries."
 )
 READ_UNPAIRED = (
-    "Read it: the systems were asked different queries; difference is after −\n"
-    "before; p is how often chance alone would make a difference this large; effect\n"
+    "Read it: the systems were asked different queries; difference is after − "
+    "before; p is how often chance alone would make a difference this large; effect "
     "is the difference in standard deviations of the queries."
 )
 DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
@@ -97,7 +101,8 @@ def _tables(comparison: Comparison, how: str, *, moved: int, color: bool, width:
         parts = [head, f"{read}\n", bullets(notes(comparison), how), rest]
         return "\n".join(filter(None, parts))
     lines = "".join(f"{printable(note)}\n" for note in notes(comparison))
-    return f"{head}{read}\n{lines}" + (f"\n{rest}" if rest else "")
+    said = wrap(read, reading_width(width))
+    return f"{head}{said}\n{lines}" + (f"\n{rest}" if rest else "")
 
 
 def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
@@ -202,7 +207,7 @@ def notes(comparison: Comparison) -> list[str]:
     """Say which tests were used, and why some rows were not tested or can never show much."""
     rows = [("", row) for row in comparison.comparisons.to_dicts()]
     rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
-    return [_how_tested(comparison), *_reasons(rows)]
+    return [*comparison.judges, _how_tested(comparison), *_reasons(rows)]
 
 
 def _how_tested(comparison: Comparison) -> str:
@@ -242,9 +247,12 @@ def latex(comparison: Comparison) -> str:
     names = [str(measure) for measure in comparison.measures]
     values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
     marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
+    rows = comparison.comparisons.to_dicts()
+    undecided = {row["measure"] for row in rows if NO_VERDICT in (row["reason"] or "")}
     bold = {
         (system, name)
         for name, measure in zip(names, comparison.measures, strict=True)
+        if name not in undecided
         for system in best(
             {system: values[system, name] for system in comparison.systems},
             higher_is_better=measure.higher_is_better,
@@ -261,7 +269,9 @@ def latex(comparison: Comparison) -> str:
         lines.append(" & ".join(cells) + r" \\")
     header = " & ".join(["", *map(escape.latex, names)]) + r" \\"
     caption = _caption(comparison, pairs=pairs)
-    return latex_table(caption, "l" + "r" * len(names), header, lines)
+    return latex_notes(comparison.judges) + latex_table(
+        caption, "l" + "r" * len(names), header, lines
+    )
 
 
 def _caption(comparison: Comparison, *, pairs: bool) -> str:

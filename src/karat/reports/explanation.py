@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,8 @@ def grids(explained: Explanation) -> Iterator[Grid]:
         yield _steps(explained, ranking)
         yield _items(explained, ranking)
     if explained.verdicts:
-        yield verdict_grid(f"what the judge {explained.judge} said", explained.verdicts)
+        grid = verdict_grid(f"what the judge {explained.judge} said", explained.verdicts)
+        yield replace(grid, note=f"judge {explained.judge}: {explained.judge_limits}")
     if len(explained.dialects) > 1:
         yield _values(explained)
 

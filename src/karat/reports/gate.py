@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.judges.limits import NO_VERDICT
 from karat.reports.escape import printable, xml
 from karat.reports.grid import Grid
 from karat.reports.tables import number, render_grids, signed
@@ -18,6 +19,17 @@ ADVICE = (
     "it takes more queries (`karat power`) or a line farther away; "
     "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
 )
+OTHER_JUDGE = (
+    "ask another judge (--judge local, or a language model) or use labels of people; "
+    "`--undecided pass` lets it pass"
+)
+
+
+def advice(gate: GateReport) -> str:
+    """Say what can be done about verdicts that are undecided."""
+    reasons = {verdict.reason for verdict in gate.verdicts if verdict.outcome == "undecided"}
+    parts = [OTHER_JUDGE] if NO_VERDICT in reasons else []
+    return "; ".join(parts + ([ADVICE] if reasons - {NO_VERDICT} else []))
 
 
 def sentence(verdict: RequirementVerdict) -> str:
@@ -36,6 +48,7 @@ def sentence(verdict: RequirementVerdict) -> str:
     if verdict.low is not None and verdict.high is not None:
         found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
     found += f", on {counted(verdict.n)}"
+    found += f"; {verdict.judge}" if verdict.judge else ""
     return head + found + (f"; {verdict.reason}" if verdict.reason else "")
 
 
@@ -94,6 +107,7 @@ def render(gate: GateReport, how: str, *, color: bool = False, width: int | None
         left=len(texts),
         good={(at, 0) for at, each in enumerate(outcomes) if each == "pass"},
         bad={(at, 0) for at, each in enumerate(outcomes) if each == "fail"},
+        note="; ".join(dict.fromkeys(each.judge for each in gate.verdicts if each.judge)),
     )
     return render_grids([grid], how, color=color, width=width)
 
@@ -104,7 +118,7 @@ def summary(gate: GateReport, tables: str) -> str:
     if gate.verdicts:
         parts.append(render(gate, "markdown"))
     if gate.outcome == "undecided":
-        parts.append(f"To decide what is undecided, {ADVICE}.\n")
+        parts.append(f"To decide what is undecided, {advice(gate)}.\n")
     return "\n".join([*parts, tables]) + "\n"
 
 

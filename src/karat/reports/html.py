@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
+from karat.judges.limits import judge_lines
 from karat.reports import comparison, escape, estimates, explanation, result
 from karat.reports.charts.svg import asset
 from karat.reports.tables import decimals, describe_finding, interval, number
@@ -147,7 +148,8 @@ def _colours() -> str:
 
 def result_html(shown: Result) -> str:
     """Return a result for notebooks: the summary, and problems in the input."""
-    return notebook_html(result.grids(shown), map(describe_finding, shown.findings))
+    sentences = [*judge_lines([shown.judge]), *map(describe_finding, shown.findings)]
+    return notebook_html(result.grids(shown), sentences)
 
 
 def estimates_html(shown: Estimates) -> str:

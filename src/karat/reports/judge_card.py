@@ -69,9 +69,10 @@ def in_words(figures: Sequence[CardFigure]) -> str:
     sentences = []
     if (kappa := value.get("kappa")) is not None:
         word = next(word for least, word in AGREEMENT if kappa >= least)
-        sentences.append(
-            f"κ {kappa:.2f} is {word} agreement beyond chance (0 is chance, 1 is perfect)"
-        )
+        said = f"κ {kappa:.2f} is {word} agreement beyond chance (0 is chance, 1 is perfect)"
+        if any(each.is_chance for each in figures if each.statistic == "kappa"):
+            said = f"κ {kappa:.2f} may be chance: these labels do not show that the judge is better"
+        sentences.append(said)
     if (bias := value.get("bias")) is not None:
         more = "more" if bias > 0 else "less"
         often = f"{abs(bias) * 100:.0f} points {more} often than people"
@@ -172,7 +173,8 @@ def _side_by_side(found: JudgeComparison) -> Grid:
     header = ["judge", "kappa", f"{first.level:.0%} interval", "difference", "limits", "p"]
     header += [*CARD_SLICES[1:], "ECE", "Brier", "n", "failed"]
     values = [each["kappa"].value for each in found.cards]
-    best = max((value for value in values if value is not None), default=None)
+    able = [each["kappa"].value for each in found.cards if not each["kappa"].is_chance]
+    best = max((value for value in able if value is not None), default=None)
     leading = {(at, 1) for at, value in enumerate(values) if value is not None and value == best}
     title = (
         f"{len(found.cards)} judges · {first.aspect} · labels of {first.labels} · difference of "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.judges.limits import CHANCE
 from karat.reports.grid import Grid
-from karat.reports.tables import number, render_grids, to_json
+from karat.reports.tables import interval, number, render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,12 @@ def render_check(check: JudgeCheck, how: str, *, width: int | None = None) -> st
 
 def _grids(check: JudgeCheck) -> Iterator[Grid]:
     ways = [each.way for each in check.ways]
-    best = ways.index(check.recommended)
+    best = {(ways.index(check.recommended), 0)} if check.recommended else set()
+    note = f"{check.judge} is {CHANCE}"
+    if check.recommended:
+        note = f"ask it for {IN_WORDS[check.recommended]}: --ask {check.recommended}"
+        worthless = [each.way for each in check.ways if each.is_chance]
+        note += f"; no better than chance: {', '.join(worthless)}" if worthless else ""
     yield Grid.of(
         f"{check.judge} · {check.ways[0].verdicts} labelled verdicts",
         {
@@ -37,14 +43,15 @@ def _grids(check: JudgeCheck) -> Iterator[Grid]:
             "right": lambda each: f"{each.right_share:.1%}",
             "failed": lambda each: f"{each.failed_share:.1%}",
             "kappa": lambda each: number(each.kappa),
+            "95% interval": lambda each: interval(each.kappa_low, each.kappa_high),
             "calls": lambda each: f"{each.calls:,}",
             "tokens": lambda each: f"{each.prompt_tokens:,}",
             "answered": lambda each: f"{each.completion_tokens:,}",
             "seconds": lambda each: f"{each.seconds:.1f}",
         },
         check.ways,
-        best={(best, 0)},
-        note=f"ask it for {IN_WORDS[check.recommended]}: --ask {check.recommended}",
+        best=best,
+        note=note,
     )
     accepted = ", ".join(check.left_out) or "none"
     rows = [

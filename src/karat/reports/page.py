@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from karat import __version__
-from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, WORSE
+from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
 from karat.errors import KaratError
+from karat.judges.limits import judge_lines
 from karat.reports.comparison import corrected, notes, numbers
 from karat.reports.estimates import facts as estimate_facts
 from karat.reports.html import document
@@ -49,6 +50,7 @@ VERDICTS = {
     WORSE: "is worse than",
     SAME: "scores the same on every query as",
     UNCLEAR: "is not clearly different from",
+    UNKNOWN: "cannot be compared by this judge with",
 }
 
 
@@ -110,8 +112,7 @@ def _lede(panel: Panel) -> Iterator[str]:
     result = panel.systems[0].result
     yield counted(panel.queries.height)
     yield f"dialect {result.dialect}{name_relations(result.matched_by.values())}"
-    if judges := {each.result.judge["name"]: None for each in panel.systems if each.result.judge}:
-        yield f"judge {', '.join(judges)}"
+    yield from judge_lines(each.result.judge for each in panel.systems)
     if panel.only is not None:
         yield f"only where {panel.only[0]} is {panel.only[1]}"
     if len(panel.names) > 1:
@@ -125,6 +126,7 @@ def _headline(panel: Panel, system: System) -> dict[str, Any]:
         values = {name: panel.summary[name, str(measure)]["value"] for name in panel.names}
         leading = best(values, higher_is_better=measure.higher_is_better)
         leads = measure.unit_interval and system.name in leading
+        leads = leads and not system.result.verdict_limit(measure)
         rows.append(panel.summary[system.name, str(measure)] | {"best": leads})
     counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
     return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from karat.judges.limits import judge_lines
 from karat.reports import estimates
 from karat.reports.grid import Grid
 from karat.reports.tables import (
@@ -14,6 +15,7 @@ from karat.reports.tables import (
     best,
     cleaner,
     interval,
+    latex_notes,
     number,
     render_grids,
     to_json,
@@ -96,10 +98,7 @@ def _numbers(
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
         drawn = render_grids(tables, how, color=color, width=width)
-        judge = cleaner(how)(judge_line(result.judge))
-        if not judge or how == "latex":
-            return drawn
-        return f"{drawn}\n{judge}\n" if how == "markdown" else f"{drawn}{judge}\n\n"
+        return with_judge(drawn, result.judge, how)
     return to_rows(_rows(result, per_query=per_query, by=by), how)
 
 
@@ -110,8 +109,17 @@ def _estimated(
     if how not in ("markdown", "table", "latex"):
         return to_rows(found.frame, how)
     drawn = estimates.render(found, how, color=color, width=width)
+    return with_judge(drawn, judge, how)
+
+
+def with_judge(drawn: str, judge: Mapping[str, Any], how: str) -> str:
+    """Add to tables the line about the judge, where there is one; in LaTeX it is a comment."""
+    if not judge:
+        return drawn
+    if how == "latex":
+        return latex_notes(judge_lines([judge])) + drawn
     line = cleaner(how)(judge_line(judge))
-    return drawn if not line or how == "latex" else f"{drawn}\n{line}\n"
+    return f"{drawn.rstrip()}\n\n{line}\n" + ("" if how == "markdown" else "\n")
 
 
 def _fits(result: Result, width: int) -> bool:
@@ -200,13 +208,15 @@ def _matching(result: Result) -> str:
 
 
 def judge_line(judge: Mapping[str, Any]) -> str:
-    """Say in a line what a judge took, and how far it agrees with people where that is known.
+    """Say in a line how far a judge agrees with people, and what it took.
 
     >>> took = {"calls": 1200, "prompt_tokens": 9000, "completion_tokens": 1500, "cost": 0.25}
     >>> took |= {"stored": 8, "failed": {}, "seconds": {"p50": 1.5}}
-    >>> judge_line({"name": "openai:m", **took})
-    'judge openai:m: 1,200 calls, 10,500 tokens, cost 0.25, 8 answers from the cache, 1.5 s a call'
+    >>> judge_line({"name": "openai:m", **took})[:60]
+    'judge openai:m: not checked against people: see karat judge-'
     """
+    from karat.client.budget import unanswered_note  # noqa: PLC0415 - few results have a judge
+
     facts: list[str] = []
     if "prompt_tokens" in judge:
         tokens = judge["prompt_tokens"] + judge["completion_tokens"]
@@ -215,11 +225,12 @@ def judge_line(judge: Mapping[str, Any]) -> str:
         facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
         failed = sum(judge["failed"].values())
         facts += [f"{failed:,} failed"] if failed else []
+        lost = judge.get("unanswered_calls", 0)
+        facts += [unanswered_note(lost)] if lost else []
         facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
         votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
         facts += [f"votes agree ({', '.join(votes)})"] if votes else []
-    facts += [judge["card"].removeprefix(f"{judge['name']}: ")] if "card" in judge else []
-    return f"judge {judge['name']}: {', '.join(facts)}" if facts else ""
+    return "; ".join([*judge_lines([judge]), *([", ".join(facts)] if facts else [])])
 
 
 def _spread(result: Result) -> dict[tuple[str, str], str]:
@@ -272,7 +283,9 @@ def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
             {cell: value for cell, value in values.items() if cell[1] == at}, higher_is_better=True
         )
         for at, measure in enumerate(result.measures, start=1)
-        if measure.unit_interval and measure.higher_is_better
+        if measure.unit_interval
+        and measure.higher_is_better
+        and not result.verdict_limit(measure)  # to mark the best is a verdict
     ]
     header = ["run", *names, *(["undefined"] if undefined else [])]
     return Grid(title, header, rows, best=set().union(*leading))

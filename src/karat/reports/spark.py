@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
-from karat.reports.result import judge_line, with_relation
-from karat.reports.tables import cleaner, interval, number, render_grids, to_json, to_rows
+from karat.reports.result import with_judge, with_relation
+from karat.reports.tables import interval, number, render_grids, to_json, to_rows
 from karat.spelling import counted, name_relations
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def render(
         return to_json(result.as_dict(by=by))
     if how in ("markdown", "table", "latex"):
         drawn = render_grids(_grids(result, by), how, color=color, width=width)
-        judge = cleaner(how)(judge_line(result.judge))
-        return drawn if not judge or how == "latex" else f"{drawn}\n{judge}\n"
+        return with_judge(drawn, result.judge, how)
     rows = result.summary
     if by:
         sliced = (result.by(name).insert_column(1, pl.lit(name).alias("column")) for name in by)

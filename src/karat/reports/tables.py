@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 
-FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown", "latex")
+ROW_FORMATS = ("jsonl", "csv", "tsv")  # with one row per line, and room for nothing else
+FORMATS = ("table", "json", *ROW_FORMATS, "markdown", "latex")
 DIGITS = 4
 READABLE = 80  # letters of a line
 BARS = "▁▂▃▄▅▆▇█"
@@ -209,6 +210,11 @@ def latex(grid: Grid) -> str:
     kinds = "l" * grid.left + "r" * (len(grid.header) - grid.left)
     header = " & ".join(map(escape.latex, grid.header)) + r" \\"
     return latex_table(escape.latex(grid.title), kinds, header, lines)
+
+
+def latex_notes(lines: Iterable[str]) -> str:
+    """Return lines as comments of LaTeX."""
+    return "".join(f"% {printable(line)}\n" for line in lines)
 
 
 def latex_table(caption: str, kinds: str, header: str, lines: list[str]) -> str:

@@ -17,6 +17,7 @@ from karat.core.slices import has_slices, slice_labels
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError, choose, naming_files, nearest, takes_options
 from karat.forks import refuse_after_fork
+from karat.judges.limits import judge_limits, judge_lines, verdict_limit
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.data_sets import data_set_of
@@ -102,6 +103,10 @@ class Result:
     def judge(self) -> Mapping[str, Any]:
         """Who judged: name, model, prompts, cost; empty if nobody did."""
         return self.provenance.judge
+
+    def verdict_limit(self, measure: Measure) -> str:
+        """Say why the judge gives no verdict about systems by a measure; '' if there is one."""
+        return verdict_limit(self.judge, measure.relation or self.provenance.drawn_by)
 
     @property
     def synthetic(self) -> int:
@@ -416,7 +421,7 @@ class Result:
             "relations": {name: dict(values) for name, values in self.provenance.settings.items()},
             "policies": self.provenance.policy.as_dict(),
             **({"tokenizer": self.provenance.tokenizer} if self.provenance.tokenizer else {}),
-            **({"judge": dict(self.judge)} if self.judge else {}),
+            **({"judge": {**self.judge, "limits": judge_limits(self.judge)}} if self.judge else {}),
             **({} if self.estimates is None else self.estimates.as_dict()),
         }
 
@@ -473,6 +478,7 @@ class Result:
             + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
             for row in self.summary.iter_rows(named=True)
         ]
+        lines += (f"  {line}" for line in judge_lines([self.judge]))
         return f"Result({counted(len(self.queries))}, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, WORSE
+from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
 from karat.comparison.gates import (
     DECIDE,
     UNDECIDED,
@@ -21,6 +21,7 @@ from karat.comparison.gates import (
 from karat.comparison.requirements import COUNTS, Requirement, parse_requirement
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
+from karat.judges.limits import verdict_limit
 from karat.measures import parse_measure
 from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.spark.result import SparkResult, add_up
@@ -44,6 +45,7 @@ COLUMNS: dict[str, Any] = {
     **dict.fromkeys(("measure", "verdict"), pl.String),
     **dict.fromkeys(("before", "after", "difference", "low", "high", "p"), pl.Float64),
     **dict.fromkeys(("n", "wins", "losses", "unpaired"), pl.Int64),
+    "reason": pl.String,  # why there is no p, where the judge gives no verdict about systems
 }
 
 
@@ -129,23 +131,31 @@ def compare(
     """
     require_pyspark()
     check_share("level", level)
+    limits = {
+        name: limit
+        for each in (before, after)
+        if isinstance(each, SparkResult)
+        for name, relation in each.matched_by.items()
+        if (limit := verdict_limit(each.judge, relation))
+    }
     rows = []
     for name, found in sorted(_paired(before, after, 1.0).items()):
         span = found.interval(level)
         rows.append(
             {
                 "measure": name,
-                "verdict": found.verdict(level),
+                "verdict": UNKNOWN if limits.get(name) else found.verdict(level),
                 "before": found.sides[0],
                 "after": found.sides[1],
                 "difference": span.value,
                 "low": span.low,
                 "high": span.high,
-                "p": found.p,
+                "p": None if limits.get(name) else found.p,
                 "n": span.n,
                 "wins": found.wins,
                 "losses": found.losses,
                 "unpaired": found.unpaired,
+                "reason": limits.get(name, ""),
             }
         )
     if not rows:
@@ -208,7 +218,7 @@ def _verdict(
         value = row_interval(result.interval_row(measure, level), level)
         value = replace(value, low=None, high=None) if is_fact(measure) else value
         verdict = asked.verdict(result.run, str(measure), value, by_value=by_value)
-        return replace(verdict, relation=relation)
+        return verdict.by_judge([result.judge], relation)
     found = paired[asked.factor].get(str(measure))
     if found is None:
         raise MeasureError(
@@ -222,7 +232,7 @@ def _verdict(
         by_value=by_value or same,
         sides=found.sides,
     )
-    return replace(verdict, relation=relation)
+    return verdict.by_judge([result.judge], relation)
 
 
 def _measure(result: SparkResult, name: str) -> Measure:

@@ -16,6 +16,7 @@ import polars as pl
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import AlignError, InputError, MeasureError, OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings
+from karat.judges.limits import judge_limits, judge_lines
 from karat.relate.match.spans import require_places
 from karat.relate.match.texts import require_texts
 from karat.results.result import Provenance, Result, SummaryOptions
@@ -340,7 +341,7 @@ class SparkResult:
             "interval": {"level": self.level, "cluster": self.made.cluster},
             "matched_by": self.matched_by,
             "policies": self.made.dialect.policy.as_dict(),
-            **({"judge": dict(self.judge)} if self.judge else {}),
+            **({"judge": {**self.judge, "limits": judge_limits(self.judge)}} if self.judge else {}),
         }
 
     def __repr__(self) -> str:
@@ -349,6 +350,7 @@ class SparkResult:
             + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
             for row in self.summary.iter_rows(named=True)
         ]
+        lines = [*lines, *(f"  {line}" for line in judge_lines([self.judge]))]
         head = f"SparkResult({self.run}, {counted(self.queries)}, dialect {self.dialect})\n"
         return head + "\n".join(lines)
 

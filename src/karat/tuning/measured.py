@@ -20,6 +20,7 @@ from karat.evaluation.assessment import assess, find_matchers, reads_texts, with
 from karat.evaluation.inputs import files_of, load_inputs, with_columns
 from karat.findings import finding_about
 from karat.judges.find import find_judge, on_server
+from karat.judges.limits import limit_findings
 from karat.read.corpus import load_corpus
 from karat.relate.match.matcher import MatchContext
 from karat.results.store import Input
@@ -135,6 +136,7 @@ def measure_settings(  # noqa: PLR0917
     forgotten = options.get("by") is None and not any(measure.relation for measure in wanted)
     findings = [replace(each, run="") for each in result.findings]
     findings += unshared
+    findings += limit_findings(result.judge, result.matched_by)
     findings += only_ids(streams, known) if forgotten else []
     names = pl.DataFrame({"query": result.relation(result.runs[0]).queries})
     return MeasuredSettings(

@@ -6,9 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from karat.dialects import dialect as find_dialect
+from karat.dialects import expand_measures
 from karat.errors import OptionError, takes_options
+from karat.evaluation.assessment import find_matchers
 from karat.evaluation.evaluate import InputOptions
 from karat.forks import refuse_after_fork
+from karat.judges.find import find_judge
+from karat.judges.limits import verdict_limit
+from karat.judges.settings import Judge
 from karat.statistics.significance import PERMUTATIONS
 from karat.statistics.values import check_share
 from karat.tuning.choice import DRAWS, FOLDS, REPEATS
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from karat.measures import Measure
     from karat.progress import Report
     from karat.read import GoldLike, RunLike
+    from karat.relate.match import Matcher
     from karat.retrievers.retriever import RetrievalOptions
     from karat.tuning.halving import HalvingPlan
     from karat.tuning.retriever_tuning import RetrieverTuning
@@ -140,6 +147,7 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
+    _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
     how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
     sampled = {"level": level, "permutations": permutations, "seed": seed}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
@@ -214,6 +222,25 @@ def tune(
         repeats=repeats,
         draws=draws,
     )
+
+
+def _refuse_smoke_test(
+    measures: Iterable[str | Measure] | str, by: str | Matcher | None, name: str, judge: object
+) -> None:
+    """Refuse a judge that gives no verdict about systems: to choose a setting is one."""
+    settings = Judge(judge) if isinstance(judge, str) else judge
+    if isinstance(settings, Judge) and settings.asks_model:
+        return
+    found = find_dialect(name)
+    matchers = find_matchers(by or "ids", expand_measures(measures, found)[:1], found)
+    if any(each.judged for each in matchers.values()):
+        who = find_judge(judge)
+        limits = (verdict_limit({"name": who.name, **who.about()}, each) for each in matchers)
+        if limit := next(filter(None, limits), ""):
+            raise OptionError(
+                f"{limit}: it cannot choose a setting",
+                fix="ask another judge: --judge local, or a language model (judge=)",
+            )
 
 
 def _refuse_idle(given: Mapping[str, object], beside: str) -> None:

@@ -20,6 +20,7 @@ from karat.evaluation.evaluate import cluster_column, evaluate
 from karat.evaluation.inputs import with_columns
 from karat.findings import Finding, finding_about
 from karat.forks import refuse_after_fork
+from karat.judges.limits import limit_findings
 from karat.progress import Progress
 from karat.read import load_gold
 from karat.results.timing import Timing, timing
@@ -118,7 +119,7 @@ def tune_retriever(
     better = chosen_by.higher_is_better
     found = halve(asking.measure, plan, order, final, current=at, higher_is_better=better)
     return Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
-        name_of(make), column, (*known.findings, *asked.findings)
+        name_of(make), column, (*known.findings, *asked.findings, *asking.limits)
     )
 
 
@@ -221,6 +222,7 @@ class Asking:
         self.reasons: dict[int, str] = {}
         self.about: dict[int, list[pl.DataFrame]] = {}
         self.findings: list[Finding] = []
+        self.limits: list[Finding] = []  # what the measure is worth, where a judge decides it
 
     def measure(self, settings: Sequence[int], queries: Ints) -> tuple[Floats, Bools]:
         """Return the values of settings on queries, and which of the settings failed."""
@@ -245,6 +247,7 @@ class Asking:
             gold = _only(self._gold, part["query"])
             result = evaluate(bare, gold, [self._measure], level=None, **self._options)
             self.findings += [finding for finding in result.findings if finding.run]
+            self.limits = limit_findings(result.judge, result.matched_by)
             back = np.searchsorted(order, queries)
             for at, number in enumerate(settings):
                 if str(number) in runs:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from karat.cli import options
 from karat.cli.monitor.options import intake_options, intake_rules, store_option
 
 if TYPE_CHECKING:
@@ -60,4 +61,4 @@ def _tell(each: Ingested) -> None:
     told = [f"{number:,} {name}" for name, number in counts.items() if number]
     click.echo(f"{printable(each.file)}: {each.spans:,} spans, {', '.join(told) or 'no calls'}")
     for reason, number in each.malformed.items():
-        click.echo(f"  {number:,} × {reason}", err=True)
+        options.note(f"  {number:,} × {reason}")

@@ -122,7 +122,8 @@ class JudgeCard:
         value = "undefined" if kappa.value is None else f"{kappa.value:.2f}"
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
         about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
-        return f"{self.judge}: κ {value}{limits} on {about}"
+        chance = ", which may be chance" if kappa.is_chance else ""
+        return f"{self.judge}: κ {value}{limits} on {about}{chance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,11 @@ class CardFigure:
     high: float | None
     n: int
     reason: str = ""
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether a κ is one that chance may give: its interval holds 0, or there is none."""
+        return self.value is not None and (self.low is None or self.low <= 0)
 
 
 def figures(

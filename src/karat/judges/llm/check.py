@@ -2,7 +2,8 @@
 
 The cases are judged in one way after another. The first of them that hardly ever fails, and is not
 clearly worse than the best, is recommended: a matrix takes the fewest calls, then pieces, then
-single verdicts. The result is kept beside the cache of answers, by server, model and prompts.
+single verdicts. A way that agrees with the labels no better than chance is never recommended. The
+result is kept next to the cache of answers, by server, model and prompts.
 """
 
 from __future__ import annotations
@@ -16,30 +17,34 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from karat.client.protocol import Reason
 from karat.client.providers import OUTPUT_MODES
 from karat.errors import JudgeError, OptionError, SaveError, choose
 from karat.forks import refuse_after_fork
+from karat.judges.limits import CHANCE
 from karat.judges.llm.cases import CHECKED, load_cases
 from karat.judges.settings import WAYS, Judge
 from karat.judges.verdicts import Judged
 from karat.progress import Progress
-from karat.statistics.agreement import kappa
 from karat.storage.database import cache_folder
 from karat.storage.files import write_text
 
 if TYPE_CHECKING:
     from karat.client.budget import Forecast
+    from karat.judges.cards.card import CardFigure
     from karat.judges.llm.cases import LabelledCase
     from karat.judges.llm.judge import LLMJudge
     from karat.progress import Report
 
-LAYOUT = 1
+LAYOUT = 2
 FOLDER = "judge-checks"
 ORDER = WAYS[:3]  # from the fewest calls to the most
 FIRST = ("matrix", "single")  # what is tried with every model
 SOUND = 0.05  # of the verdicts may fail
 WORSE = 0.05  # by which the share of right verdicts may be below the best
+LEVEL = 0.95  # of the interval of κ
 ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
 BEGINNING = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
@@ -67,6 +72,8 @@ class WayCheck:
     completion_tokens: int
     seconds: float  # in all
     given_up: bool = False  # after the first cases, in which nothing succeeded
+    kappa_low: float | None = None  # 95% interval of κ; None where all verdicts are the same
+    kappa_high: float | None = None
 
     @property
     def failed_share(self) -> float:
@@ -78,6 +85,11 @@ class WayCheck:
         """The share of all verdicts that are right; one that failed is not."""
         return self.right / self.verdicts
 
+    @property
+    def is_chance(self) -> bool:
+        """Whether the verdicts agree with the labels no better than chance may."""
+        return self.kappa is not None and (self.kappa_low is None or self.kappa_low <= 0)
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeCheck:
@@ -85,7 +97,7 @@ class JudgeCheck:
 
     judge: str
     endpoint: str
-    recommended: str
+    recommended: str  # '' if every way is chance
     ways: tuple[WayCheck, ...]
     output: str  # the structured output that the server accepts: json_schema, json_object or none
     logprobs: bool  # whether the server tells how likely each word was
@@ -115,7 +127,7 @@ class JudgeCheck:
             f"{each.way}: {each.right_share:.0%} right, {each.failed_share:.0%} failed"
             for each in self.ways
         )
-        return f"--ask {self.recommended} ({why})"
+        return f"{f'--ask {self.recommended}' if self.recommended else CHANCE} ({why})"
 
 
 def judge_check(
@@ -273,7 +285,8 @@ def _check_way(
     if ELSEWHERE & reasons.keys():
         return None
     pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
-    said, right = [one for one, _ in pairs], [other for _, other in pairs]
+    said = [one for one, _ in pairs]
+    agreed = _agreement(cases, judged)
     calls, prompt, written = (
         now - then
         for now, then in zip(
@@ -285,7 +298,7 @@ def _check_way(
         verdicts=len(pairs),
         failed=said.count(None),
         right=sum(one == other for one, other in pairs),
-        kappa=kappa(said, right).value,
+        kappa=agreed.value,
         reasons=dict(sorted(reasons.items())),
         calls=calls,
         asked_again=judge.stats.asked_again,
@@ -293,11 +306,32 @@ def _check_way(
         completion_tokens=written,
         seconds=round(seconds, 2),
         given_up=given_up,
+        kappa_low=agreed.low,
+        kappa_high=agreed.high,
     )
+
+
+def _agreement(cases: Sequence[LabelledCase], judged: Sequence[Judged]) -> CardFigure:
+    """Return κ of the verdicts that were given; verdicts of one case are not independent."""
+    from karat.judges.cards.card import CardFigure, figures  # noqa: PLC0415 - it imports judges
+
+    given = [
+        (said, right, case.sample.query)
+        for case, one in zip(cases, judged, strict=True)
+        for said, right in case.pairs(one)
+        if said is not None
+    ]
+    if not given:
+        return CardFigure("kappa", None, None, None, 0)
+    said, right, names = zip(*given, strict=True)
+    graded, true = (np.array(each, dtype=np.int64) for each in (said, right))
+    return figures(graded, true, names, rel=1, level=LEVEL)[0]
 
 
 def recommend(ways: Sequence[WayCheck]) -> str:
     """Choose the way: the one with the fewest calls that hardly fails and is about as right.
+
+    '' if every way is chance.
 
     >>> def made(way, failed, right):
     ...     return WayCheck(way, 100, failed, right, None, {}, 0, 0, 0, 0, 0.0)
@@ -306,7 +340,10 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     >>> recommend([made("matrix", 34, 50), made("pieces", 9, 70), made("single", 0, 80)])
     'single'
     """
-    ordered = sorted(ways, key=lambda each: ORDER.index(each.way))
+    able = (each for each in ways if not each.is_chance)
+    ordered = sorted(able, key=lambda each: ORDER.index(each.way))
+    if not ordered:
+        return ""
     sound = [each for each in ordered if each.failed_share <= SOUND]
     if not sound:
         return min(ordered, key=lambda each: (each.failed, -each.right)).way
@@ -347,7 +384,7 @@ def load_check(judge: LLMJudge) -> JudgeCheck | None:
         found = JudgeCheck(**known | {"left_out": tuple(given["left_out"]), "stored": True})
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if found.recommended in ORDER else None
+    return found if found.recommended in (*ORDER, "") else None
 
 
 def save_check(judge: LLMJudge, check: JudgeCheck) -> None:

@@ -23,6 +23,7 @@ from karat.client.endpoint import Endpoint, without_secrets
 from karat.client.jobs import Ask, Conversation, Session
 from karat.client.providers import OPENAI, Provider, requires_batches, split_spec
 from karat.client.retry import RetryPolicy
+from karat.errors import JudgeError
 from karat.judges.aspects import find_aspect
 from karat.judges.llm.calls import PromptWriter
 from karat.judges.llm.check import find_check
@@ -145,6 +146,12 @@ class LLMJudge:
             return
         self._check = find_check(self, ask=ask)
         if self._check is not None:
+            if not self._check.recommended:
+                raise JudgeError(
+                    f"{self.name} judges {self._check.in_words()}",
+                    where=self.endpoint.identity,
+                    fix="take another model, or name a way to ask all the same: --ask matrix",
+                )
             self._choose(self._check.recommended)
             self.stats.note("way-to-ask", self._check.in_words())
 

@@ -53,6 +53,7 @@ class TraceReader:
         self.tally = SpanTally(asked={} if asks else None)
         self.parts = TakenParts(id_from, self.tally.malformed)
         self.calls: list[RetrievalCall] = []
+        self.for_run = asks
 
     def take(self) -> Decoded:
         """Return what was read since this was asked last."""

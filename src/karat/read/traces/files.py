@@ -7,6 +7,7 @@ only JSON that is one value is read whole.
 from __future__ import annotations
 
 import csv
+from itertools import count, groupby, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ from karat.errors import InputError
 from karat.read.source import Source, not_readable
 from karat.read.traces.decoding import TraceReader, parse_json
 from karat.read.traces.plain import NAMES
-from karat.read.traces.span import MalformedSpanError
+from karat.read.traces.span import MalformedSpanError, number_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from karat.read.traces.schema import Decoded
 
@@ -32,6 +33,14 @@ LONG_LINE = f"line of more than {LINE >> 20} MiB: left out"
 CUT_SHORT = "the file ends in the middle of a message"
 BROKEN_FILE = "file that cannot be read"
 LISTED = (*NAMES["retrieved"], "hops")  # columns of plain records
+# one row per document of each span, as Phoenix's `get_retrieved_documents` gives them
+EXPLODED = frozenset({"context.span_id", "document_position", "input"})
+DOCUMENT = {  # the fields of a document, and what they are called there
+    "document.id": ("document.id", "document_id"),
+    "document.content": ("reference", "document.content", "document_content"),
+    "document.score": ("document_score", "document.score"),
+    "document.metadata": ("document_metadata", "document.metadata"),
+}
 PARQUET, FIELD = b"PAR1", b"\n"  # how files of Parquet and requests of protobuf begin
 
 
@@ -70,13 +79,13 @@ def read_file(source: Source, reader: TraceReader) -> Iterator[Decoded]:
     """Read one file by its content."""
     head = source.head().removeprefix(b"\xef\xbb\xbf")
     if head.startswith(PARQUET):
-        yield from _rows(_parquet(source), reader)
+        yield from read_rows(_parquet(source), reader)
     elif is_protobuf(head):
         yield from _protobuf(source, reader)
     elif head.lstrip()[:1] in (b"{", b"["):
         yield from _json(source, reader, head.lstrip())
     else:
-        yield from _rows(_csv(source), reader)
+        yield from read_rows(_csv(source), reader)
 
 
 def is_protobuf(head: bytes) -> bool:
@@ -149,14 +158,54 @@ def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
             yield [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
 
 
-def _rows(rows: Iterator[dict[str, Any]], reader: TraceReader) -> Iterator[Decoded]:
-    for number, row in enumerate(rows, start=1):
+def read_rows(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[Decoded]:
+    """Read the rows of a table: one per span, or one per document of a span."""
+    for number, row in enumerate(_whole_spans(rows, reader), start=1):
         kept = {key: value for key, value in row.items() if value not in (None, "")}
         # an empty cell is no list, but its column still says that the row is a call
         reader.read_value({name: None for name in LISTED if name in row} | kept)
         if number % ROWS == 0:
             yield reader.take()
     yield reader.take()
+
+
+def _whole_spans(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[dict[str, Any]]:
+    """Join the rows about the documents of one span.
+
+    Such a table tells no times. A run needs none: its calls are in the order of the rows, at the
+    first seconds of 1970. A store of calls does, and counts them as malformed.
+    """
+    clock = count(1) if reader.for_run else repeat(None)
+    for key, group in groupby(rows, lambda row: row["context.span_id"] if _is_part(row) else None):
+        if key is None:
+            yield from group
+            continue
+        documents = sorted(group, key=lambda row: number_of(row["document_position"]) or 0.0)
+        first = documents[0]
+        yield {
+            "span_kind": "RETRIEVER",
+            "context.span_id": key,
+            "context.trace_id": first.get("context.trace_id") or first.get("trace_id") or key,
+            "start_time": first.get("start_time") or next(clock),
+            "attributes.input.value": first["input"],
+            "attributes.retrieval.documents": [
+                {
+                    field: value
+                    for field, names in DOCUMENT.items()
+                    for value in [next((row[name] for name in names if _is_told(row, name)), None)]
+                    if value is not None
+                }
+                for row in documents
+            ],
+        }
+
+
+def _is_told(row: dict[str, Any], name: str) -> bool:
+    return row.get(name) is not None and row[name] != ""
+
+
+def _is_part(row: object) -> bool:
+    return isinstance(row, dict) and row.keys() >= EXPLODED
 
 
 def _csv(source: Source) -> Iterator[dict[str, Any]]:

@@ -24,9 +24,10 @@ from karat.read.reading import ReadContext
 from karat.read.record import one_line
 from karat.read.records import plain_columns
 from karat.read.source import Source
+from karat.read.tables import frame, pandas_columns, pandas_rows
 from karat.read.traces.decoding import TraceReader
 from karat.read.traces.exports import is_export
-from karat.read.traces.files import is_protobuf, read_all
+from karat.read.traces.files import EXPLODED, is_protobuf, read_all, read_rows
 from karat.read.traces.hops import number_hops, outermost
 from karat.read.traces.otlp_json import is_request
 from karat.read.traces.parts import NO_FIELD, UNNAMED
@@ -34,7 +35,10 @@ from karat.read.traces.schema import RERANKER, RETRIEVER
 from karat.read.traces.span import parsed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from karat.core.data import RunStream
+    from karat.read.traces.schema import Decoded
 
 RETRIEVED, RERANKED = "", "reranked"  # which lists of the traces: before or after a reranker
 COLUMNS = ("trace", "session", "user", "service")  # which --query-from may name, too
@@ -42,15 +46,17 @@ CAPTURE = (
     "let the instrumentation record contents (docs/traces.md), or name the attribute that holds "
     "the id of the query with --query-from (query_from=)"
 )
+UNTIMED = 1970  # the year of calls whose times are not known
 SHOWN = 20  # attributes that become columns about the queries
 # how JSON of traces begins, where its first record is too long to be seen whole
 BEGINS = re.compile(rb'"(resourceSpans|resource_spans|run_type|span_kind|traceId|mlflow\.\w+)"')
 BEGINNING = 4096
-TABLES = (  # columns of CSV
+TABLES = (  # columns of CSV, Parquet and data frames
     frozenset({"traceId", "type", "startTime"}),
     frozenset({"trace_id", "type", "start_time"}),
     frozenset({"context.span_id", "span_kind"}),
     frozenset({"trace_id", "trace", "request_time"}),
+    EXPLODED,
 )
 
 
@@ -68,7 +74,18 @@ class TraceCalls:
     def read(cls, path: str | os.PathLike[str] | Source, id_from: str | None) -> TraceCalls:
         """Read a file or a folder whole."""
         reader = TraceReader(id_from, asks=True)
-        parts = list(read_all(path, reader))
+        where = path.where if isinstance(path, Source) else str(path)
+        return cls._of(read_all(path, reader), reader, where)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[dict[str, Any]], where: str, id_from: str | None) -> TraceCalls:
+        """Read the rows of a table."""
+        reader = TraceReader(id_from, asks=True)
+        return cls._of(read_rows(rows, reader), reader, where)
+
+    @classmethod
+    def _of(cls, read: Iterable[Decoded], reader: TraceReader, where: str) -> TraceCalls:
+        parts = list(read)
         malformed: dict[str, int] = {}
         for part in parts:
             for reason, count in part.malformed.items():
@@ -76,7 +93,6 @@ class TraceCalls:
         frame = pl.concat([part.frame for part in parts])
         frame = frame.unique(["trace", "span"], keep="first", maintain_order=True)
         frame = number_hops(outermost(frame)).sort("time", "trace", "span")
-        where = path.where if isinstance(path, Source) else str(path)
         spans = sum(part.spans for part in parts)
         found = cls(frame, reader.tally.asked or {}, spans, malformed, where)
         if not frame.height:
@@ -156,6 +172,8 @@ def _holds_traces(folder: Path, named: str | None) -> bool:
 
 def is_traces(look: Look) -> bool:
     """Tell whether a file is one of traces, by its first record."""
+    if look.columns:
+        return is_trace_table(look.columns)
     head = look.head.lstrip()
     if head[:1] in (b"{", b"["):
         first = _first_record(head)
@@ -167,8 +185,25 @@ def is_traces(look: Look) -> bool:
     if look.binary:
         return False
     names = look.head.partition(b"\n")[0].decode("utf-8", "replace").strip().replace('"', "")
-    columns = set(re.split("[,\t]", names))
-    return any(each <= columns for each in TABLES)
+    return is_trace_table(re.split("[,\t]", names))
+
+
+def is_trace_table(columns: Iterable[str]) -> bool:
+    """Tell by its columns whether a table is one of spans, as a tool exports them."""
+    names = set(columns)
+    return any(each <= names for each in TABLES)
+
+
+def trace_rows(data: object) -> Iterator[dict[str, Any]] | None:
+    """Return the rows of a data frame of spans, or of a list of them; None if it is neither."""
+    if isinstance(data, list):
+        return iter(data) if data and is_export(data[0]) else None
+    if hasattr(data, "reset_index"):  # pandas, whose cells may be anything
+        return pandas_rows(data) if is_trace_table(pandas_columns(data)) else None
+    table = frame(data) if hasattr(data, "__arrow_c_stream__") else None
+    if table is None or not is_trace_table(table.columns):
+        return None
+    return table.iter_rows(named=True)
 
 
 def _first_record(head: bytes) -> Any:  # noqa: ANN401
@@ -187,7 +222,7 @@ class Traces(Format):
 
     name: ClassVar[str] = "traces"
     roles: ClassVar = frozenset({"run"})
-    order: ClassVar[int] = 15
+    order: ClassVar[int] = 9  # before Parquet, which may hold spans
 
     def sniff(self, look: Look, role: str) -> bool:
         """Tell by the first record."""
@@ -417,8 +452,8 @@ def _about(
         *(pl.col(name).first() for name in first),
         attributes=pl.col("attributes").first(),
     )
-    finite = pl.col("latency_ms").is_finite()
-    about = about.with_columns(pl.when(finite).then("latency_ms"))
+    finite, known = pl.col("latency_ms").is_finite(), pl.col("time").dt.year() > UNTIMED
+    about = about.with_columns(pl.when(finite).then("latency_ms"), pl.when(known).then("time"))
     attributes = about["attributes"]
     about = about.drop("attributes")
     if not about["error"].count():
