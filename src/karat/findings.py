@@ -25,6 +25,7 @@ class FindingKind(StrEnum):
     NO_TEXT = "no-text"  # a document has no text
     OTHER_CHOICE = "other-choice"  # two systems were evaluated with different options
     OTHER_GOLD = "other-gold"  # two systems were evaluated against different golds
+    SHARED_ID = "shared-id"  # different chunks of a list have one id
     SKIPPED_RECORD = "skipped-record"  # a record could not be read
     TEXT_AS_ID = "text-as-id"  # a text is used as an id
     UNKNOWN_TEXT = "unknown-text"  # a document is not in the corpus

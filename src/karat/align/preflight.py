@@ -14,7 +14,7 @@ from karat.core.data import TEXT_ITEM
 from karat.core.normalisers import normaliser
 from karat.core.parts import is_part
 from karat.errors import AlignError, InputError
-from karat.findings import Finding, FindingKind, finding_about
+from karat.findings import Finding, FindingKind, finding_about, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,6 +76,12 @@ SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name
 YES = frozenset({"true", "yes", "1"})
 NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
 QUERIES = (*SAME, NUMBER)
+SURE = 10  # answered queries without any document of the gold: not the retriever is to blame
+KINDS = {  # ids that programs make
+    "UUIDs": r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    "hashes of texts": r"^text-[0-9a-f]{16}$",
+    "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
+}
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
@@ -232,41 +238,121 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
     )
 
 
-def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
-    """Look at a run without any document of the gold: mostly the ids differ."""
-    if not len(gold.member_doc):
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmetRun:
+    """A run that met no item of the gold: some of its keys, and what was found in it."""
+
+    name: str
+    keys: pl.Series
+    answered: int  # queries that have items, and for which it retrieved something
+    findings: tuple[Finding, ...] = ()
+
+
+def no_shared_document(run: UnmetRun, gold: Gold, *, chosen: bool) -> list[Finding]:
+    """Look at a run without any document of the gold: mostly the ids differ.
+
+    Values of 0 would say that the retriever is bad, so this is an error where the ids are of
+    different kinds, where a known way of writing them differs, or where many queries were
+    answered. It is a finding where the user chose to compare ids, and where the run may simply
+    have found nothing: few queries, or ids that other queries of the gold have.
+    """
+    docs = run.keys
+    if not len(gold.member_doc) or not len(docs):
         return []
-    guess = hint(run_docs, gold.member_doc, DOCUMENTS)
-    fix = "check that run and gold name documents in the same way; see --ids"
-    if guess is not None:
-        why, count = guess
-        safe = why.ids.replace("#", "")  # which a shell leaves alone inside a word
-        flag = why.ids if safe == shlex.quote(safe) else shlex.quote(why.ids)
-        use = f"use --ids {flag}" if why.ids else "make the ids equal"
-        fix = f"{why.why}: {use} (then {count} would match)"
+    ours, theirs = str(docs[0]), str(gold.member_doc[0])
+    shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
+    why, fix = _why_apart(docs, gold, shared)
+    elsewhere = docs.is_in(gold.member_doc.implode()).any()
+    if not chosen and (why or (run.answered >= SURE and not elsewhere)):
+        raise AlignError(
+            f"run and gold share no document id: the run has {shorten(ours)!r}, the gold has "
+            f"{shorten(theirs)!r}" + (f"; {why}" if why else ""),
+            where=f"run {run.name} and gold",
+            fix=f"{fix}. If the ids are right and nothing relevant was found, say so: --by ids "
+            '(by="ids")',
+        )
     return [
         Finding(
             "no-shared-document",
             1,
-            (str(run_docs[0]), str(gold.member_doc[0])),
+            (ours, theirs),
             "no retrieved document is in the gold of its query; one id of each side is shown",
-            fix,
+            f"{why}: {fix}" if why else fix,
         )
     ]
 
 
+def _why_apart(docs: pl.Series, gold: Gold, shared: Finding | None) -> tuple[str, str]:
+    """Return why ids do not meet, if that can be seen, and what to do about it."""
+    if "places" in gold.carries:
+        return "", "the gold labels places in documents: compare places with --by spans"
+    if shared is not None:
+        return (
+            f"many chunks of a list have the same id, for example {shared.examples[0]!r}",
+            "name a field that differs for each chunk and holds the ids of the gold (--id-from, "
+            "id_from=)",
+        )
+    kinds = [_kind(docs), _kind(gold.member_doc)]
+    if kinds[0] != kinds[1] and any(kinds):
+        ours, theirs = (kind or "other names" for kind in kinds)
+        return (
+            f"ids of the run are {ours}, those of the gold are {theirs}",
+            "give run and gold the same ids (--id-from, id_from= names the field of a chunk that "
+            "holds its id), or match texts (--by rouge)",
+        )
+    guess = hint(docs, gold.member_doc, DOCUMENTS)
+    if guess is None:
+        return "", "check that run and gold name documents in the same way; see --ids"
+    found, count = guess
+    safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
+    flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
+    use = f"use --ids {flag}" if found.ids else "make the ids equal"
+    use += f" (then {count} would match)"
+    if found is NUMBER:  # equal numbers may be chance
+        return "", f"{found.why}: if equal numbers mean the same document, {use}"
+    return found.why, use
+
+
+def _kind(ids: pl.Series) -> str:
+    """Return what all ids are, if they were made by a program and cannot equal others by chance.
+
+    >>> _kind(pl.Series(["text-e513e9e63c9a9f3f"])), _kind(pl.Series(["manual.md"]))
+    ('hashes of texts', '')
+    """
+    return next((kind for kind, form in KINDS.items() if ids.str.contains(form).all()), "")
+
+
+def no_shared_place(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> None:
+    """Stop if no chunk of a run lies in a document of the gold; names of documents are given."""
+    ours, theirs = (names.drop_nulls().unique(maintain_order=True) for names in (ours, theirs))
+    if not len(ours) or not len(theirs) or ours.is_in(theirs.implode()).any():
+        return
+    guess = hint(ours, theirs, tuple(each for each in DOCUMENTS if each is not NUMBER))
+    fix = "let both name documents in the same way (--ids normalises names)"
+    if guess is not None:
+        found, _ = guess
+        fix = f"{found.why}: " + (
+            f"use --ids {shlex.quote(found.ids)}" if found.ids else "make the names equal"
+        )
+    raise AlignError(
+        f"no chunk lies in a document of the gold: the run has {shorten(ours[0])!r}, the gold has "
+        f"{shorten(theirs[0])!r}",
+        where=f"run {run.name} and gold",
+        fix=fix,
+    )
+
+
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
-    """Look for texts or places on both sides where ids are compared because nothing was chosen."""
-    options = {"places": "--by spans", "texts": "--by containment, rouge or exact"}
-    found = []
-    for run in runs:
-        what = next((each for each in options if each in run.carries & gold.carries), None)
-        if what is not None:
-            found += finding_about(
-                "only-ids",
-                gold.queries["query"],
-                f"query whose run and gold carry {what}, but only document ids are compared",
-                f"{options[what]} compares {what}; --by ids says that ids are meant",
-                run.name,
-            )
-    return found
+    """Look for texts on both sides where ids are compared because nothing was chosen."""
+    return [
+        finding
+        for run in runs
+        if "texts" in run.carries & gold.carries
+        for finding in finding_about(
+            "only-ids",
+            gold.queries["query"],
+            "query whose run and gold carry texts, but only document ids are compared",
+            "--by containment, rouge or exact compares texts; --by ids says that ids are meant",
+            run.name,
+        )
+    ]

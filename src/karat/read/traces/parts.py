@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from karat.read.object_fields import first_named, look_up
-from karat.read.object_sources import ID_NAMES, SCORE_NAMES, TEXT_NAMES
-from karat.read.objects import METADATA_NAMES
+from karat.read.object_sources import (
+    ID_NAMES,
+    SCORE_NAMES,
+    SOURCE_NAMES,
+    START_NAMES,
+    TEXT_NAMES,
+)
+from karat.read.objects import METADATA_NAMES, chunk_names, place_id
 from karat.read.traces.schema import Annotation, RetrievalCall, Retrieved
 from karat.read.traces.span import (
     ATTRIBUTES,
@@ -215,7 +221,11 @@ class TakenParts:
         if name is None and metadata:
             held = parsed(metadata)
             if isinstance(held, Mapping):
-                name = self._name(first_named(held, ID_NAMES))
+                start, source = first_named(held, START_NAMES), first_named(held, SOURCE_NAMES)
+                placed = type(start) is int and source is not None
+                name = self._name(first_named(held, chunk_names(placed=placed)))
+                if name is None and placed:
+                    name = self._name(place_id(source, start))
         if name is None and content:
             name = text_id(content)
         if name is None:

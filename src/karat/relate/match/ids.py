@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from karat.align.preflight import no_shared_document
 from karat.core.data import FACTS, Gold
 from karat.core.normalisers import Normaliser, normaliser
 from karat.findings import finding_about
@@ -16,6 +17,7 @@ from karat.relate.match.matcher import BoundByRule, EqualKeys, Matcher, register
 if TYPE_CHECKING:
     import polars as pl
 
+    from karat.align.preflight import UnmetRun
     from karat.findings import Finding
     from karat.relate.match.matcher import MatchContext
 
@@ -47,6 +49,7 @@ class BoundIds(BoundByRule):
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self.equal = EqualKeys(gold, gold.member_doc)
+        self._chosen = context.chosen
 
     @property
     def as_given(self) -> bool:
@@ -60,6 +63,10 @@ class BoundIds(BoundByRule):
         if self._change is None:
             return rows, findings
         return rows.with_columns(doc=self._change(raw), raw=raw), findings
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Stop where the ids of run and gold are evidently different, unless ids were chosen."""
+        return no_shared_document(run, self.gold, chosen=self._chosen)
 
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""
@@ -89,4 +96,5 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
             .sort(best, descending=True, maintain_order=True)
             .unique(["query", "doc", "group"], keep="first", maintain_order=True)
         )
-    return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    built = Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    return replace(built, carries=gold.carries)
