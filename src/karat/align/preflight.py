@@ -248,65 +248,93 @@ class UnmetRun:
     findings: tuple[Finding, ...] = ()
 
 
-def no_shared_document(run: UnmetRun, gold: Gold, *, chosen: bool) -> list[Finding]:
-    """Look at a run without any document of the gold: mostly the ids differ.
+def no_shared_document(
+    run: UnmetRun, docs: pl.Series, carries: frozenset[str] = frozenset(), *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without any document of the gold, whose ids are given: mostly they differ.
 
     Values of 0 would say that the retriever is bad, so this is an error where the ids are of
     different kinds, where a known way of writing them differs, or where many queries were
     answered. It is a finding where the user chose to compare ids, and where the run may simply
     have found nothing: few queries, or ids that other queries of the gold have.
     """
-    docs = run.keys
-    if not len(gold.member_doc) or not len(docs):
+    if not len(docs) or not len(run.keys):
         return []
-    ours, theirs = str(docs[0]), str(gold.member_doc[0])
     shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
-    why, fix = _why_apart(docs, gold, shared)
-    elsewhere = docs.is_in(gold.member_doc.implode()).any()
-    if not chosen and (why or (run.answered >= SURE and not elsewhere)):
-        raise AlignError(
-            f"run and gold share no document id: the run has {shorten(ours)!r}, the gold has "
-            f"{shorten(theirs)!r}" + (f"; {why}" if why else ""),
-            where=f"run {run.name} and gold",
-            fix=f"{fix}. If the ids are right and nothing relevant was found, say so: --by ids "
-            '(by="ids")',
-        )
+    why, fix = _why_apart(run.keys, docs)
+    if "places" in carries:
+        why, fix = "", "the gold labels places in documents: compare places with --by spans"
+    elif shared is not None:
+        why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
+        fix = "name a field that differs for each chunk and holds the ids of the gold (--id-from)"
+    if not chosen and (why or _surely_apart(run, run.keys, docs)):
+        insist = 'If the ids are right and nothing relevant was found, say so: --by ids (by="ids")'
+        what = "run and gold share no document id"
+        raise _apart(run, what, run.keys, docs, why, f"{fix}. {insist}")
     return [
         Finding(
             "no-shared-document",
             1,
-            (ours, theirs),
+            (str(run.keys[0]), str(docs[0])),
             "no retrieved document is in the gold of its query; one id of each side is shown",
             f"{why}: {fix}" if why else fix,
         )
     ]
 
 
-def _why_apart(docs: pl.Series, gold: Gold, shared: Finding | None) -> tuple[str, str]:
-    """Return why ids do not meet, if that can be seen, and what to do about it."""
-    if "places" in gold.carries:
-        return "", "the gold labels places in documents: compare places with --by spans"
-    if shared is not None:
-        return (
-            f"many chunks of a list have the same id, for example {shared.examples[0]!r}",
-            "name a field that differs for each chunk and holds the ids of the gold (--id-from, "
-            "id_from=)",
-        )
-    kinds = [_kind(docs), _kind(gold.member_doc)]
+def no_shared_place(
+    run: UnmetRun, ours: pl.Series, theirs: pl.Series, *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without a chunk in a document of the gold; names of documents are given.
+
+    An error as with ids, and also where places were chosen if the names are written differently.
+    """
+    ours, theirs = (names.drop_nulls().unique(maintain_order=True) for names in (ours, theirs))
+    if not len(ours) or not len(theirs) or ours.is_in(theirs.implode()).any():
+        return []
+    why, fix = _why_apart(ours, theirs, "documents")
+    if why or (not chosen and _surely_apart(run, ours, theirs)):
+        what = "no retrieved chunk lies in a document of the gold"
+        raise _apart(run, what, ours, theirs, why, fix)
+    message = "no retrieved chunk lies in a document of the gold; one of each side is shown"
+    return [Finding("no-shared-document", 1, (ours[0], theirs[0]), message, fix)]
+
+
+def _apart(  # noqa: PLR0917
+    run: UnmetRun, what: str, ours: pl.Series, theirs: pl.Series, why: str, fix: str
+) -> AlignError:
+    shown = f"the run has {shorten(ours[0])!r}, the gold has {shorten(theirs[0])!r}"
+    return AlignError(
+        f"{what}: {shown}" + (f"; {why}" if why else ""),
+        where=f"run {run.name} and gold",
+        fix=fix,
+    )
+
+
+def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:
+    """Tell whether so many queries were answered that some of them should have met the gold."""
+    return run.answered >= SURE and not ours.is_in(theirs.implode()).any()
+
+
+def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[str, str]:
+    """Return why ids or names do not meet, if that can be seen, and what to do about it."""
+    kinds = [_kind(ours), _kind(theirs)]
     if kinds[0] != kinds[1] and any(kinds):
-        ours, theirs = (kind or "other names" for kind in kinds)
-        return (
-            f"ids of the run are {ours}, those of the gold are {theirs}",
+        mine, others = (kind or "other names" for kind in kinds)
+        fix = (
             "give run and gold the same ids (--id-from, id_from= names the field of a chunk that "
-            "holds its id), or match texts (--by rouge)",
+            "holds its id), or match texts (--by rouge)"
+            if what == "ids"
+            else "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
         )
-    guess = hint(docs, gold.member_doc, DOCUMENTS)
+        return f"{what} of the run are {mine}, those of the gold are {others}", fix
+    guess = hint(ours, theirs, DOCUMENTS)
     if guess is None:
         return "", "check that run and gold name documents in the same way; see --ids"
     found, count = guess
     safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
     flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
-    use = f"use --ids {flag}" if found.ids else "make the ids equal"
+    use = f"use --ids {flag}" if found.ids else f"make the {what} equal"
     use += f" (then {count} would match)"
     if found is NUMBER:  # equal numbers may be chance
         return "", f"{found.why}: if equal numbers mean the same document, {use}"
@@ -320,26 +348,6 @@ def _kind(ids: pl.Series) -> str:
     ('hashes of texts', '')
     """
     return next((kind for kind, form in KINDS.items() if ids.str.contains(form).all()), "")
-
-
-def no_shared_place(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> None:
-    """Stop if no chunk of a run lies in a document of the gold; names of documents are given."""
-    ours, theirs = (names.drop_nulls().unique(maintain_order=True) for names in (ours, theirs))
-    if not len(ours) or not len(theirs) or ours.is_in(theirs.implode()).any():
-        return
-    guess = hint(ours, theirs, tuple(each for each in DOCUMENTS if each is not NUMBER))
-    fix = "let both name documents in the same way (--ids normalises names)"
-    if guess is not None:
-        found, _ = guess
-        fix = f"{found.why}: " + (
-            f"use --ids {shlex.quote(found.ids)}" if found.ids else "make the names equal"
-        )
-    raise AlignError(
-        f"no chunk lies in a document of the gold: the run has {shorten(ours[0])!r}, the gold has "
-        f"{shorten(theirs[0])!r}",
-        where=f"run {run.name} and gold",
-        fix=fix,
-    )
 
 
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:

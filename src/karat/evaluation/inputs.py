@@ -95,7 +95,8 @@ def load_inputs(
 
     streams, known = read(loaded or gold, how)
     if by is None:
-        by = "ids" if unlabelled else default_relation(streams, known, corpus)
+        carried = {each.name: each.carries for each in streams if not _is_empty(each)}
+        by = "ids" if unlabelled else default_relation(carried, known.carries, corpus)
         if by == "spans" and not texts:
             streams, known = read(gold, how | {"texts": True})
             if known.member_facts is None:  # a Gold that was read before
@@ -133,22 +134,26 @@ def _load_run_and_gold(
     return _unique_names(joined), loaded
 
 
-def default_relation(streams: Sequence[RunStream], gold: Gold, corpus: object) -> str:
-    """Return what is compared where nobody chose: places where the gold labels places, else ids.
+def default_relation(
+    runs: Mapping[str, frozenset[str]], gold: frozenset[str], corpus: object
+) -> str:
+    """Return what is compared where nothing was chosen: places where the gold has them, else ids.
+
+    It is decided by what runs, by name, and gold carry next to their ids.
 
     A gold of places, compared by ids alone, would count every chunk of a document as a hit. So a
     run without places is refused, unless a corpus can tell them, or the gold names chunks as well.
     """
-    if "places" not in gold.carries:
+    if "places" not in gold:
         return "ids"
-    without = [run for run in streams if "places" not in run.carries and not _is_empty(run)]
+    without = [name for name, carries in runs.items() if "places" not in carries]
     if not without or corpus is not None:
         return "spans"
-    if "chunks" in gold.carries:
+    if "chunks" in gold:
         return "ids"
     raise InputError(
         "the gold labels places in documents (start and end), and this run has no places",
-        where=f"run {without[0].name}",
+        where=f"run {without[0]}",
         fix="compare places: give source, start and end with each chunk (LangChain: "
         "add_start_index=True), or the documents as a corpus (--corpus, corpus=); or compare "
         'whole documents by their ids (--by ids, by="ids")',

@@ -137,11 +137,9 @@ def make_entries(
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
     _turn_distances(made)
     entries = [entry for entry, _ in made]
-    used = [
-        f"metadata.{name}" for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)
-    ]
+    used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
     if id_from is not None or used:
-        notes.note_shared(entries, id_from or used[0])
+        notes.note_shared(entries, id_from or f"metadata.{used[0]}")
     return entries
 
 

@@ -15,7 +15,13 @@ import polars as pl
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import InputError, OptionError, choose
-from karat.evaluation.assessment import find_matchers, reads_texts, with_missing
+from karat.evaluation.assessment import (
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
+from karat.evaluation.inputs import default_relation
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS, Measure
@@ -118,9 +124,8 @@ def evaluate(
             raise OptionError(f"{bootstrap} samples were asked for", fix="ask for 200, or for 0")
     found = find_dialect(dialect)
     wanted = expand_measures(measures, found, rel)
-    relation = "ids" if by is None else by
-    matchers = find_matchers(relation, wanted, found)
-    texts = sample > 0 or reads_texts(matchers.values(), wanted)
+    chosen_by = chosen_relation(by, wanted)
+    matchers = find_matchers(chosen_by or "ids", wanted, found)
     judged = [matcher for matcher in matchers.values() if matcher.judged]
     unlabelled = gold_df is None and len(judged) == len(matchers)
     chosen = with_missing(found, missing)
@@ -136,6 +141,18 @@ def evaluate(
     )
     if run is None:
         raise OptionError("there is no run")
+    relation: str | Matcher = chosen_by or "ids"
+    if chosen_by is None and not unlabelled:
+        carried = {
+            role: sides.carried_by(frame, sides.mapped(columns, side), role)
+            for role, frame, side in (
+                ("run", run, "run"),
+                ("gold", run if gold is None else gold, "run" if gold is None else "gold"),
+            )
+        }
+        relation = default_relation({name: carried["run"]}, carried["gold"], corpus)
+        matchers = find_matchers(relation, wanted, found)
+    texts = sample > 0 or reads_texts(matchers.values(), wanted)
     named = {*sliced, *((cluster,) if cluster else ()), *ABOUT}
     taken: dict[int, sides.Side | None] = {
         sides.GOLD: None,
@@ -207,6 +224,7 @@ def evaluate(
                 bootstrap=bootstrap,
                 bounds=bounds,
                 sampled=sample,
+                chosen=by is not None,
             )
             result = SparkResult.summarise(values, made)
         # tasks know what they asked themselves; what all of them took is known to the driver

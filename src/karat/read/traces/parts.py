@@ -219,13 +219,7 @@ class TakenParts:
         if name is None:
             name = self._name(id)
         if name is None and metadata:
-            held = parsed(metadata)
-            if isinstance(held, Mapping):
-                start, source = first_named(held, START_NAMES), first_named(held, SOURCE_NAMES)
-                placed = type(start) is int and source is not None
-                name = self._name(first_named(held, chunk_names(placed=placed)))
-                if name is None and placed:
-                    name = self._name(place_id(source, start))
+            name = self._id_in(parsed(metadata))
         if name is None and content:
             name = text_id(content)
         if name is None:
@@ -245,6 +239,15 @@ class TakenParts:
         """Return JSON with its letters as they are, where rules of redaction can find them."""
         held = parsed(text) if "\\u" in text else text
         return text if isinstance(held, str) else self.json(held)
+
+    def _id_in(self, metadata: object) -> str | None:
+        """Return the id of a chunk that its metadata holds, or its place where that is known."""
+        if not isinstance(metadata, Mapping):
+            return None
+        start, source = (first_named(metadata, names) for names in (START_NAMES, SOURCE_NAMES))
+        placed = type(start) is int and source is not None
+        name = self._name(first_named(metadata, chunk_names(placed=placed)))
+        return self._name(place_id(source, start)) if name is None and placed else name
 
     def _id_from(
         self, own: object, metadata: object, whole: Mapping[str, Any] | None

@@ -66,7 +66,8 @@ class BoundIds(BoundByRule):
 
     def nothing_met(self, run: UnmetRun) -> list[Finding]:
         """Stop where the ids of run and gold are evidently different, unless ids were chosen."""
-        return no_shared_document(run, self.gold, chosen=self._chosen)
+        gold = self.gold
+        return no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
 
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""

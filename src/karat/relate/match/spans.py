@@ -88,7 +88,7 @@ class BoundSpans(BoundByRule):
     blank_is_unit = True
 
     def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
-        self._change = normaliser(context.ids)
+        self._change, self._chosen = normaliser(context.ids), context.chosen
         self.gold = span_gold(gold, context.corpus, self._change)
         self._corpus = context.corpus
         self._threshold = threshold
@@ -108,9 +108,9 @@ class BoundSpans(BoundByRule):
         return placed(rows, self._corpus, "run", self._change)
 
     def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Stop if no chunk lies in a document of the gold."""
-        no_shared_place(run, run.keys.str.extract(KEY), self.gold.member_doc.str.extract(KEY))
-        return []
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(KEY)
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the chunks that cover a gold span, or complete one."""
@@ -208,7 +208,7 @@ class BoundSpanWords(BoundByRule):
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._corpus = context.corpus
-        self._change = normaliser(context.ids)
+        self._change, self._chosen = normaliser(context.ids), context.chosen
         self._documents: dict[str, str] = {}
         if context.corpus is not None:
             texts = context.corpus.drop_nulls("text")
@@ -244,10 +244,9 @@ class BoundSpanWords(BoundByRule):
         )
 
     def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Stop if no chunk lies in a document of the gold."""
+        """Look for documents that the run and the gold name differently."""
         theirs = self.gold.member_doc.str.extract(r"(?s)^(.*)@\d+$")
-        no_shared_place(run, run.keys.str.extract(KEY), theirs)
-        return []
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch; their key is their place."""
