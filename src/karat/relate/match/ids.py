@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from karat.align.preflight import no_shared_document
 from karat.core.data import FACTS, Gold
 from karat.core.normalisers import Normaliser, normaliser
-from karat.findings import finding_about
+from karat.findings import FindingKind, finding_about
 from karat.relate.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class BoundIds(BoundByRule):
         if self._known is not None:
             dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
         gold = id_gold(gold, context.ids)
+        if "places" in gold.carries:
+            gold = replace(gold, findings=tuple(map(_several_places, gold.findings)))
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self.equal = EqualKeys(gold, gold.member_doc)
@@ -79,6 +81,17 @@ class BoundIds(BoundByRule):
             f"document of the {role} that the corpus does not have",
             "check that run, gold and corpus are of the same version",
         )
+
+
+def _several_places(found: Finding) -> Finding:
+    """Say what a document that the gold lists again is, where it labels places."""
+    if found.kind != FindingKind.GOLD_DUPLICATE:
+        return found
+    return replace(
+        found,
+        message="the gold labels several places of a document of a query; by id they count once",
+        fix="--by spans compares places",
+    )
 
 
 def id_gold(gold: Gold, how: Normaliser) -> Gold:
