@@ -135,7 +135,12 @@ def test_every_input_is_compared_alike(save: Save, cli: Karat) -> None:
     assert explained.calculations[0].value == 0
     compared = karat.compare({"a": path, "b": lists}, gold=GOLD, measures=["recall@2"])
     assert dict(compared.matched_by) == {"recall@2": SPANS}
-    tuned = karat.tune({"a": records, "b": records}, GOLD, "recall@2", engine="redis-rrf")
+    many = [
+        {**record, "query": f"{record['query']} {again}"}
+        for again in range(5)
+        for record in records
+    ]
+    tuned = karat.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
     assert tuned.matched_by == SPANS
 
 

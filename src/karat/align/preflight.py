@@ -82,12 +82,13 @@ KINDS = {  # ids that programs make
     "hashes of texts": r"^text-[0-9a-f]{16}$",
     "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
 }
+CHUNKS = "one side names chunks of documents"
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
     Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
-        Hint("one side names chunks of documents", how, only_if="already")
+        Hint(CHUNKS, how, only_if="already")
         for how in (
             *(f"chunk-to-doc:{mark}" for mark in (*MARKS, "_chunk", "-chunk")),
             *(rf"regex:^(.+){re.escape(mark)}\d+$" for mark in MARKS),  # the document has the mark
@@ -332,6 +333,8 @@ def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[s
     if guess is None:
         return "", "check that run and gold name documents in the same way; see --ids"
     found, count = guess
+    if what != "ids" and found.why == CHUNKS:  # offsets may count in the chunk
+        return CHUNKS, "give the document of each chunk as source, next to its start and end"
     safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
     flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
     use = f"use --ids {flag}" if found.ids else f"make the {what} equal"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -72,7 +71,7 @@ def load_inputs(
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _with_reranked(_named(run), run_format, id_from)
     given, loaded = gold, None
-    gold = gold if isinstance(gold, str | os.PathLike) and Path(gold).is_dir() else _kept(gold)
+    gold = _kept(gold)
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
             loaded = load_gold(gold, format=gold_format, **how)
@@ -205,9 +204,9 @@ def _kept(data: object) -> object:
     """Return something that can be read again, as an iterator and a pipe cannot."""
     if isinstance(data, Iterator):
         return list(data)
-    if isinstance(data, Source):
+    if isinstance(data, Source) or not isinstance(data, str | os.PathLike):
         return data
-    return Source.of(data) if isinstance(data, str | os.PathLike) else data
+    return data if os.path.isdir(data) else Source.of(data)  # noqa: PTH112 - errors mean no
 
 
 def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
