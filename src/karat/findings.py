@@ -26,6 +26,7 @@ class FindingKind(StrEnum):
     NOTHING_SHARED = "no-shared-document"  # no document of a run is in the gold
     OTHER_CHOICE = "other-choice"  # two systems were evaluated with different options
     OTHER_GOLD = "other-gold"  # two systems were evaluated against different golds
+    SHARED_ID = "shared-id"  # different chunks of a list have one id
     SKIPPED_RECORD = "skipped-record"  # a record could not be read
     TEXT_AS_ID = "text-as-id"  # a text is used as an id
     UNKNOWN_TEXT = "unknown-text"  # a document is not in the corpus

@@ -336,7 +336,7 @@ def test_normalisers_that_do_not_exist(how: str, message: str) -> None:
 def test_only_the_last_separator_cuts() -> None:
     run, gold = {"q": ["a#b#12"]}, {"q": ["a#b#7"]}
     assert karat.evaluate(run, gold, ["recall"], ids="chunk-to-doc")["recall"] == 1
-    assert karat.evaluate(run, {"q": ["a#7"]}, ["recall"], ids="chunk-to-doc")["recall"] == 0
+    assert karat.evaluate(run, {"q": ["c#7"]}, ["recall"], ids="chunk-to-doc")["recall"] == 0
 
 
 def test_chunks_of_one_document_count_once() -> None:

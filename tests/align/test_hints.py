@@ -47,7 +47,9 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
 ) -> None:
     ours, theirs, why, flag = case
     run, gold = {"q": ours}, {"q": theirs}
-    found = next(each for each in karat.check(run, gold) if each.kind == "no-shared-document")
+    found = next(
+        each for each in karat.check(run, gold, by="ids") if each.kind == "no-shared-document"
+    )
     assert why in found.fix
     (told,) = re.findall(r"use --ids (.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
@@ -56,7 +58,14 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
     assert "no-shared-document" not in kinds(result)
     files = save("run.json", json.dumps(run)), "--gold", save("gold.json", json.dumps(gold))
     for command, stream in (("score", "err"), ("check", "out")):
-        assert found.fix in getattr(cli(command, *files), stream)
+        assert found.fix in getattr(cli(command, *files, "--by", "ids"), stream)
+        done = cli(command, *files)  # where nothing was chosen, numbers would be taken for true
+        if "if equal numbers" in found.fix:
+            assert done.code == 0
+        else:
+            assert done.code == 2
+            assert "share no document id" in done.err
+            assert f"--ids {told}" in done.err
 
 
 WORDS = [
@@ -68,7 +77,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("ours", "theirs", "why"), WORDS)
 def test_what_no_flag_undoes_is_told_in_words(ours: list[str], theirs: list[str], why: str) -> None:
-    (found,) = karat.check({"q": ours}, {"q": theirs})
+    (found,) = karat.check({"q": ours}, {"q": theirs}, by="ids")
     assert why in found.fix
     assert "make the ids equal" in found.fix
 

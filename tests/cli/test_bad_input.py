@@ -432,12 +432,13 @@ def test_what_is_compared_is_not_left_to_a_guess(cli: Karat, save: Save) -> None
     """Texts or places on both sides, and nobody said by what to match."""
     place = {"doc": "manual.md", "start": 0, "end": 9}
     text = {"doc": "manual.md", "text": "Four hours."}
-    for entry, flag in ((place, "places"), (text, "texts")):
-        path = save(f"{flag}.jsonl", jsonl([{"query": "q", "retrieved": [entry], "gold": [entry]}]))
-        done = cli("score", path, "-m", "recall")
-        assert done.code == 0
-        assert f"run and gold carry {flag}, but only document ids are compared" in done.err
-        assert not cli("score", path, "-m", "recall", "--by", "ids").err
+    path = save("places.jsonl", jsonl([{"query": "q", "retrieved": [place], "gold": [place]}]))
+    assert "by spans" in cli("score", path, "-m", "recall").out
+    path = save("texts.jsonl", jsonl([{"query": "q", "retrieved": [text], "gold": [text]}]))
+    done = cli("score", path, "-m", "recall")
+    assert done.code == 0
+    assert "run and gold carry texts, but only document ids are compared" in done.err
+    assert not cli("score", path, "-m", "recall", "--by", "ids").err
     rows = pl.DataFrame([{"query": "q"} | text])
     found = karat.check(rows, rows)
     assert [each.fix for each in found if each.kind == "only-ids"] == [

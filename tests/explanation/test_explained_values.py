@@ -133,12 +133,25 @@ TEXTS = [
         "retrieved": [
             {
                 "doc": "a#1",
+                "source": "a",
                 "text": "The pump is blue. The pump is small. Bye.",
                 "start": 0,
                 "end": 9,
             },
-            {"doc": "a#2", "text": "Nothing of the kind stands here.", "start": 9, "end": 14},
-            {"doc": "b#1", "text": "The pump is blue. It hums.", "start": 0, "end": 8},
+            {
+                "doc": "a#2",
+                "source": "a",
+                "text": "Nothing of the kind stands here.",
+                "start": 9,
+                "end": 14,
+            },
+            {
+                "doc": "b#1",
+                "source": "b",
+                "text": "The pump is blue. It hums.",
+                "start": 0,
+                "end": 8,
+            },
         ],
         "gold": [
             {"doc": "a", "text": "The pump is blue. It hums.", "start": 2, "end": 12, "grade": 3},

@@ -297,7 +297,10 @@ def test_ids_come_from_the_field_that_is_named(save: Save, cli: Karat) -> None:
     path = save("gold.json", json.dumps(gold))
     arguments = ("score", run, "--gold", path, "-m", "RR", "--format", "csv")
     assert ",RR,0.5," in cli(*arguments, "--id-from", "metadata.source").out
-    assert ",RR,0.0," in cli(*arguments).out
+    done = cli(*arguments)
+    assert done.code == 2
+    assert "ids of the run are hashes of texts, those of the gold are other names" in done.err
+    assert ",RR,0.0," in cli(*arguments, "--by", "ids").out
 
 
 @pytest.mark.parametrize(
@@ -346,7 +349,7 @@ def test_without_an_id_the_text_serves_and_a_finding_says_so() -> None:
     found = karat.evaluate({"q1": _documents()}, gold, "RR")
     assert found["RR"] == 0.5
     counted = {(each.run, each.kind): each.count for each in found.findings}
-    assert counted == {("", "text-as-id"): 1, ("run", "text-as-id"): 3}
+    assert counted == {("", "text-as-id"): 1, ("run", "text-as-id"): 3, ("run", "only-ids"): 1}
     assert "a hash of its text" in found.findings[0].message
     # where texts are compared, ids do not matter
     assert not karat.evaluate({"q1": _documents()}, gold, "RR", by="exact").findings

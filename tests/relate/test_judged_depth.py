@@ -87,8 +87,14 @@ def samples_of(lists_: list[list[str]]) -> list[dict[str, Any]]:
 def relations(samples: list[dict[str, Any]], depth: int | None = None) -> dict[str, Relation]:
     """Draw what a judge judges, down to a rank."""
     with ExitStack() as reading:
-        streams, gold, _ = load_inputs(
-            samples, None, None, None, reading, skip_bad=False, texts=True, unlabelled=True
+        streams, gold, *_ = load_inputs(
+            samples,
+            *(None, None, None),
+            reading,
+            by=None,
+            skip_bad=False,
+            texts=True,
+            unlabelled=True,
         )
     tasks = {matcher: Task(name, depth) for name, matcher in MATCHERS.items()}
     context = MatchContext(judging=Judging(FunctionJudge(judge_alone), tasks))

@@ -194,7 +194,9 @@ def test_names_may_be_long() -> None:
         for at, name in enumerate(names)
         for number in (0,)
     }
-    data = data_of(report(karat.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], keep=5)))
+    data = data_of(
+        report(karat.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], by="ids", keep=5))
+    )
     assert data["systems"] == names
     assert data["cases"][0]["gold"][0]["items"][0]["docs"] == [f"{queries[0]}-document"]
 

@@ -169,7 +169,7 @@ def test_a_result_of_another_layout_is_refused(result: karat.Result, tmp_path: P
 
 def test_documents_that_never_meet_are_noticed() -> None:
     def fix(run: list[str], gold: list[str]) -> str:
-        findings = karat.check({"q": run}, {"q": gold})
+        findings = karat.check({"q": run}, {"q": gold}, by="ids")
         return next(f.fix for f in findings if f.kind == "no-shared-document")
 
     assert "--ids chunk-to-doc:#" in fix(["guide#1"], ["guide"])

@@ -331,7 +331,7 @@ def test_the_size_of_the_context_is_measured() -> None:
     assert about is not None
     assert about["context_bytes"].to_list() == [10 + 23, None, None]
     assert about["context_tokens"].to_list() == [3 + 5, None, None]
-    timing = karat.evaluate(find, GOLD, "RR").timing["find"]
+    timing = karat.evaluate(find, GOLD, "RR", by="ids").timing["find"]
     assert (timing.context_bytes, timing.context_tokens) == (33.0, 8.0)
 
 
@@ -382,10 +382,10 @@ def test_what_is_no_retriever() -> None:
 def test_evaluate_and_compare_ask_on_the_way() -> None:
     one = karat.Retriever(lambda _: ["x", "d1"], k=1)
     both = {"one": one, "two": search}
-    result = karat.evaluate(both, GOLD, ["success@1"])
+    result = karat.evaluate(both, GOLD, ["success@1"], by="ids")
     assert (result["one", "success@1"], result["two", "success@1"]) == (0.0, 1.0)
     assert set(result.timing) == {"one", "two"}
-    for found in (karat.compare(both, GOLD), karat.compare(both, gold=GOLD)):
+    for found in (karat.compare(both, GOLD, by="ids"), karat.compare(both, gold=GOLD, by="ids")):
         assert found["two", "recall@5"]["wins"] == 20
         assert set(found.timing) == {"one", "two"}
     mixed = karat.evaluate({"run": {"q1": ["d1"]}, "asked": search}, GOLD, "success@1")

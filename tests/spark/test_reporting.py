@@ -13,6 +13,7 @@ import pytest
 import karat
 from karat.dialects import dialect, resolve_measures
 from karat.errors import AlignError, InputError, MeasureError, OptionError
+from karat.findings import finding_about
 from karat.relate.match import find_matcher
 from karat.reports.spark import render
 from karat.reports.tables import FORMATS
@@ -20,7 +21,7 @@ from karat.spark.arrow import to_batches
 from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from karat.spark.result import Made, SparkResult, _checked
 from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from karat.spark.task import Plan, evaluate_batches
+from karat.spark.task import UNMET, Plan, evaluate_batches
 from karat.statistics.intervals import ONE_CLUSTER
 from karat.statistics.poisson import name_hashes, poisson_weights
 from tests.spark.frames import hard_case, records
@@ -167,8 +168,15 @@ def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result
     notes.add({"findings": [], "facts": {"shared": 1, "told": 3}})
     with pytest.raises(InputError, match="no query of this table is in the gold"):
         _checked(notes, found.made)
-    notes.add({"findings": [], "facts": {"told_of_gold": 1}})
+    unmet = [finding_about(UNMET, docs, side) for side, docs in (("run", ["a"]), ("gold", ["b"]))]
+    seen = [each.as_dict() for (each,) in unmet]
+    notes.add({"findings": seen, "facts": {"told_of_gold": 1}})
     assert [each.kind for each in _checked(notes, found.made)] == ["no-shared-document"]
+    notes.add({"findings": [], "facts": {"queries": 10}})
+    with pytest.raises(AlignError, match="share no document id: the run has 'a', the gold has 'b'"):
+        _checked(notes, found.made)
+    chosen = replace(found.made, chosen=True)
+    assert [each.kind for each in _checked(notes, chosen)] == ["no-shared-document"]
 
 
 def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine() -> None:

@@ -14,7 +14,7 @@ from karat.core.data import TEXT_ITEM
 from karat.core.normalisers import normaliser
 from karat.core.parts import is_part
 from karat.errors import AlignError, InputError
-from karat.findings import Finding, FindingKind, finding_about
+from karat.findings import Finding, FindingKind, finding_about, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,12 +76,19 @@ SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name
 YES = frozenset({"true", "yes", "1"})
 NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
 QUERIES = (*SAME, NUMBER)
+SURE = 10  # answered queries without any document of the gold: not the retriever is to blame
+KINDS = {  # ids that programs make
+    "UUIDs": r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    "hashes of texts": r"^text-[0-9a-f]{16}$",
+    "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
+}
+CHUNKS = "one side names chunks of documents"
 DOCUMENTS = (
     *SAME,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
     Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
-        Hint("one side names chunks of documents", how, only_if="already")
+        Hint(CHUNKS, how, only_if="already")
         for how in (
             *(f"chunk-to-doc:{mark}" for mark in (*MARKS, "_chunk", "-chunk")),
             *(rf"regex:^(.+){re.escape(mark)}\d+$" for mark in MARKS),  # the document has the mark
@@ -232,41 +239,131 @@ def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
     )
 
 
-def no_shared_document(run_docs: pl.Series, gold: Gold) -> list[Finding]:
-    """Look at a run without any document of the gold: mostly the ids differ."""
-    if not len(gold.member_doc):
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmetRun:
+    """A run that met no item of the gold: some of its keys, and what was found in it."""
+
+    name: str
+    keys: pl.Series
+    answered: int  # queries that have items, and for which it retrieved something
+    findings: tuple[Finding, ...] = ()
+
+
+def no_shared_document(
+    run: UnmetRun, docs: pl.Series, carries: frozenset[str] = frozenset(), *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without any document of the gold, whose ids are given: mostly they differ.
+
+    Values of 0 would say that the retriever is bad, so this is an error where the ids are of
+    different kinds, where a known way of writing them differs, or where many queries were
+    answered. It is a finding where the user chose to compare ids, and where the run may simply
+    have found nothing: few queries, or ids that other queries of the gold have.
+    """
+    if not len(docs) or not len(run.keys):
         return []
-    guess = hint(run_docs, gold.member_doc, DOCUMENTS)
-    fix = "check that run and gold name documents in the same way; see --ids"
-    if guess is not None:
-        why, count = guess
-        safe = why.ids.replace("#", "")  # which a shell leaves alone inside a word
-        flag = why.ids if safe == shlex.quote(safe) else shlex.quote(why.ids)
-        use = f"use --ids {flag}" if why.ids else "make the ids equal"
-        fix = f"{why.why}: {use} (then {count} would match)"
+    shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
+    why, fix = _why_apart(run.keys, docs)
+    if "places" in carries:
+        why, fix = "", "the gold labels places in documents: compare places with --by spans"
+    elif shared is not None:
+        why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
+        fix = "name a field that differs for each chunk and holds the ids of the gold (--id-from)"
+    if not chosen and (why or _surely_apart(run, run.keys, docs)):
+        insist = 'If the ids are right and nothing relevant was found, say so: --by ids (by="ids")'
+        what = "run and gold share no document id"
+        raise _apart(run, what, run.keys, docs, why, f"{fix}. {insist}")
     return [
         Finding(
             FindingKind.NOTHING_SHARED,
             1,
-            (str(run_docs[0]), str(gold.member_doc[0])),
+            (str(run.keys[0]), str(docs[0])),
             "no retrieved document is in the gold of its query; one id of each side is shown",
-            fix,
+            f"{why}: {fix}" if why else fix,
         )
     ]
 
 
+def no_shared_place(
+    run: UnmetRun, ours: pl.Series, theirs: pl.Series, *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without a chunk in a document of the gold; names of documents are given.
+
+    An error as with ids, and also where places were chosen if the names are written differently.
+    """
+    ours, theirs = (names.drop_nulls().unique(maintain_order=True) for names in (ours, theirs))
+    if not len(ours) or not len(theirs) or ours.is_in(theirs.implode()).any():
+        return []
+    why, fix = _why_apart(ours, theirs, "documents")
+    if why or (not chosen and _surely_apart(run, ours, theirs)):
+        what = "no retrieved chunk lies in a document of the gold"
+        raise _apart(run, what, ours, theirs, why, fix)
+    message = "no retrieved chunk lies in a document of the gold; one of each side is shown"
+    return [Finding("no-shared-document", 1, (ours[0], theirs[0]), message, fix)]
+
+
+def _apart(  # noqa: PLR0917
+    run: UnmetRun, what: str, ours: pl.Series, theirs: pl.Series, why: str, fix: str
+) -> AlignError:
+    shown = f"the run has {shorten(ours[0])!r}, the gold has {shorten(theirs[0])!r}"
+    return AlignError(
+        f"{what}: {shown}" + (f"; {why}" if why else ""),
+        where=f"run {run.name} and gold",
+        fix=fix,
+    )
+
+
+def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:
+    """Tell whether so many queries were answered that some of them should have met the gold."""
+    return run.answered >= SURE and not ours.is_in(theirs.implode()).any()
+
+
+def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[str, str]:
+    """Return why ids or names do not meet, if that can be seen, and what to do about it."""
+    kinds = [_kind(ours), _kind(theirs)]
+    if kinds[0] != kinds[1] and any(kinds):
+        mine, others = (kind or "other names" for kind in kinds)
+        fix = (
+            "give run and gold the same ids (--id-from, id_from= names the field of a chunk that "
+            "holds its id), or match texts (--by rouge)"
+            if what == "ids"
+            else "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
+        )
+        return f"{what} of the run are {mine}, those of the gold are {others}", fix
+    guess = hint(ours, theirs, DOCUMENTS)
+    if guess is None:
+        return "", "check that run and gold name documents in the same way; see --ids"
+    found, count = guess
+    if what != "ids" and found.why == CHUNKS:  # offsets may count in the chunk
+        return CHUNKS, "give the document of each chunk as source, next to its start and end"
+    safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
+    flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
+    use = f"use --ids {flag}" if found.ids else f"make the {what} equal"
+    use += f" (then {count} would match)"
+    if found is NUMBER:  # equal numbers may be chance
+        return "", f"{found.why}: if equal numbers mean the same document, {use}"
+    return found.why, use
+
+
+def _kind(ids: pl.Series) -> str:
+    """Return what all ids are, if they were made by a program and cannot equal others by chance.
+
+    >>> _kind(pl.Series(["text-e513e9e63c9a9f3f"])), _kind(pl.Series(["manual.md"]))
+    ('hashes of texts', '')
+    """
+    return next((kind for kind, form in KINDS.items() if ids.str.contains(form).all()), "")
+
+
 def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
-    """Look for texts or places on both sides where ids are compared because nothing was chosen."""
-    options = {"places": "--by spans", "texts": "--by containment, rouge or exact"}
-    found = []
-    for run in runs:
-        what = next((each for each in options if each in run.carries & gold.carries), None)
-        if what is not None:
-            found += finding_about(
-                "only-ids",
-                gold.queries["query"],
-                f"query whose run and gold carry {what}, but only document ids are compared",
-                f"{options[what]} compares {what}; --by ids says that ids are meant",
-                run.name,
-            )
-    return found
+    """Look for texts on both sides where ids are compared because nothing was chosen."""
+    return [
+        finding
+        for run in runs
+        if "texts" in run.carries & gold.carries
+        for finding in finding_about(
+            "only-ids",
+            gold.queries["query"],
+            "query whose run and gold carry texts, but only document ids are compared",
+            "--by containment, rouge or exact compares texts; --by ids says that ids are meant",
+            run.name,
+        )
+    ]

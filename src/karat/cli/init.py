@@ -85,6 +85,10 @@ def _lines(found: Sequence[ProjectFile], folder: Path) -> Iterator[str]:
         yield f"# corpus = {json.dumps(corpus)}  # texts by id, for matching by text and judging"
     judged = gold is None and not samples
     yield ""
+    labelled = [gold] if gold is not None and not samples else samples
+    if any(each.places for each in labelled):
+        yield "# the gold labels places in documents (start and end)"
+        yield _setting("by", "spans")
     if judged:
         yield "# nothing says what should be found: an embedded judge reads question and texts"
         yield _setting("judge", "local")

@@ -74,6 +74,7 @@ class Run:
             self.findings,
             self.rows,
             lambda: self.about,
+            carries=carried_facts(self.rows),
         )
 
 
@@ -91,7 +92,8 @@ class RunStream:
     # problems in what has been read so far, beside `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
     named_by: NamedBy = "id"
-    carries: frozenset[str] = frozenset()  # "texts", "places": what stands beside its ids
+    # "texts", "places", "chunks" (the places are in a source): what stands next to its ids
+    carries: frozenset[str] = frozenset()
 
     def collect(self) -> Run:
         """Read it whole."""
@@ -297,6 +299,19 @@ class Gold:
             if all(each is None for each in times)
             else np.concatenate([np.ones(n, np.int64) if t is None else t for t, n in once]),
         )
+
+
+def carried_facts(rows: pl.DataFrame) -> frozenset[str]:
+    """Return what rows say next to their ids: texts, places, or places of chunks in a source.
+
+    >>> sorted(carried_facts(pl.DataFrame({"doc": ["c1"], "start": [0], "source": ["a.md"]})))
+    ['chunks', 'places']
+    """
+    kinds = {"text": "texts", "start": "places"}
+    carried = {kind for name, kind in kinds.items() if name in rows.columns and rows[name].count()}
+    if {"doc", "source"} <= set(rows.columns) and (rows["source"] != rows["doc"]).any():
+        carried.add("chunks")
+    return frozenset(carried)
 
 
 def best_first(query: Ints, grade: Floats) -> Ints:

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from karat.relate.match.matcher import BoundMatcher, MatchContext
 
 
+# what matters only where ids are compared
+ABOUT_IDS = frozenset({FindingKind.TEXT_AS_ID, FindingKind.SHARED_ID, "id-from-metadata"})
+
+
 def assess(  # noqa: PLR0917
     runs: list[RunStream],
     gold: Gold,
@@ -151,8 +155,10 @@ class _Drawn:
         if drawn.listed is not None:
             self.listed[run.name] = _with_texts(drawn.listed, corpus)
         found = [*drawn.findings, *run.found()]
+        if drawn.unmet is not None:
+            found += bound.nothing_met(replace(drawn.unmet, findings=tuple(found)))
         if bound.blank_is_unit:  # nothing is compared by id
-            found = [each for each in found if each.kind != FindingKind.TEXT_AS_ID]
+            found = [each for each in found if each.kind not in ABOUT_IDS]
         news = [replace(each, run=run.name) for each in found]
         if drawn.ties is not None:
             news += tied_scores(drawn.relation, drawn.ties, self.reads[name], run.name)
@@ -216,6 +222,12 @@ def with_missing(dialect: Dialect, missing: str | None) -> Dialect:
         return dialect
     chosen = cast("Missing", choose("choice for missing queries", missing, get_args(Missing)))
     return replace(dialect, policy=replace(dialect.policy, missing=chosen))
+
+
+def chosen_relation(by: str | Matcher | None, measures: Iterable[Measure]) -> str | Matcher | None:
+    """Return what the user chose to compare; None where it is left to the inputs."""
+    needed = any(measure.relation is None for measure in measures)
+    return by if by is not None or needed else "ids"
 
 
 def find_matchers(

@@ -14,7 +14,13 @@ from karat.core.timing import error_column, failures, in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import choose_column, naming_files, takes_options
-from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
+from karat.evaluation.assessment import (
+    assess,
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
 from karat.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
@@ -160,19 +166,22 @@ def evaluate(
     judges = find_judge(judge) if judging else None
     asks = asks_retrievers(run)
     stages = Stages(progress, 1 + asks)
+    chosen = chosen_relation(by, wanted)
     with ExitStack() as reading:
-        streams, known, inputs = load_inputs(
+        streams, known, inputs, relation = load_inputs(
             run,
             gold,
             run_format,
             gold_format,
             reading,
+            by=chosen,
             skip_bad=skip_bad,
             texts=texts,
             id_from=id_from,
             query_from=query_from,
             unlabelled=len(judging) == len(matchers),
             queries=queries,
+            corpus=corpus,
             progress=stages.begin("") if asks else None,
         )
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
@@ -186,22 +195,26 @@ def evaluate(
             replace(described, queries=timed),
             wanted,
             with_missing(found, missing),
-            "ids" if by is None else by,
+            relation,
             MatchContext(
-                corpus=table, embedder=embedder, ids=ids, base_url=server, tokenizer=tokenizer
+                corpus=table,
+                embedder=embedder,
+                ids=ids,
+                base_url=server,
+                tokenizer=tokenizer,
+                chosen=by is not None,
             ),
             judge=judges,
             progress=stages.begin("measuring" if asks else ""),
             keep=keep,
         )
-    forgotten = by is None and not any(measure.relation for measure in wanted)
     return replace(
         result,
         findings=tuple(
             first_findings(
                 (
                     *result.findings,
-                    *(only_ids(streams, known) if forgotten else ()),
+                    *(only_ids(streams, known) if chosen is None and relation == "ids" else ()),
                     *_failed(result),
                 )
             )

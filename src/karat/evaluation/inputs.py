@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 
     from karat.core.data import NamedBy
     from karat.progress import Report
+    from karat.relate.match import Matcher
+
+
+class LoadedInputs(NamedTuple):
+    """What an evaluation reads: runs, gold, where they came from, and what is compared."""
+
+    streams: list[RunStream]
+    gold: Gold
+    inputs: list[Input]
+    by: str | Matcher
 
 
 def load_inputs(
@@ -38,14 +48,16 @@ def load_inputs(
     gold_format: str | None,
     reading: ExitStack,
     *,
+    by: str | Matcher | None,
     skip_bad: bool,
     texts: bool,
     id_from: str | None = None,
     query_from: str | None = None,
     unlabelled: bool = False,
     queries: object = None,
+    corpus: object = None,
     progress: Report | None = None,
-) -> tuple[list[RunStream], Gold, list[Input]]:
+) -> LoadedInputs:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
     Traces in which lists were reranked are two runs, unless they have a name, which is for one.
@@ -53,41 +65,103 @@ def load_inputs(
     A retriever is asked the questions of the gold, or of the table `queries`, instead.
 
     `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
-    the queries is kept.
+    the queries is kept. Where `by` is None, what the inputs hold decides what is compared
+    (`default_relation`); places are then read too.
     """
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _with_reranked(_named(run), run_format, id_from)
-    given = gold
+    given, loaded = gold, None
+    gold = _kept(gold)
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
-            gold = load_gold(gold, format=gold_format, **how)
+            loaded = load_gold(gold, format=gold_format, **how)
         stages = Stages(progress, sum(is_retriever(data) for _, data in named))
-        named = [(name, _asked(name, data, gold, queries, id_from, stages)) for name, data in named]
+        named = [
+            (name, _asked(name, data, loaded, queries, id_from, stages)) for name, data in named
+        ]
     if gold is None:
-        given = [Input.of("samples", data) for _, data in named]
-        if unlabelled:
-            how["query_from"] = query_from
-        streams, loaded = _load_both(named, run_format, how, given, unlabelled=unlabelled)
-        return streams, loaded, given
-    inputs = [Input.of("run", data) for _, data in named]
+        inputs = [Input.of("samples", data) for _, data in named]
+    else:
+        inputs = [*(Input.of("run", data) for _, data in named), Input.of("gold", given)]
     named = [(name, _kept(data)) for name, data in named]
 
+    def read(gold: Any, how: dict[str, Any]) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
+        if gold is None:
+            about = {"query_from": query_from} if unlabelled else {}
+            return _load_both(named, run_format, how | about, inputs, unlabelled=unlabelled)
+        formats = run_format, gold_format
+        return _load_run_and_gold(named, gold, formats, how | {"query_from": query_from}, reading)
+
+    streams, known = read(loaded or gold, how)
+    if by is None:
+        carried = {each.name: each.carries for each in streams if not _is_empty(each)}
+        by = "ids" if unlabelled else default_relation(carried, known.carries, corpus)
+        if by == "spans" and not texts:
+            streams, known = read(gold, how | {"texts": True})
+            if known.member_facts is None:  # a Gold that was read before
+                raise InputError(
+                    "the gold labels places, and was read without them",
+                    where="gold",
+                    fix="read it with load_gold(…, texts=True), or give what it was read from",
+                )
+    return LoadedInputs(streams, known, inputs, by)
+
+
+def _load_run_and_gold(
+    named: list[tuple[str, Any]],
+    gold: Any,  # noqa: ANN401
+    formats: tuple[str | None, str | None],
+    how: dict[str, Any],
+    reading: ExitStack,
+) -> tuple[list[RunStream], Gold]:
+    """Open the runs, begin to read the first, and read the gold meanwhile."""
+    run_format, gold_format = formats
+
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
-        return load_run(
-            data, name=name, format=run_format, names=names, query_from=query_from, **how
-        )
+        return load_run(data, name=name, format=run_format, names=names, **how)
 
     streams = [opened(name, data) for name, data in named]
     begun = reading.enter_context(begin(streams[0]))
-    loaded = load_gold(gold, format=gold_format, **how)
+    known = {name: choice for name, choice in how.items() if name != "query_from"}
+    loaded = load_gold(gold, format=gold_format, **known)
     joined = [
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
     ]
-    inputs.append(Input.of("gold", given))
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
-    return _unique_names(joined), loaded, inputs
+    return _unique_names(joined), loaded
+
+
+def default_relation(
+    runs: Mapping[str, frozenset[str]], gold: frozenset[str], corpus: object
+) -> str:
+    """Return what is compared where nothing was chosen: places where the gold has them, else ids.
+
+    It is decided by what runs, by name, and gold carry next to their ids.
+
+    A gold of places, compared by ids alone, would count every chunk of a document as a hit. So a
+    run without places is refused, unless a corpus can tell them, or the gold names chunks as well.
+    """
+    if "places" not in gold:
+        return "ids"
+    without = [name for name, carries in runs.items() if "places" not in carries]
+    if not without or corpus is not None:
+        return "spans"
+    if "chunks" in gold:
+        return "ids"
+    raise InputError(
+        "the gold labels places in documents (start and end), and this run has no places",
+        where=f"run {without[0]}",
+        fix="compare places: give source, start and end with each chunk (LangChain: "
+        "add_start_index=True), or the documents as a corpus (--corpus, corpus=); or compare "
+        'whole documents by their ids (--by ids, by="ids")',
+    )
+
+
+def _is_empty(run: RunStream) -> bool:
+    """Tell whether a run is known to hold no document."""
+    return run.whole is not None and not run.whole["doc"].count()
 
 
 def asks_retrievers(run: object) -> bool:
@@ -130,9 +204,9 @@ def _kept(data: object) -> object:
     """Return something that can be read again, as an iterator and a pipe cannot."""
     if isinstance(data, Iterator):
         return list(data)
-    if isinstance(data, Source):
+    if isinstance(data, Source) or not isinstance(data, str | os.PathLike):
         return data
-    return Source.of(data) if isinstance(data, str | os.PathLike) else data
+    return data if os.path.isdir(data) else Source.of(data)  # noqa: PTH112 - errors mean no
 
 
 def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401

@@ -14,6 +14,8 @@ from karat.read.corpus import load_corpus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from karat.core.data import Gold
+
 Role = Literal["run", "gold", "samples", "corpus"]
 
 SUFFIXES = (
@@ -36,6 +38,7 @@ class ProjectFile:
     path: Path
     role: Role
     queries: frozenset[str] = frozenset()
+    places: bool = False  # whether its gold labels places in documents, which have no chunk ids
 
 
 def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
@@ -74,14 +77,15 @@ def _candidates(folder: Path, depth: int) -> Iterator[Path]:
 
 def _recognised(path: Path) -> ProjectFile | None:
     """Find out what a file holds, by reading it; None if karat cannot."""
-    gold, run = _gold_queries(path), _run_queries(path)
-    if gold is not None and run is not None:
-        if _holds_both(path):
-            return ProjectFile(path, "samples", gold)
-        meant = any(word in path.name.casefold() for word in GOLD_WORDS)
-        return ProjectFile(path, "gold", gold) if meant else ProjectFile(path, "run", run)
-    if gold is not None:
-        return ProjectFile(path, "gold", gold)
+    labels, run = _gold(path), _run_queries(path)
+    if labels is not None:
+        gold = frozenset(labels.queries["query"])
+        places = "places" in labels.carries and "chunks" not in labels.carries
+        if run is not None and _holds_both(path):
+            return ProjectFile(path, "samples", gold, places)
+        meant = run is None or any(word in path.name.casefold() for word in GOLD_WORDS)
+        if meant:
+            return ProjectFile(path, "gold", gold, places)
     if run is not None:
         return ProjectFile(path, "run", run)
     if any(word in path.name.casefold() for word in CORPUS_WORDS) and _is_corpus(path):
@@ -89,11 +93,12 @@ def _recognised(path: Path) -> ProjectFile | None:
     return None
 
 
-def _gold_queries(path: Path) -> frozenset[str] | None:
+def _gold(path: Path) -> Gold | None:
     try:
-        return frozenset(load_gold(path).queries["query"]) or None
+        gold = load_gold(path)
     except KaratError:
         return None
+    return gold if gold.queries.height else None
 
 
 def _run_queries(path: Path) -> frozenset[str] | None:

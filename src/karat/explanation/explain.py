@@ -18,7 +18,13 @@ from karat.align.align import align
 from karat.core.data import Gold, Run, RunStream
 from karat.dialects import Dialect, dialect, resolve_measures
 from karat.errors import InputError, OptionError, choose, naming_files, nearest, takes_options
-from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
+from karat.evaluation.assessment import (
+    assess,
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
 from karat.evaluation.evaluate import InputOptions
 from karat.evaluation.inputs import files_of, load_inputs
 from karat.explanation.calculation import Calculation, Calculations, differences
@@ -141,29 +147,37 @@ def explain(
         findings = tuple(found for found in result.findings if found.run in ("", chosen))
         measured = [_Measured.of(result, chosen, queries, {})]
         return _explanations(queries, measured, [dialect(result.dialect)], findings)
-    by = options.get("by") or "ids"
     listed = _several(DEFAULTS if measures is None else measures)
-    readings = []
-    for each in map(dialect, _several(dialects, "karat")):
-        wanted = resolve_measures(listed, each, rel)
-        matchers = find_matchers(by, wanted, each)
-        chosen_dialect = with_missing(each, options.get("missing"))
-        readings.append(_DialectMeasures(chosen_dialect, wanted, matchers))
+
+    def read_by(relation: str | Matcher) -> list[_DialectMeasures]:
+        found = []
+        for each in map(dialect, _several(dialects, "karat")):
+            wanted = resolve_measures(listed, each, rel)
+            matchers = find_matchers(relation, wanted, each)
+            chosen_dialect = with_missing(each, options.get("missing"))
+            found.append(_DialectMeasures(chosen_dialect, wanted, matchers))
+        return found
+
+    readings = read_by(options.get("by") or "ids")
     every = [matcher for reading in readings for matcher in reading.matchers.values()]
     judged = [matcher.judged for matcher in every]
+    asked = [each for reading in readings for each in reading.measures]
     with ExitStack() as prefetching:
-        streams, known, inputs = load_inputs(
+        streams, known, inputs, by = load_inputs(
             run,
             gold,
             options.get("run_format"),
             options.get("gold_format"),
             prefetching,
+            by=chosen_relation(options.get("by"), asked),
+            corpus=options.get("corpus"),
             skip_bad=options.get("skip_bad", False),
             id_from=options.get("id_from"),
             query_from=options.get("query_from"),
-            texts=reads_texts(every, (each for one in readings for each in one.measures)),
+            texts=reads_texts(every, asked),
             unlabelled=all(judged),
         )
+    readings = read_by(by)
     chosen = _choose_run([stream.name for stream in streams], system)
     corpus = options.get("corpus")
     judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
@@ -176,6 +190,7 @@ def explain(
             ids=options.get("ids", "identity"),
             base_url=server,
             tokenizer=options.get("tokenizer"),
+            chosen=options.get("by") is not None,
         ),
         find_judge(judge) if any(judged) else None,
         by,

@@ -117,11 +117,11 @@ def load_gold(
     if isinstance(data, Gold):
         return data
     reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
-    if isinstance(data, str | os.PathLike):
-        beir = BeirFolder.at(data)
+    if isinstance(data, str | os.PathLike | Source):
+        beir = None if isinstance(data, Source) else BeirFolder.at(data)
         if beir is not None:
             return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
-        source = Source.of(database_at(data) or data, reading)
+        source = _opened(data, reading)
         with naming_files({"gold": source.where}):
             gold = _format(source, "gold", format).gold(source)
     else:
@@ -143,8 +143,8 @@ def load_samples(
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
     refuse_after_fork()
     reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
-    if isinstance(data, str | os.PathLike):
-        source = Source.of(data, reading)
+    if isinstance(data, str | os.PathLike | Source):
+        source = _opened(data, reading)
         with naming_files({"gold": source.where}):
             samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
@@ -153,6 +153,13 @@ def load_samples(
     reading.check_rest(samples.gold.queries.height)
     gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
     return replace(samples, gold=gold)
+
+
+def _opened(data: PathLike | Source, reading: ReadContext) -> Source:
+    """Return a file to be read so, also one that was opened already."""
+    if isinstance(data, Source):
+        return replace(data, reading=reading)
+    return Source.of(database_at(data) or data, reading)
 
 
 def _no_attributes(where: str) -> InputError:

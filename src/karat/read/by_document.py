@@ -107,10 +107,14 @@ def named_by(columns: list[str], reading: ReadContext) -> NamedBy:
 
 
 def carried(columns: list[str]) -> frozenset[str]:
-    """Return what a table carries beside ids."""
+    """Return what a table carries next to ids.
+
+    What annotators selected are places in the text that they labelled, not in a document.
+    """
     known = known_columns(columns).keys()
     kinds = {"texts": {"doc", "text"}, "places": {"doc", "start", "end"}}
-    return frozenset(kind for kind, names in kinds.items() if names <= known)
+    carried = {kind for kind, names in kinds.items() if names <= known}
+    return frozenset(carried - {"places"} if "annotator" in known else carried)
 
 
 def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:

@@ -186,6 +186,7 @@ def _run(
     if score is None:
         score = pl.repeat(None, len(doc), dtype=pl.Float64, eager=True)
     made = pl.DataFrame({"query": rows["query"], "doc": doc, "score": _numbers(score)})
+    state.carry("retrieved", fields)
     if not state.reading.texts:
         return made
     if texts is not None:
@@ -209,6 +210,7 @@ def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: State) -> pl.
         fields = item.struct.unnest()
         _doubt_if(not is_own_entry(tuple(fields.columns), state.reading.id_from))
         item, grade = _graded(item, grade)
+    state.carry("gold", fields)
     _doubt_if(state.shape.items is not None and not isinstance(item.dtype, pl.List))
     made = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})
     if state.reading.texts:

@@ -255,7 +255,8 @@ def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Go
     named = asked.filter(pl.col("query").is_in(labels["query"].implode()))
     places = pl.DataFrame(connection.execute(TEXTS).fetchall(), schema=TEXT_COLUMNS, orient="row")
     labels = _with_places(labels, places)
-    carries = {"texts"} | ({"places"} if labels["start"].count() else set())
+    # what was selected in a text without a source marks the text, which is known by its id
+    carries = {"texts"} | ({"places", "chunks"} if labels["source"].count() else set())
     columns = ["query", "doc", "grade", *(("text", "start", "end", "source") if texts else ())]
     if (labels["subtopic"] != "").any():
         labels = _by_subtopic(labels)

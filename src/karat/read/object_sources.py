@@ -24,7 +24,7 @@ FIELD_NAMES = {
     "document body",
     "source": "source source_id ref_doc_id document_id doc_id doc-id docid parent_id path "
     "file_path file filename file_name",
-    "start": "start start_index start_char_idx start_idx start_char",
+    "start": "start start_index start_char_idx start_idx start_char split_idx_start",
     "end": "end end_index end_char_idx end_idx end_char",
 }
 ID_NAMES, TEXT_NAMES, SOURCE_NAMES, START_NAMES, END_NAMES = (
@@ -152,6 +152,7 @@ register_source(
         text=("content",),
         score=(("score", "higher"),),
         metadata="meta",
+        source=("meta.file_path",),  # rather than source_id, a hash of the file's content
     )
 )
 register_source(

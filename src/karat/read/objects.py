@@ -8,7 +8,7 @@ that a higher score is always the better one. Which fields hold what is declared
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ class EntryNotes:
 
     hashed: list[str] = field(default_factory=list)
     fields: dict[str, list[str]] = field(default_factory=dict)
+    shared: dict[str, list[str]] = field(default_factory=dict)  # by field: ids of several chunks
 
     def findings(self) -> list[Finding]:
         """Return what should be known about the ids."""
@@ -68,6 +69,18 @@ class EntryNotes:
             )
             for name, ids in self.fields.items()
         ]
+        found += [
+            Finding(
+                FindingKind.SHARED_ID,
+                len(ids),
+                tuple(dict.fromkeys(ids))[:EXAMPLES],
+                f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
+                "one document count as one",
+                "if the gold labels whole documents, this is right; otherwise name a field that "
+                "differs for each chunk (--id-from, id_from=)",
+            )
+            for name, ids in self.shared.items()
+        ]
         if self.hashed:
             found.append(
                 Finding(
@@ -76,11 +89,19 @@ class EntryNotes:
                     tuple(self.hashed[:EXAMPLES]),
                     "object without an id: a hash of its text serves as one, so only "
                     "objects with equal texts match",
-                    "name the field that holds the id, such as --id-from metadata.source "
-                    '(id_from="metadata.source"), or match texts (--by, by=)',
+                    "give each chunk an id of its own, or name the field that holds one "
+                    "(--id-from, id_from=); or match texts (--by rouge)",
                 )
             )
         return found
+
+    def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
+        """Remember the ids that a field gives to several different chunks of one list."""
+        first: dict[str, tuple[Any, Any]] = {}
+        for entry in entries:
+            chunk = entry.get("text"), entry.get("start")
+            if first.setdefault(entry["doc"], chunk) != chunk:
+                self.shared.setdefault(name, []).append(entry["doc"])
 
 
 def entries_of(
@@ -90,12 +111,12 @@ def entries_of(
 
     An entry has a `doc`, and where known `text`, `score`, `start`, `end`, `source` (the document
     that the chunk was cut from) and `metadata`. `id_from` names the field that holds the id, such
-    as `metadata.source`; without it the id is the result's own, one in its metadata, or a hash of
-    its text, and `notes` remembers which.
+    as `metadata.chunk`; without it the id is the result's own, one in its metadata, its place as
+    `source:start`, or else a hash of its text, and `notes` remembers which.
 
     >>> document = {"page_content": "It lasts.", "metadata": {"source": "a.md", "start_index": 7}}
     >>> entries_of([document])  # doctest: +NORMALIZE_WHITESPACE
-    [{'doc': 'text-e513e9e63c9a9f3f', 'text': 'It lasts.', 'source': 'a.md', 'start': 7, 'end': 16,
+    [{'doc': 'a.md:7', 'text': 'It lasts.', 'source': 'a.md', 'start': 7, 'end': 16,
       'metadata': {'source': 'a.md', 'start_index': 7}}]
     >>> entries_of([("d1", 0.25), ("d2", 0.5)])
     [{'doc': 'd1', 'score': -0.25}, {'doc': 'd2', 'score': -0.5}]
@@ -112,9 +133,14 @@ def make_entries(
     results = list(results)
     if not texts and all(type(result) is str for result in results):
         return [{"doc": doc} for doc in results]
+    fields = {name: len(ids) for name, ids in notes.fields.items()}
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
     _turn_distances(made)
-    return [entry for entry, _ in made]
+    entries = [entry for entry, _ in made]
+    used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
+    if id_from is not None or used:
+        notes.note_shared(entries, id_from or f"metadata.{used[0]}")
+    return entries
 
 
 def _entry(
@@ -220,11 +246,13 @@ def _id(
     own = first_of(result, source.doc) if source.doc else _primary_key(result, source)
     if own is not None:
         return id_text(own)
-    for name in ID_NAMES:
+    for name in chunk_names(placed=entry["start"] is not None):
         value = get_field(metadata, name)
         if value is not ABSENT and value is not None:
             notes.fields.setdefault(name, []).append(id_text(value))
             return id_text(value)
+    if entry["source"] is not None and entry["start"] is not None:
+        return place_id(entry["source"], entry["start"])
     if entry["text"] is None:
         keys = ", ".join(field_names(result)) or "nothing"
         raise InputError(
@@ -233,6 +261,23 @@ def _id(
             "with --id-from (id_from=)",
         )
     return _hashed(entry["text"], notes)
+
+
+def chunk_names(*, placed: bool) -> tuple[str, ...]:
+    """Return the fields of metadata that may hold the id of a chunk.
+
+    Where a chunk is `placed` in a document, the id of the document is not its own.
+    """
+    return tuple(name for name in ID_NAMES if not (placed and name in SOURCE_NAMES))
+
+
+def place_id(source: object, start: int) -> str:
+    """Return the id of a chunk that has none: the document and where the chunk begins in it.
+
+    >>> place_id("docs/manual.md", 1200)
+    'docs/manual.md:1200'
+    """
+    return f"{source}:{start}"
 
 
 def _primary_key(result: object, source: ObjectSource) -> object:

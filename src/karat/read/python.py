@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -65,8 +66,8 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
         if any(isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()):
             return _scored(data, name, where).stream()
         records = ({"query": query, "retrieved": docs} for query, docs in data.items())
-        read = read_records(entries(records, where, ""), "run", reading).run(name).collect()
-        return Run(name, read.rows, order="listed", findings=_id_mix(data)).stream()
+        read = read_records(entries(records, where, ""), "run", reading).run(name)
+        return replace(read, findings=_id_mix(data), about=lambda: None, named_by="id")
     table = frame(data)
     if table is not None:
         return frame_run(table, name, TablePlace(where), reading)

@@ -24,7 +24,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream
+from karat.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream, carried_facts
 from karat.core.timing import timed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, finding_about
@@ -35,7 +35,7 @@ from karat.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
 from karat.read.shapes import NATIVE, ROLES, Shape, shape_of, unknown_shape
 
 FIRST = 10  # records by which it is decided what the others are like
-CARRIED = {"text": "texts", "quote": "texts", "start": "places", "end": "places"}
+CARRIED = {"text": "texts", "quote": "texts", "start": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
 TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64, "source": pl.String}
@@ -65,6 +65,12 @@ class State:
     queries: set[str] = field(default_factory=set)
     pending: list[pl.Series] = field(default_factory=list)  # queries that are not in the set yet
     findings: list[Finding] = field(default_factory=list)
+    # what stands next to the ids of each side, as far as they have been read
+    carries: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def carry(self, side: str, facts: pl.DataFrame) -> None:
+        """Remember what the entries of a side say next to their ids."""
+        self.carries[side] = self.carries.get(side, frozenset()) | carried_facts(facts)
 
     def known(self) -> set[str]:
         """Return the queries of all records so far."""
@@ -222,6 +228,7 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) ->
     frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES | WEIGHT, orient="row")
     frame = frame if schema is RUN and state.shape.searches else frame.drop(SEARCHES)
     frame = frame if frame["weight"].count() else frame.drop(WEIGHT)
+    state.carry("retrieved" if schema is RUN else "gold", frame)
     return frame if state.reading.texts else frame.drop(TEXT)
 
 
@@ -276,22 +283,24 @@ def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
 
 
-def first_look(state: State, listed: Iterable[Entry], side: str) -> dict[str, Any]:
+def first_look(state: State, first: Iterable[Entry], side: str) -> dict[str, Any]:
     """Tell by the first records what names their queries, and what one side carries beside ids."""
-    values = (entry.value for entry in islice(listed, FIRST))
+    values = (entry.value for entry in islice(first, FIRST))
     records = [value for value in values if isinstance(value, Mapping)]
     if not records:
         return {}
     picked = state.shape.pick(records[0])
     fields = {name: records[0][field] for name, field in picked.items()}
-    carries: set[str] = set()
+    carries = set(state.carries.get(side, ()))
     for record in records:
         with contextlib.suppress(InputError):  # which is reported where the record is read
             own = with_own_entries(record, state.shape, (side,), state.reading.afresh())
             given = state.shape.native(own, texts=True).get(side)
-            entries = given if isinstance(given, list | tuple) else ()
-            keys = {key for entry in entries if isinstance(entry, Mapping) for key in entry}
-            carries |= {CARRIED[key] for key in keys & CARRIED.keys()}
+            listed = given if isinstance(given, list | tuple) else ()
+            for each in (each for each in listed if isinstance(each, Mapping)):
+                carries |= {kind for key, kind in CARRIED.items() if each.get(key) is not None}
+                if each.get("source") not in (None, each.get("doc")):
+                    carries.add("chunks")
     return {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
 
 

@@ -15,8 +15,8 @@ import polars as pl
 
 from karat.align.align import Ties, align, in_order
 from karat.align.preflight import (
+    UnmetRun,
     missing_queries,
-    no_shared_document,
     no_shared_query,
     nothing_retrieved,
 )
@@ -79,6 +79,7 @@ class Drawn:
     findings: tuple[Finding, ...]
     listed: pl.DataFrame | None = None  # query, rank, doc, and score and text where known
     ties: Ties | None = None  # those among which something was hit
+    unmet: UnmetRun | None = None  # where no item was met at all
 
 
 def draw_batch(
@@ -160,8 +161,13 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     facts = join_facts([part.facts for part in parts], run.name)
     relation = _relation(parts, columns, blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
-    if nothing_met and sample is not None and not bound.blank_is_unit and not is_part():
-        findings += no_shared_document(sample["doc"].drop_nulls(), gold)
+    unmet = None
+    if nothing_met and sample is not None and not is_part():
+        unmet = UnmetRun(
+            run.name,
+            sample["doc"].drop_nulls(),
+            int(((relation.depth > 0) & (np.diff(relation.item_offset) > 0)).sum()),
+        )
     skipping = policy.missing == "skip"
     listed = [part.listed for part in parts if part.listed is not None]
     return Drawn(
@@ -169,6 +175,7 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
         findings=merge_findings(findings),
         listed=pl.concat(listed, how="diagonal").head(KEPT) if listed else None,
         ties=_all_ties([part.ties for part in parts if part.ties], seen if skipping else None),
+        unmet=unmet,
     )
 
 

@@ -206,6 +206,11 @@ class Dispatcher:
 
     def _answer(self, job: _Job, answer: object, ended: float, cpu: float) -> Answer:
         try:
+            if answer is None:
+                raise InputError(
+                    "the retriever returned None",
+                    fix="return a list, an empty one where nothing was found; is a return missing?",
+                )
             entries = self.read(answer)[: self.retriever.k]
             for entry in entries:
                 entry.pop("metadata", None)  # its id is taken from it; the rest would fill memory

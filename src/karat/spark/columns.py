@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from karat.errors import InputError, OptionError, choose
-from karat.read.by_document import QUESTION, SAID, find_columns, known_columns, named_by
+from karat.read.by_document import (
+    QUESTION,
+    SAID,
+    carried,
+    find_columns,
+    known_columns,
+    named_by,
+)
 from karat.read.by_query import is_by_query
 from karat.read.reading import ReadContext
 from karat.read.shapes import shape_of
@@ -64,6 +71,20 @@ def mapped(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
         if about in ("", side):
             found[bare] = column
     return found
+
+
+def carried_by(frame: DataFrame, names: Mapping[str, str], role: str) -> frozenset[str]:
+    """Return what the columns of a side, run or gold, say next to the ids of documents."""
+    frame = _renamed(frame, names, role)
+    if not is_by_query(frame.columns, role):
+        return carried(list(frame.columns))
+    shape = shape_of(frame.columns, role)
+    side = {"run": "retrieved", "gold": "gold"}[role]
+    column = None if shape is None else shape.pick(frame.columns).get(side)
+    listed = None if column is None else frame.schema[column].dataType
+    fields = getattr(getattr(listed, "elementType", None), "names", None) or ()
+    kinds = {"text": "texts", "quote": "texts", "start": "places", "source": "chunks"}
+    return frozenset(kind for name, kind in kinds.items() if name in fields)
 
 
 def take_run(frame: DataFrame, names: Mapping[str, str], *, texts: bool, about: bool) -> Side:

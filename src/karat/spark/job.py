@@ -15,7 +15,13 @@ import polars as pl
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
 from karat.errors import InputError, OptionError, choose
-from karat.evaluation.assessment import find_matchers, reads_texts, with_missing
+from karat.evaluation.assessment import (
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
+from karat.evaluation.inputs import default_relation
 from karat.judges.find import find_judge, on_server
 from karat.judges.settings import Judge
 from karat.measures import DEFAULTS, Measure
@@ -108,19 +114,13 @@ def evaluate(
     """
     require_pyspark()
     choose("way to join the gold", gold_join, JOINS)
-    if level is not None:
-        check_share("level", level)
-    if not 0 <= sample <= 1:
-        raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
-    if bootstrap < 0 or (cluster is not None and not bootstrap):
-        bootstrap = 200 if bootstrap == 0 else bootstrap
-        if bootstrap < 0:
-            raise OptionError(f"{bootstrap} samples were asked for", fix="ask for 200, or for 0")
+    _check_shares(level, sample, bootstrap)
+    if cluster is not None and not bootstrap:
+        bootstrap = 200
     found = find_dialect(dialect)
     wanted = expand_measures(measures, found, rel)
-    relation = "ids" if by is None else by
-    matchers = find_matchers(relation, wanted, found)
-    texts = sample > 0 or reads_texts(matchers.values(), wanted)
+    chosen_by = chosen_relation(by, wanted)
+    matchers = find_matchers(chosen_by or "ids", wanted, found)
     judged = [matcher for matcher in matchers.values() if matcher.judged]
     unlabelled = gold_df is None and len(judged) == len(matchers)
     chosen = with_missing(found, missing)
@@ -136,6 +136,10 @@ def evaluate(
     )
     if run is None:
         raise OptionError("there is no run")
+    if chosen_by is None and not unlabelled:
+        chosen_by = _default_relation(run, gold, columns, name, corpus)
+        matchers = find_matchers(chosen_by, wanted, found)
+    texts = sample > 0 or reads_texts(matchers.values(), wanted)
     named = {*sliced, *((cluster,) if cluster else ()), *ABOUT}
     taken: dict[int, sides.Side | None] = {
         sides.GOLD: None,
@@ -163,7 +167,7 @@ def evaluate(
             run=name,
             measures=wanted,
             dialect=chosen,
-            by=relation,
+            by=chosen_by or "ids",
             sides={at: None if side is None else side.columns for at, side in taken.items()},
             texts=texts,
             unlabelled=unlabelled,
@@ -197,9 +201,7 @@ def evaluate(
                 if strict
                 else chosen,
                 matchers=matchers,
-                relation=str(next(iter(find_matchers(relation, wanted, found)), "ids"))
-                if not isinstance(relation, str)
-                else relation,
+                relation=chosen_by if isinstance(chosen_by, str) else next(iter(matchers), "ids"),
                 ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
                 level=level,
                 slices=sliced,
@@ -207,10 +209,36 @@ def evaluate(
                 bootstrap=bootstrap,
                 bounds=bounds,
                 sampled=sample,
+                chosen=by is not None,
             )
             result = SparkResult.summarise(values, made)
         # tasks know what they asked themselves; what all of them took is known to the driver
         return result if gateway is None else replace(result, judge=gateway.about(result.judge))
+
+
+def _check_shares(level: float | None, sample: float, bootstrap: int) -> None:
+    if level is not None:
+        check_share("level", level)
+    if not 0 <= sample <= 1:
+        raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
+    if bootstrap < 0:
+        raise OptionError(f"{bootstrap} samples were asked for", fix="ask for 200, or for 0")
+
+
+def _default_relation(
+    run: DataFrame,
+    gold: DataFrame | None,
+    columns: Mapping[str, str] | None,
+    name: str,
+    corpus: object,
+) -> str:
+    """Return what is compared where nothing was chosen; see `karat.evaluate`."""
+    mine = sides.carried_by(run, sides.mapped(columns, "run"), "run")
+    if gold is None:
+        theirs = sides.carried_by(run, sides.mapped(columns, "run"), "gold")
+    else:
+        theirs = sides.carried_by(gold, sides.mapped(columns, "gold"), "gold")
+    return default_relation({name: mine}, theirs, corpus)
 
 
 def _work(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from karat.align.preflight import UnmetRun, no_shared_document
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import AlignError, InputError, MeasureError, OptionError, choose
 from karat.findings import Finding, FindingKind, first_findings
@@ -24,7 +25,7 @@ from karat.results.store import Input, manifest_of, result_of
 from karat.results.summaries import BOUNDS, METHOD, SUMMARY
 from karat.spark.session import TABLE, naming_errors
 from karat.spark.summary import ALL, NOTED, SCHEMA, Notes, SummaryPlan, Tally, value_of
-from karat.spark.task import SAMPLE, VALUES, relevant_fact
+from karat.spark.task import SAMPLE, UNMET, VALUES, relevant_fact
 from karat.spark.worker import merge_part, summarise_part
 from karat.spelling import counted, spell_relation
 from karat.statistics.values import bounds_on_scale
@@ -62,6 +63,7 @@ class Made:
     bootstrap: int = 0
     bounds: bool = False
     sampled: float = 0.0
+    chosen: bool = False  # whether the user said what is compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,17 +438,14 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
         findings = [each for each in findings if each.run != made.run] + left
     findings = [each for each in findings if each.kind != FindingKind.BARE_TEXT]
     if facts.get("documents", 0) and not facts.get("judged", 0) and set(made.matchers) == {"ids"}:
-        findings.append(
-            Finding(
-                FindingKind.NOTHING_SHARED,
-                1,
-                (),
-                "no retrieved document is in the gold of its query",
-                "check that run and gold name documents in the same way; see --ids",
-                made.run,
-            )
-        )
-    return tuple(findings)
+        seen = {each.message: each.examples for each in findings if each.kind == UNMET}
+        run, gold = (pl.Series(seen.get(side, ()), dtype=pl.String) for side in ("run", "gold"))
+        unmet = UnmetRun(made.run, run, facts.get("queries", 0), tuple(findings))
+        findings += [
+            replace(each, run=made.run)
+            for each in no_shared_document(unmet, gold, chosen=made.chosen)
+        ]
+    return tuple(each for each in findings if each.kind != UNMET)
 
 
 def _require_relevant(facts: Mapping[str, int], made: Made) -> None:

@@ -21,7 +21,7 @@ from karat.core.parts import working_on_part
 from karat.engines.part import PartEngine
 from karat.evaluation.assessment import assess
 from karat.evaluation.inputs import unlabelled_gold, with_columns
-from karat.findings import merge_findings
+from karat.findings import finding_about, merge_findings
 from karat.judges.find import find_judge
 from karat.read.by_document import COLUMNS, gold_of, run_rows
 from karat.read.by_query import read_frame
@@ -52,6 +52,7 @@ ROWS = 1 << 18  # rows of a batch, but for a query that has more
 BYTES = 64 << 20
 SHARED = 1 << 53  # into how many parts the sampling of queries divides them
 VALUES, NOTES, SAMPLE = 0, 1, 2  # what a row that a task returns holds
+UNMET = "unmet-id"  # a finding that is never reported: ids of a batch that met nothing
 
 # one row per query; notes and samples are one row per batch
 SCHEMA = (
@@ -194,6 +195,9 @@ class _Work:
         if result.judge:
             facts["judge"] = dict(result.judge)
         found = merge_findings((*noted, *result.findings))
+        if not hit:  # some ids, in case no part meets the gold
+            for side, docs in (("run", run.rows["doc"].drop_nulls()), ("gold", gold.member_doc)):
+                found += tuple(finding_about(UNMET, docs, side))
         return pl.concat(
             [
                 self._values(result),

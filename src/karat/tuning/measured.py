@@ -16,7 +16,13 @@ from karat.core.data import FACTS
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
 from karat.errors import InputError, OptionError, naming_files
-from karat.evaluation.assessment import assess, find_matchers, reads_texts, with_missing
+from karat.evaluation.assessment import (
+    assess,
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
 from karat.evaluation.inputs import files_of, load_inputs, with_columns
 from karat.findings import finding_about
 from karat.judges.find import find_judge, on_server
@@ -86,20 +92,21 @@ def measure_settings(  # noqa: PLR0917
     """Read the inputs, draw the relations of all candidates, and measure every setting."""
     found = find_dialect(options["dialect"])
     wanted = expand_measures(measures, found, options["rel"])
-    by = options.get("by") or "ids"
-    matchers = find_matchers(by, wanted, found)
+    matchers = find_matchers(options.get("by") or "ids", wanted, found)
     refuse_lists(list(matchers.values()))
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
     corpus, id_from = options.get("corpus"), options.get("id_from")
     texts = reads_texts(matchers.values(), wanted)
     with ExitStack() as reading:
-        streams, known, inputs = load_inputs(
+        streams, known, inputs, by = load_inputs(
             _as_given(named),
             gold,
             options.get("run_format"),
             options.get("gold_format"),
             reading,
+            by=chosen_relation(options.get("by"), wanted),
+            corpus=corpus,
             skip_bad=options.get("skip_bad", False),
             texts=texts,
             id_from=id_from,
@@ -107,6 +114,7 @@ def measure_settings(  # noqa: PLR0917
             unlabelled=len(judging) == len(matchers),
             queries=options["queries"],
         )
+        texts = reads_texts(find_matchers(by, wanted, found).values(), wanted)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         reading.enter_context(naming_files(files_of(streams, inputs)))
         described = with_columns(known, options["queries"])
@@ -127,13 +135,14 @@ def measure_settings(  # noqa: PLR0917
                 ids=options.get("ids", "identity"),
                 base_url=server,
                 tokenizer=options.get("tokenizer"),
+                chosen=options.get("by") is not None,
             ),
             judge=find_judge(judge) if judging else None,
             engine=drawing,
             progress=options.get("progress"),
         )
         values = setting_values(result, drawing, wanted)
-    forgotten = options.get("by") is None and not any(measure.relation for measure in wanted)
+    forgotten = options.get("by") is None and by == "ids"
     findings = [replace(each, run="") for each in result.findings]
     findings += unshared
     findings += limit_findings(result.judge, result.matched_by)

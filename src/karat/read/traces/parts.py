@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from karat.read.object_fields import first_named, look_up
-from karat.read.object_sources import ID_NAMES, SCORE_NAMES, TEXT_NAMES
-from karat.read.objects import METADATA_NAMES
+from karat.read.object_sources import (
+    ID_NAMES,
+    SCORE_NAMES,
+    SOURCE_NAMES,
+    START_NAMES,
+    TEXT_NAMES,
+)
+from karat.read.objects import METADATA_NAMES, chunk_names, place_id
 from karat.read.traces.schema import Annotation, RetrievalCall, Retrieved
 from karat.read.traces.span import (
     ATTRIBUTES,
@@ -213,9 +219,7 @@ class TakenParts:
         if name is None:
             name = self._name(id)
         if name is None and metadata:
-            held = parsed(metadata)
-            if isinstance(held, Mapping):
-                name = self._name(first_named(held, ID_NAMES))
+            name = self._id_in(parsed(metadata))
         if name is None and content:
             name = text_id(content)
         if name is None:
@@ -235,6 +239,15 @@ class TakenParts:
         """Return JSON with its letters as they are, where rules of redaction can find them."""
         held = parsed(text) if "\\u" in text else text
         return text if isinstance(held, str) else self.json(held)
+
+    def _id_in(self, metadata: object) -> str | None:
+        """Return the id of a chunk that its metadata holds, or its place where that is known."""
+        if not isinstance(metadata, Mapping):
+            return None
+        start, source = (first_named(metadata, names) for names in (START_NAMES, SOURCE_NAMES))
+        placed = type(start) is int and source is not None
+        name = self._name(first_named(metadata, chunk_names(placed=placed)))
+        return self._name(place_id(source, start)) if name is None and placed else name
 
     def _id_from(
         self, own: object, metadata: object, whole: Mapping[str, Any] | None

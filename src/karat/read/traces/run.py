@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from karat.core.data import Run
+from karat.core.data import Run, carried_facts
 from karat.core.timing import timed
 from karat.errors import InputError
 from karat.findings import EXAMPLES, Finding, shorten
@@ -47,6 +47,7 @@ CAPTURE = (
     "the id of the query with --query-from (query_from=)"
 )
 UNTIMED = 1970  # the year of calls whose times are not known
+LOOKED_AT = 1000  # documents by which it is decided what stands next to their ids
 SHOWN = 20  # attributes that become columns about the queries
 # how JSON of traces begins, where its first record is too long to be seen whole
 BEGINS = re.compile(rb'"(resourceSpans|resource_spans|run_type|span_kind|traceId|mlflow\.\w+)"')
@@ -261,14 +262,18 @@ def run_of_calls(
     chosen = _chosen(told, lists)
     rows = _rows(chosen, reading)
     run = Run(name, rows, "listed", tuple(findings), _about(chosen, told, reading, lists))
-    carries = {"texts"} if told["texts"].list.drop_nulls().list.len().sum() else set()
-    if carries and reading.texts and rows["start"].count():
-        carries.add("places")
     return replace(
         run.stream(),
         named_by="question" if reading.query_from is None else "id",
-        carries=frozenset(carries),
+        carries=_carries(chosen) if not reading.texts else carried_facts(rows),
     )
+
+
+def _carries(chosen: pl.DataFrame) -> frozenset[str]:
+    """Return what some calls say next to the ids of documents."""
+    lists = ["docs", "texts", "doc_metadata"]
+    flat = chosen.select(lists).explode(lists, empty_as_null=False).head(LOOKED_AT)
+    return carried_facts(_places(flat).hstack(flat.select(doc="docs")))
 
 
 def _refuse_positions(reading: ReadContext, where: str) -> None:

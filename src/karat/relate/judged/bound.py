@@ -28,6 +28,7 @@ from karat.relate.match.texts import with_texts
 
 if TYPE_CHECKING:
     from karat.align.align import Aligned
+    from karat.align.preflight import UnmetRun
     from karat.core.data import Gold, Ints
     from karat.findings import Finding
     from karat.judges.verdicts import Sample
@@ -60,6 +61,11 @@ class BoundJudged:
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with their texts, which tell chunks apart."""
         return with_texts(rows, self.corpus, "plain")
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Say nothing: the verdicts are about the texts, whatever the ids are."""
+        del run
+        return []
 
     def edges(self, aligned: Aligned) -> Edges:
         """Ask the judge about a batch, and draw the edges of its verdicts."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from karat.align.preflight import no_shared_document
 from karat.core.data import FACTS, Gold, merge_equal
 from karat.core.normalisers import Normaliser, normaliser
-from karat.findings import finding_about
+from karat.findings import FindingKind, finding_about
 from karat.relate.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from karat.align.preflight import UnmetRun
     from karat.findings import Finding
     from karat.relate.match.matcher import MatchContext
 
@@ -44,9 +46,12 @@ class BoundIds(BoundByRule):
         if self._known is not None:
             dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
         gold = id_gold(gold, context.ids)
+        if "places" in gold.carries:
+            gold = replace(gold, findings=tuple(map(_several_places, gold.findings)))
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self.equal = EqualKeys(gold, gold.member_doc)
+        self._chosen = context.chosen
 
     @property
     def as_given(self) -> bool:
@@ -61,6 +66,11 @@ class BoundIds(BoundByRule):
             return rows, findings
         return rows.with_columns(doc=self._change(raw), raw=raw), findings
 
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Stop where the ids of run and gold are evidently different, unless ids were chosen."""
+        gold = self.gold
+        return no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
+
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
@@ -71,6 +81,17 @@ class BoundIds(BoundByRule):
             f"document of the {role} that the corpus does not have",
             "check that run, gold and corpus are of the same version",
         )
+
+
+def _several_places(found: Finding) -> Finding:
+    """Say what a document that the gold lists again is, where it labels places."""
+    if found.kind != FindingKind.GOLD_DUPLICATE:
+        return found
+    return replace(
+        found,
+        message="the gold labels several places of a document of a query; by id they count once",
+        fix="--by spans compares places",
+    )
 
 
 def id_gold(gold: Gold, how: Normaliser) -> Gold:
@@ -84,4 +105,5 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
     rows = gold.rows().drop(FACTS, strict=False)
     if change is not None:
         rows, _ = merge_equal(rows.with_columns(doc=change(gold.member_doc)), ["doc"])
-    return Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    built = Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    return replace(built, carries=gold.carries)

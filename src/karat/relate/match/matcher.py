@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karat.align.align import Aligned
+    from karat.align.preflight import UnmetRun
     from karat.core.data import Bools, Floats, Gold, Ints, Numbers
     from karat.findings import Finding
     from karat.measures import Measure
@@ -103,6 +104,7 @@ class MatchContext:
     base_url: str | None = None  # the address of an embedder `openai:MODEL`, if not the default
     judging: Judging | None = None  # who draws the relations that need a judge
     tokenizer: object = None  # what counts tokens, where measures ask for them
+    chosen: bool = False  # whether the user said what is compared
 
 
 class EqualKeys:
@@ -236,6 +238,9 @@ class BoundMatcher(Protocol):
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch, which was not cut at `depth` yet."""
 
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item; raise where it cannot be about the gold's documents."""
+
 
 class BoundByRule:
     """Base of the bound matchers that compare units with the items of the gold.
@@ -266,6 +271,11 @@ class BoundByRule:
     def draw(self, units: Units) -> Edges:
         """Return the edges of the units of a batch."""
         return self.equal.edges(units)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item."""
+        del run
+        return []
 
     def scores(self, units: Units) -> Scores | None:
         """Return how well units and items match, where that is a matter of degree."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import polars as pl
 
+from karat.align.preflight import no_shared_place
 from karat.core.data import merge_equal
+from karat.core.normalisers import normaliser
 from karat.core.parts import is_part
 from karat.errors import InputError
 from karat.findings import FindingKind, finding_about, shorten
@@ -26,18 +28,30 @@ from karat.relate.match.matcher import (
     edges_to_members,
     register_matcher,
 )
-from karat.relate.match.texts import TEXT_LIKE, first_alternatives, gold_of_texts, parts
+from karat.relate.match.texts import (
+    TEXT_LIKE,
+    first_alternatives,
+    gold_of_texts,
+    parts,
+    require_texts,
+)
 from karat.spans.overlap import overlapping
 from karat.spans.place import place
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karat.align.align import Aligned
+    from karat.align.preflight import UnmetRun
     from karat.core.data import Gold
     from karat.findings import Finding
     from karat.relate.match.matcher import Edges, MatchContext, Units
 
+    Change = Callable[[pl.Series], pl.Series]  # of the names of documents
+
 
 PLACE = ("place", "from", "to")
+KEY = r"(?s)^(.*)\[\d+:\d+\]$"  # a place, as `placed` writes it
 COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
 COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
 NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
@@ -75,7 +89,8 @@ class BoundSpans(BoundByRule):
     blank_is_unit = True
 
     def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
-        self.gold = span_gold(gold, context.corpus)
+        self._change, self._chosen = normaliser(context.ids), context.chosen
+        self.gold = span_gold(gold, context.corpus, self._change)
         self._corpus = context.corpus
         self._threshold = threshold
         facts = self.gold.member_facts
@@ -90,8 +105,13 @@ class BoundSpans(BoundByRule):
         )
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put places in the place of ids."""
-        return placed(rows, self._corpus, "run")
+        """Replace ids by places."""
+        return placed(rows, self._corpus, "run", self._change)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(KEY)
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the chunks that cover a gold span, or complete one."""
@@ -116,7 +136,7 @@ class BoundSpans(BoundByRule):
         """
         spans = pl.DataFrame({"query": units.query, "unit": units.row, "key": units.key})
         spans = spans.with_columns(
-            place=pl.col("key").str.extract(r"(?s)^(.*)\[\d+:\d+\]$"),
+            place=pl.col("key").str.extract(KEY),
             start=pl.col("key").str.extract(r"\[(\d+):\d+\]$").cast(pl.Int64),
             end=pl.col("key").str.extract(r":(\d+)\]$").cast(pl.Int64),
         ).drop_nulls("place")
@@ -127,6 +147,7 @@ class BoundSpans(BoundByRule):
             how="horizontal",
         )
         size = pl.col("to") - pl.col("from")
+        pairs = pairs.filter(size > 0)
         low = pl.max_horizontal("start", "from") - pl.col("from")
         high = pl.min_horizontal("end", "to") - pl.col("from")
         share = {"share": (high - low) / size, "low": low / size, "high": high / size}
@@ -188,10 +209,14 @@ class BoundSpanWords(BoundByRule):
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
         self._corpus = context.corpus
+        self._change, self._chosen = normaliser(context.ids), context.chosen
         self._documents: dict[str, str] = {}
         if context.corpus is not None:
-            self._documents = dict(context.corpus.drop_nulls("text").select("doc", "text").rows())
-        rows, findings = placed(gold.rows(), context.corpus, "gold")
+            texts = context.corpus.drop_nulls("text")
+            names = texts["doc"] if self._change is None else self._change(texts["doc"])
+            self._documents = dict(zip(names, texts["text"], strict=True))
+        rows, findings = placed(gold.rows(), context.corpus, "gold", self._change)
+        findings += require_texts(self._without_words(rows), rows.height, "gold")
         rows, dropped = first_alternatives(rows)
         spread = rows.select("query", "grade").with_columns(doc=self._words(rows)[1])
         items = (
@@ -205,8 +230,24 @@ class BoundSpanWords(BoundByRule):
         self.equal = EqualKeys(self.gold, self.gold.member_doc)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put places in the place of ids."""
-        return placed(rows, self._corpus, "run")
+        """Replace ids by places."""
+        found, findings = placed(rows, self._corpus, "run", self._change)
+        return found, findings + self._without_words(found)
+
+    def _without_words(self, rows: pl.DataFrame) -> list[Finding]:
+        """Look for places whose words are not known."""
+        known = pl.Series([name in self._documents for name in rows["place"]], dtype=pl.Boolean)
+        lacking = rows["place"].is_not_null() & rows["text"].is_null() & ~known
+        docs = list(map(shorten, rows["raw"].filter(lacking).drop_nulls()))
+        message = "place without a text: its words are not known, and it covers nothing"
+        return finding_about(
+            FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
+        )
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(r"(?s)^(.*)@\d+$")
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch; their key is their place."""
@@ -228,9 +269,11 @@ class BoundSpanWords(BoundByRule):
 
 
 def placed(
-    rows: pl.DataFrame, corpus: pl.DataFrame | None, role: str
+    rows: pl.DataFrame, corpus: pl.DataFrame | None, role: str, change: Change | None = None
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Return rows whose doc is a place, `document[start:end]`, with the findings.
+
+    `change` normalises the names of documents.
 
     A row has a place of its own (start and end in its source, or else in the document that doc
     names), or the corpus knows where the chunk doc was cut from (source, start and end), or its
@@ -250,6 +293,10 @@ def placed(
     findings += _unplaced(rows["doc"].filter(found["place"].is_null() & silent), role)
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
+    if role == "gold":
+        findings += _impossible(rows, found, corpus)
+    if change is not None:
+        found = found.with_columns(place=change(found["place"]))
     key = pl.format("{}[{}:{}]", "place", "from", "to")
     # what has no place is distinguished by its text, and is never taken for a place
     nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
@@ -258,6 +305,36 @@ def placed(
         doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key),
     )
     return named, findings
+
+
+def _impossible(
+    rows: pl.DataFrame, found: pl.DataFrame, corpus: pl.DataFrame | None
+) -> list[Finding]:
+    """Look for gold spans that no chunk can hold: without a character, or beyond their document."""
+    empty = (found["to"] == found["from"]).fill_null(value=False)
+    findings = finding_about(
+        "empty-span",
+        _spelled(rows, found, empty),
+        "gold: span without a character: no chunk can hold it, so it counts as not found",
+        "give the character after the last one as end, or remove the span",
+    )
+    if corpus is None:
+        return findings
+    sizes = corpus.select(place="doc", size=pl.col("text").str.len_chars()).unique("place")
+    size = found.join(sizes, on="place", how="left", maintain_order="left")["size"]
+    beyond = (found["to"] > size).fill_null(value=False) & ~empty
+    return findings + finding_about(
+        "span-beyond-end",
+        _spelled(rows, found, beyond),
+        "gold: span that ends after its document: no chunk can hold all of it",
+        "label this version of the document; offsets count its characters from 0",
+    )
+
+
+def _spelled(rows: pl.DataFrame, found: pl.DataFrame, which: pl.Series) -> list[str]:
+    """Name the spans of some rows, for examples."""
+    table = rows.select("query").hstack(found).filter(which)
+    return [f"{query} / {doc} {start}–{end}" for query, doc, start, end in table.iter_rows()]
 
 
 def _with_columns(table: pl.DataFrame, *names: str) -> pl.DataFrame:
@@ -364,9 +441,9 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
     ).drop("source", "first")
 
 
-def span_gold(gold: Gold, corpus: pl.DataFrame | None) -> Gold:
+def span_gold(gold: Gold, corpus: pl.DataFrame | None, change: Change | None = None) -> Gold:
     """Return the gold whose items are places; `member_facts` distinguishes them."""
-    rows, findings = placed(gold.rows(), corpus, "gold")
+    rows, findings = placed(gold.rows(), corpus, "gold", change)
     rows = rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
     rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
     return gold_of_texts(gold, rows, findings)
