@@ -156,6 +156,37 @@ def test_mistakes(app: Path, process: Process, target: str, message: str) -> Non
     assert not (app / "run.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("import no_such_package", "No module named 'no_such_package'"),
+        ("def search(q: return []", "SyntaxError"),
+        ("import os\nKEY = os.environ['NO_SUCH_KEY']", "KeyError: 'NO_SUCH_KEY'"),
+        ("from os import no_such_name", "cannot import name 'no_such_name'"),
+        ("raise SystemExit('no key')", "SystemExit: no key"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_a_mistake_with_its_reason(
+    app: Path, process: Process, content: str, message: str
+) -> None:
+    (app / "broken_app.py").write_text(content + "\n")
+    (app / "space.toml").write_text("[knobs]\nk = [1, 2]\n")
+    line = 1 + content.count("\n")
+    for command in (
+        ("run", "broken_app:search", "--queries", "gold.jsonl"),
+        ("tune", "broken_app:search", "--gold", "gold.jsonl", "--space", "space.toml"),
+    ):
+        done = process(*command, cwd=app)
+        assert done.code == 2
+        assert "broken_app:search: the module 'broken_app' cannot be imported: " in done.err
+        assert message in done.err
+        assert f"{app / 'broken_app.py'}, line {line})" in done.err
+        assert "fix: " in done.err
+        assert "report it" not in done.err
+        assert "Traceback" not in done.err
+    assert "Traceback" in process("--debug", *command, cwd=app).err
+
+
 def test_options_of_addresses_need_an_address(app: Path, process: Process) -> None:
     done = ask(app, process, "--hits", "a.b")
     assert done.code == 2

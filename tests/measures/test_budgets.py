@@ -254,3 +254,41 @@ def test_frames_with_texts() -> None:
     frame = pl.DataFrame({"query": ["q", "q"], "doc": ["a", "b"], "text": ["one two", "three"]})
     found = karat.evaluate(frame, {"q": ["b"]}, ["recall@2tokens", "recall@3tokens"])
     assert list(found.values.values()) == [0.0, 1.0]
+
+
+def test_lists_that_end_before_the_budget_are_a_finding() -> None:
+    gold = {"q1": ["a", "b", "z"], "q2": ["c"], "q3": ["c"]}
+    run = {**RUN, "q3": ["c"], "q4": []}
+    result = karat.evaluate(run, gold, ["recall@100tokens", "all_found@100tokens"], corpus=TEXTS)
+    (found,) = [each for each in result.findings if each.kind == "short-list"]
+    assert (found.count, found.examples, found.run) == (1, ("q1: 11 tokens",), "run")
+    assert (
+        "the budget of 100 tokens is spent: recall@100tokens, all_found@100tokens are a lower"
+        in (found.message)
+    )
+    values = {}
+    for longer in (run, {**run, "q1": ["a", "x", "b", "z"]}):
+        values[len(longer["q1"])] = karat.evaluate(
+            longer, gold, "recall@100tokens", corpus={**TEXTS, "z": "Last."}
+        )["recall@100tokens"]
+    assert values[3] < values[4]
+
+
+def test_what_kind_of_bound_a_short_list_gives() -> None:
+    def kinds(*measures: str) -> list[str]:
+        found = karat.evaluate(RUN, {"q1": ["a", "z"]}, measures, corpus=TEXTS).findings
+        return [each.message for each in found if each.kind == "short-list"]
+
+    (said,) = kinds("P@99tokens")
+    assert "with longer lists P@99tokens would differ" in said
+    assert len(kinds("P@99chars", "recall@99chars", "recall@88chars")) == 3
+    assert kinds("recall@8tokens", "P@11tokens", "recall@2") == []  # the budget cuts, or is spent
+
+
+def test_judged_lists_and_two_runs() -> None:
+    runs = {"short": {"q1": ["x"]}, "long": {"q1": ["x", "a", "b", "c"]}}
+    found = karat.evaluate(runs, {"q1": ["a", "b"]}, "recall@9tokens", corpus=TEXTS).findings
+    assert [each.run for each in found if each.kind == "short-list"] == ["short"]
+    samples = [{"question": "How?", "contexts": ["Press twice."], "reference": "Press."}]
+    judged = karat.evaluate(samples, measures="P@90tokens/relevance", judge="local:text").findings
+    assert "short-list" in [each.kind for each in judged]

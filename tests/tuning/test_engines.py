@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -260,9 +261,7 @@ def test_opensearch_keeps_10_digits() -> None:
     # 1 ÷ 9998 and 1 ÷ 9999 differ in the ninth digit, 1 ÷ 30001 and 1 ÷ 30002 in the tenth
     ranks = np.array([[20_001, 20_002]])
     pool = Pool.of([{"q": ["a", "b"]}])
-    deep = type(pool)(
-        pool.runs, pool.queries, pool.query, pool.doc, ranks, pool.score, pool.findings
-    )
+    deep = replace(pool, rank=ranks)
     engine = find_engine("opensearch-rrf")
     values = engine.prepare(deep, engine.setting(1, k=10_000)).values[0].astype(np.float32)
     assert values.tolist() == [float(np.float32(3.33322e-05)), float(np.float32(3.33311e-05))]

@@ -71,6 +71,7 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[fl
     metavar="N",
     help="Documents of each query to keep (default: all that the engine returns).",
 )
+@options.disjoint
 @click.option("--list", "listed", is_flag=True, help="Show the formulas, or that of --engine.")
 @options.run_format
 @options.skip_bad
@@ -129,12 +130,15 @@ def command(
 
     files, _ = options.paths(runs)
     loaded = [
-        load_run(file, format=run_format, skip_bad=skip_bad, id_from=id_from).collect()
+        load_run(file, format=run_format, skip_bad=skip_bad, texts=True, id_from=id_from).collect()
         for file in files
     ]
     ways = None if normaliser is None else normaliser.split(",")
     one = ways[0] if ways and len(ways) == 1 else ways
-    named = [(f"run {at} ({run.name})", run.name) for at, run in enumerate(loaded, start=1)]
+    named = [
+        (f"run {at} ({run.name})", f"run {run.name}", run.name)
+        for at, run in enumerate(loaded, start=1)
+    ]
     places = {name: file for names, file in zip(named, runs, strict=True) for name in names}
     with naming_files(places):
         fused = fuse(loaded, chosen, normaliser=one, **choices)

@@ -88,6 +88,11 @@ def _limit_spool(context: click.Context, _: click.Parameter, limit: str | None) 
         context.with_resource(spool.limited(limit))
 
 
+disjoint = click.option(
+    "--disjoint",
+    is_flag=True,
+    help="The runs search different collections: fuse them although they share no document.",
+)
 spool_limit = click.option(
     "--spool-limit",
     metavar="SIZE",

@@ -96,6 +96,7 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="Seed of folds, bootstraps and tests."
 )
+@options.disjoint
 @options.measuring
 @options.slicing
 @options.level

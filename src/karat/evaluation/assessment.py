@@ -17,7 +17,7 @@ from karat.progress import Stages
 from karat.relate.facts import FactReader
 from karat.relate.match import Matcher, find_matcher
 from karat.relate.pipeline import TEXT
-from karat.results.bounds import tied_scores
+from karat.results.bounds import short_lists, tied_scores
 from karat.results.result import Kept, Provenance, Result
 from karat.texts.tokens import find_tokenizer
 
@@ -162,6 +162,7 @@ class _Drawn:
         news = [replace(each, run=run.name) for each in found]
         if drawn.ties is not None:
             news += tied_scores(drawn.relation, drawn.ties, self.reads[name], run.name)
+        news += short_lists(drawn.relation, self.reads[name], run.name)
         self.findings += merge_findings(news)
 
     def keep_verdicts(self, judging: Judging, run: str) -> None:

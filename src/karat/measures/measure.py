@@ -103,6 +103,7 @@ class Measure:
     # whether a value also depends on items that no unit down to k covers, such as a divisor of all
     # relevant items or an ideal list; if in doubt, say so
     counts_items: ClassVar[bool] = True
+    only_grows: ClassVar[bool] = False  # whether what is added below a list never lowers its value
     why_undefined: ClassVar[str] = "no relevant item"
     adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
     limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end

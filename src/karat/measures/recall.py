@@ -56,6 +56,7 @@ class Recall(PerRelevantItem):
         | known_as("context_sufficiency", relation="sufficiency")
     )
     adds: ClassVar[str] = "Count the items covered"
+    only_grows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the support."""
@@ -106,6 +107,7 @@ class IntersectionOverUnion(Recall):
     """
 
     name: ClassVar[str] = "IoU"
+    only_grows: ClassVar[bool] = False
     formula: ClassVar[str] = (
         r"\frac{\left|\text{retrieved}\cap\text{gold}\right|}{\left|\text{retrieved}\cup"
         r"\text{gold}\right|}"

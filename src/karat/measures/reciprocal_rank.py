@@ -29,6 +29,7 @@ class ReciprocalRank(Measure):
     aliases: ClassVar = known_as("MRR recip_rank reciprocal_rank mean_reciprocal_rank")
     adds: ClassVar[str] = "Add up 1 ÷ rank of the first relevant unit"
     counts_items: ClassVar[bool] = False
+    only_grows: ClassVar[bool] = True
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

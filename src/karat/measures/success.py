@@ -32,6 +32,7 @@ class Success(Measure):
     limit: ClassVar = AT_MOST_ONE
     adds: ClassVar[str] = "Count the relevant units"
     counts_items: ClassVar[bool] = False
+    only_grows: ClassVar[bool] = True
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

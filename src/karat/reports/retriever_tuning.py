@@ -18,6 +18,7 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
+from karat.reports.tuning import keep_current, opening
 from karat.spelling import counted
 from karat.tuning.gains import BETTER, UNCLEAR, WORSE
 from karat.tuning.space import describe_setting
@@ -41,7 +42,8 @@ def render(
         return page(tuning)
     first, *more = grids(tuning)
     said = bullets(notes(tuning), how, reading_width(width))
-    parts = [render_grids([first], how, color=color, width=width)]
+    parts = [opening(advice(tuning), how, width)] if tuning.kept is not None else []
+    parts += [render_grids([first], how, color=color, width=width)]
     parts += [f"\n{said}" if how == "markdown" else said]
     parts += [render_grids(more, how, color=color, width=width)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
@@ -54,6 +56,7 @@ def page(tuning: RetrieverTuning) -> str:
         "tuning.html.j2",
         f"{tuning.engine} tuned by {tuning.measure}",
         sections={"choice": "The choice", "gains": "Settings", "findings": "Findings"},
+        advice=advice(tuning),
         lede=[heading(tuning)],
         first=first,
         more=more,
@@ -67,7 +70,15 @@ def page(tuning: RetrieverTuning) -> str:
 def retriever_tuning_html(tuning: RetrieverTuning) -> str:
     """Return a tuning for notebooks."""
     said = [*notes(tuning), *map(describe_finding, tuning.findings)]
-    return notebook_html(list(grids(tuning)), said)
+    return notebook_html(grids(tuning), said, heading=advice(tuning))
+
+
+def advice(tuning: RetrieverTuning) -> str:
+    """Say to keep the current setting, where the choice is not better; otherwise nothing."""
+    if tuning.kept is None:
+        return ""
+    current = describe_setting(tuning.current or {})
+    return keep_current(current, str(tuning.measure), tuning.held_out, tuning.kept)
 
 
 def heading(tuning: RetrieverTuning) -> str:
@@ -97,8 +108,8 @@ def grids(tuning: RetrieverTuning) -> Iterator[Grid]:
     if tuning.gains:
         verdicts = [gain.verdict for gain in tuning.gains]
         yield Grid(
-            f"on held-out queries, against {describe_setting(tuning.current or {})}",
-            ["", "verdict", "value", "gain", level, "p", "won/lost"],
+            f"on held-out queries; current: {describe_setting(tuning.current or {})}",
+            ["against", "verdict", "value", "gain", level, "p", "won/lost"],
             [
                 [
                     gain.over,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.reports import escape
 from karat.reports.charts.tuning import terminal_chart, tuning_chart
+from karat.reports.escape import printable
 from karat.reports.grid import Grid
 from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
@@ -19,16 +21,18 @@ from karat.reports.tables import (
     signed,
     to_json,
 )
+from karat.reports.terminal import wrap
 from karat.spelling import counted, name_relations
 from karat.tuning.choice import FEWEST
 from karat.tuning.conclusion import SEVERAL_SLICES
 from karat.tuning.curves import curves_of
-from karat.tuning.gains import BETTER, UNCLEAR, WORSE
+from karat.tuning.gains import BETTER, CURRENT, UNCLEAR, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from karat.reports.charts import Chart
+    from karat.statistics.intervals import Interval
     from karat.tuning.conclusion import SlicedChoice, Tuning
     from karat.tuning.gains import Gain
 
@@ -36,8 +40,8 @@ FORMATS = ("table", "json", "markdown", "html")
 TOP = 8  # settings that are listed where there are too many runs for a curve
 SECTIONS = {
     "choice": "The choice",
-    "gains": "Gains",
     "curve": "The curve",
+    "gains": "Gains",
     "paste": "Configuration",
     "findings": "Findings",
 }
@@ -50,13 +54,16 @@ def render(tuning: Tuning, how: str, *, color: bool = False, width: int | None =
     if how == "html":
         return page(tuning)
     first, *more = grids(tuning)
-    parts = [render_grids([first], how, color=color, width=width)]
+    parts = [opening(advice(tuning), how, width)] if tuning.kept is not None else []
+    parts += [render_grids([first], how, color=color, width=width)]
     said = bullets(notes(tuning), how, reading_width(width))
     parts += [*([""] if how == "markdown" else []), said, ""]
     if how == "table" and len(curves := curves_of(tuning)) == 1:
         drawn = terminal_chart(curves[0], str(tuning.measure), tuning.level, reading_width(width))
         parts += [drawn, ""]
-    parts += [render_grids(more, how, color=color, width=width), "", _snippet(tuning, how)]
+    parts += [render_grids(more, how, color=color, width=width)]
+    if tuning.snippet is not None:
+        parts += ["", _snippet(tuning.engine.name, tuning.snippet, how)]
     return "\n".join(part.removesuffix("\n") for part in parts) + "\n"
 
 
@@ -68,17 +75,19 @@ def charts(tuning: Tuning) -> list[Chart]:
 def page(tuning: Tuning) -> str:
     """Return a tuning as one HTML file that needs nothing else."""
     first, *more = grids(tuning)
-    drawn = charts(tuning)
+    drawn, snippet = charts(tuning), tuning.snippet
+    absent = {name for name, part in (("curve", drawn), ("paste", snippet)) if not part}
     return document(
         "tuning.html.j2",
         f"{tuning.engine.name} tuned by {tuning.measure}",
-        sections={name: title for name, title in SECTIONS.items() if drawn or name != "curve"},
+        sections={name: title for name, title in SECTIONS.items() if name not in absent},
+        advice=advice(tuning),
         lede=[heading(tuning)],
         first=first,
         more=more,
         sentences=notes(tuning),
         charts=drawn,
-        snippet=tuning.snippet,
+        snippet=snippet or "",
         findings=[describe_finding(each) for each in tuning.findings],
     )
 
@@ -86,7 +95,35 @@ def page(tuning: Tuning) -> str:
 def tuning_html(tuning: Tuning) -> str:
     """Return a tuning for notebooks."""
     said = [*notes(tuning), *map(describe_finding, tuning.findings)]
-    return notebook_html(grids(tuning), said)
+    return notebook_html(grids(tuning), said, heading=advice(tuning))
+
+
+def advice(tuning: Tuning) -> str:
+    """Say what to keep, where the choice is not better; otherwise nothing."""
+    kept = tuning.kept
+    if kept is None:
+        return ""
+    if kept.over == CURRENT:
+        return keep_current(str(tuning.current), str(tuning.measure), tuning.choice.held_out, kept)
+    return (
+        f"Keep {kept.over}: fusing is not better on held-out queries ({tuning.measure} "
+        f"{number(tuning.choice.held_out.value)} against {number(kept.value)} of {kept.over} alone)"
+    )
+
+
+def keep_current(setting: str, measure: str, held_out: Interval, kept: Gain) -> str:
+    """Say that a search found nothing better than the setting in use."""
+    return (
+        f"Keep the current setting ({setting}): the search found nothing better on held-out "
+        f"queries ({measure} {number(held_out.value)} against {number(kept.value)})"
+    )
+
+
+def opening(line: str, how: str, width: int | None) -> str:
+    """Return the first line of a text, with an empty one below it."""
+    if how == "markdown":
+        return f"**{escape.markdown(line)}**\n\n"
+    return wrap(printable(line), reading_width(width)) + "\n\n"
 
 
 def heading(tuning: Tuning) -> str:
@@ -167,9 +204,9 @@ def _gains(tuning: Tuning) -> Grid:
     ]
     verdicts = [gain.verdict for gain in tuning.gains]
     return Grid(
-        "the chosen setting on held-out queries, against",
+        "the chosen setting on held-out queries",
         [
-            "",
+            "against",
             "verdict",
             "value",
             "gain",
@@ -290,8 +327,8 @@ def _per_slice(sliced: SlicedChoice) -> str:
     )
 
 
-def _snippet(tuning: Tuning, how: str) -> str:
-    text = tuning.snippet.rstrip("\n")
+def _snippet(engine: str, snippet: str, how: str) -> str:
+    text = snippet.rstrip("\n")
     if how == "markdown":
-        return f"To paste into {tuning.engine.name}:\n\n```\n{text}\n```\n"
-    return f"to paste into {tuning.engine.name}:\n\n{text}\n"
+        return f"To paste into {engine}:\n\n```\n{text}\n```\n"
+    return f"to paste into {engine}:\n\n{text}\n"

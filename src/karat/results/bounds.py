@@ -1,4 +1,4 @@
-"""What could change values: unjudged units, were they relevant or not, and the order of ties."""
+"""What could change values: unjudged units, the order of ties, lists that end too early."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.core.cutoff import COUNTED, Budget
 from karat.core.keys import sort_rows
 from karat.findings import finding_about
 from karat.measures.aggregate import aggregate
@@ -218,3 +219,39 @@ def tied_scores(
         "let the retriever give scores that differ, or give a list in rank order",
         run,
     )
+
+
+def short_lists(relation: Relation, measures: Sequence[Measure], run: str) -> list[Finding]:
+    """Return the findings that lists end before a budget of tokens or characters is spent.
+
+    What a longer list would hold in the rest of the budget is not known. A query on which the
+    measures cannot rise any more is not counted.
+    """
+    groups: dict[tuple[Budget, bool], list[Measure]] = {}
+    for measure in measures:
+        if isinstance(measure.k, Budget) and measure.k.unit in COUNTED:
+            groups.setdefault((measure.k, measure.only_grows), []).append(measure)
+    found: list[Finding] = []
+    for (budget, only_grows), alike in groups.items():
+        spent = relation.paid(budget.unit)
+        short = (np.diff(relation.chunks) > 0) & (spent < budget.amount)
+        if only_grows:
+            short &= np.any([each.values(relation) < each.bounds[1] for each in alike], axis=0)
+        names, are = ", ".join(map(str, alike)), "is" if len(alike) == 1 else "are"
+        meaning = (
+            f"{names} {are} a lower bound of what longer lists would give"
+            if only_grows
+            else f"with longer lists {names} would differ"
+        )
+        found += finding_about(
+            "short-list",
+            [
+                f"{relation.queries[int(at)]}: {spent[at]:,.0f} {budget.unit}"
+                for at in np.flatnonzero(short)
+            ],
+            f"query whose list ends before the budget of {budget.amount:,} {budget.unit} is spent: "
+            f"{meaning}",
+            "retrieve more documents for each query, so that the budget cuts every list",
+            run,
+        )
+    return found

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from karat.core.data import Gold, Run, RunStream
-from karat.errors import InputError, OptionError, choose
+from karat.errors import InputError, KaratError, OptionError, choose
+from karat.findings import shorten
 
 # methods that frameworks ask their retrievers by; karat waits in threads unless all are async
 METHODS = ("invoke", "retrieve", "run", "ainvoke", "aretrieve", "run_async", "arun")
@@ -199,6 +201,25 @@ def describe(target: object) -> str:
     return f"{known.__module__}:{known.__qualname__}"
 
 
+def _broken_module(text: str, module: str, error: BaseException) -> InputError:
+    """Return the error for a module of the user's own that cannot be imported."""
+    places = [(each.filename, each.lineno) for each in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    here = [(file, line) for file, line in places if Path(file).is_relative_to(Path.cwd())]
+    place = "".join(f" ({file}, line {line})" for file, line in (here or places)[-1:])
+    reason = next(iter(traceback.format_exception_only(error)[-1].splitlines()), "")
+    missing = isinstance(error, ModuleNotFoundError)
+    return InputError(
+        f"the module {module!r} cannot be imported: {shorten(reason, 300)}{place}",
+        where=text,
+        fix=f"install {error.name} where karat is installed, or run karat with the Python of your "
+        "project: python -m karat"
+        if missing
+        else "correct the module; --debug shows the traceback",
+    )
+
+
 def import_retriever(text: str) -> Any:  # noqa: ANN401
     """Return the object that `module:attribute` names; modules of the working folder count.
 
@@ -214,14 +235,17 @@ def import_retriever(text: str) -> Any:  # noqa: ANN401
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # a module that the retriever itself needs
-        raise InputError(
-            f"there is no module {error.name!r} here or among the installed packages",
-            where=text,
-            fix="run the command in the folder of your code, or install it",
-        ) from None
+    except KaratError:
+        raise
+    except (Exception, SystemExit) as error:
+        absent = isinstance(error, ModuleNotFoundError) and error.name
+        if absent and f"{module}.".startswith(f"{error.name}."):
+            raise InputError(
+                f"there is no module {error.name!r} here or among the installed packages",
+                where=text,
+                fix="run the command in the folder of your code, or install it",
+            ) from None
+        raise _broken_module(text, module, error) from error
     for name in path.split("."):
         if not hasattr(found, name):
             choose(f"name in {module}", name, [each for each in dir(found) if each[0] != "_"])

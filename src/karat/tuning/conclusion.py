@@ -15,7 +15,7 @@ from karat.evaluation.evaluate import cluster_column
 from karat.findings import finding_about, first_findings
 from karat.statistics.intervals import intervals
 from karat.tuning.choice import choose_by_slice, choose_setting
-from karat.tuning.gains import gains_over
+from karat.tuning.gains import CURRENT, gains_over, worth_keeping
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Run
@@ -95,9 +95,19 @@ class Tuning:
         return self.lists.run(self.choice.chosen)
 
     @property
-    def snippet(self) -> str:
-        """The configuration of the engine, ready to paste."""
-        return self.engine.snippet(self.setting, self.runs)
+    def kept(self) -> Gain | None:
+        """What the choice is not better than on held-out queries: the best of these, or None."""
+        return worth_keeping(self.gains, higher_is_better=self.measure.higher_is_better)
+
+    @property
+    def keep(self) -> str | None:
+        """What to keep instead of the choice: the name of a run, "current", or None."""
+        return None if self.kept is None else self.kept.over
+
+    @property
+    def snippet(self) -> str | None:
+        """The configuration of the engine, ready to paste; None where it is not worth having."""
+        return None if self.kept is not None else self.engine.snippet(self.setting, self.runs)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the choice as the JSON output prints it."""
@@ -106,6 +116,7 @@ class Tuning:
             "engine": self.engine.name,
             "runs": list(self.runs),
             "measure": str(self.measure),
+            "keep": self.keep,
             "chosen": self.setting.as_dict(),
             "in_sample": choice.in_sample.value,
             "held_out": _limits(choice.held_out),
@@ -218,7 +229,7 @@ def conclude(
             **options,
         )
     alone = dict(zip(measured.lists.pool.runs, values[tried:], strict=True))
-    against = {**({} if in_use is None else {"current": in_use}), **alone}
+    against = {**({} if in_use is None else {CURRENT: in_use}), **alone}
     names = [slices] if isinstance(slices, str) else list(slices)
     by_slice = tuple(
         _sliced(name, about, values[:settings], choice, grid, clusters, options, draws)

@@ -39,6 +39,7 @@ def fuse(
     fill: float | None = None,
     version: str | None = None,
     depth: int | None = None,
+    disjoint: bool = False,
 ) -> Run:
     """Fuse runs by the formula of an engine, as the engine would, with its own defaults.
 
@@ -48,6 +49,9 @@ def fuse(
     which of its formulas counts. What an engine does not have cannot be set. The result keeps the
     first `depth` documents of each query. `karat fuse --list` prints the engines.
 
+    Runs that share almost no document are refused, since they mostly name the same documents
+    differently; `disjoint` says that they search different collections.
+
     >>> fuse([{"q": ["a", "b", "c"]}, {"q": ["c", "d"]}], "qdrant-rrf").rows.rows()[:2]
     [('q', 'c', 0.75), ('q', 'a', 0.5)]
     """
@@ -55,7 +59,7 @@ def fuse(
     if depth is not None and (type(depth) is not int or depth < 1):
         raise OptionError(f"depth={depth!r} is not a whole number from 1", fix="for example 10")
     chosen = find_engine(engine) if isinstance(engine, str) else engine
-    pool = Pool.of(runs)
+    pool = Pool.of(runs, disjoint=disjoint)
     if len(pool.runs) == 1:
         raise OptionError("there is one run, and nothing to fuse it with", fix="give two or more")
     setting = chosen.setting(

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from karat.core.data import Floats
     from karat.statistics.values import Bounds
 
+CURRENT = "current"  # what the setting in use is called, among the runs
 BETTER, WORSE, UNCLEAR = "better", "worse", "unclear"
 PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
+TIE = 1e-12  # difference that rounding makes
 POWER = 0.8  # the chance to see a difference that the number of queries is for
 
 
@@ -47,6 +49,22 @@ class Gain:
     def as_dict(self) -> dict[str, Any]:
         """Return it as the JSON output prints it."""
         return asdict(self)
+
+
+def worth_keeping(gains: Sequence[Gain], *, higher_is_better: bool) -> Gain | None:
+    """Return the best of what the choice does not surpass on held-out queries, or None.
+
+    Of a run and the current setting that are equally good, it is the run, which is simpler.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    unbeaten = [
+        gain
+        for gain in gains
+        if gain.difference is not None and gain.value is not None and sign * gain.difference <= TIE
+    ]
+    return max(
+        unbeaten, key=lambda gain: (sign * (gain.value or 0.0), gain.over != CURRENT), default=None
+    )
 
 
 def gains_over(

@@ -188,7 +188,7 @@ def _means(values: Floats) -> Floats:
 def _nothing_measured(step: int, failed: Bools) -> KaratError:
     what = f"no setting has a value on the queries of rung {step + 1}"
     if failed.all():
-        fix = "mend the retriever, and start again; `karat run` asks one alone"
+        fix = "correct the retriever, and start again; `karat run` asks one setting alone"
         return RetrieverError(f"every setting failed in rung {step + 1}", fix=fix)
     return InputError(what, fix="give a gold whose queries have something relevant")
 

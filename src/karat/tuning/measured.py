@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from karat.align.preflight import only_ids
-from karat.core.data import FACTS
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
 from karat.errors import InputError, OptionError, naming_files
@@ -97,7 +96,6 @@ def measure_settings(  # noqa: PLR0917
     judging = [matcher for matcher in matchers.values() if matcher.judged]
     judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
     corpus, id_from = options.get("corpus"), options.get("id_from")
-    texts = reads_texts(matchers.values(), wanted)
     with ExitStack() as reading:
         streams, known, inputs, by = load_inputs(
             _as_given(named),
@@ -108,7 +106,7 @@ def measure_settings(  # noqa: PLR0917
             by=chosen_relation(options.get("by"), wanted),
             corpus=corpus,
             skip_bad=options.get("skip_bad", False),
-            texts=texts,
+            texts=reads_texts(matchers.values(), wanted),
             id_from=id_from,
             query_from=options.get("query_from"),
             unlabelled=len(judging) == len(matchers),
@@ -119,9 +117,9 @@ def measure_settings(  # noqa: PLR0917
         reading.enter_context(naming_files(files_of(streams, inputs)))
         described = with_columns(known, options["queries"])
         loaded = [stream.collect() for stream in streams]
-        pool = engine.arranged(Pool.of(loaded))
+        pool = engine.arranged(Pool.of(loaded, disjoint=options.get("disjoint", False)))
         unshared = _check_queries(pool)
-        lists = FusedLists(engine, pool, settings, _columns(pool, loaded) if texts else None)
+        lists = FusedLists(engine, pool, settings)
         drawing = PooledEngine(lists, deepest(wanted))
         result = assess(
             [lists.candidates().stream()],
@@ -166,22 +164,6 @@ def _as_given(named: Mapping[str, Any]) -> object:
     """Return runs as they are read: files under their own names."""
     files = all(isinstance(data, str | os.PathLike) for data in named.values())
     return list(named.values()) if files else dict(named)
-
-
-def _columns(pool: Pool, runs: Sequence[Run]) -> pl.DataFrame | None:
-    """Return what the runs say about each candidate beside its id: the first that does."""
-    known = [
-        run.rows.select("query", "doc", *(name for name in run.rows.columns if name in FACTS))
-        for run in runs
-    ]
-    rows = pl.concat(known, how="diagonal").drop_nulls("doc")
-    facts = [name for name in rows.columns if name in FACTS]
-    if not facts:
-        return None
-    rows = rows.unique(["query", "doc"], keep="first", maintain_order=True)
-    candidates = pl.DataFrame({"query": pool.queries.gather(pool.query), "doc": pool.doc})
-    joined = candidates.join(rows, on=["query", "doc"], how="left", maintain_order="left")
-    return joined.select(facts)
 
 
 def _check_queries(pool: Pool) -> list[Finding]:

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions
-from karat.core.data import Run
+from karat.core.data import FACTS, Run
 from karat.core.keys import query_index, sorted_by
 from karat.errors import InputError, OptionError
 from karat.findings import Finding, finding_about_rows, merge_findings
 from karat.read import load_run
 from karat.read.queries import join_queries
+from karat.tuning.overlap import check_overlap
 
 if TYPE_CHECKING:
     from karat.core.data import Bools, Floats, Gold, Ints, RunStream
@@ -38,13 +39,21 @@ class Pool:
     rank: Ints  # runs × rows, from 1; 0 where the run lacks the document
     score: Floats  # runs × rows; NaN where the run lacks the document or a score for it
     findings: tuple[Finding, ...]  # problems in the runs
+    facts: dict[str, pl.Series]  # text and place of each row, as the first run that has any says
 
     @classmethod
-    def of(cls, runs: Sequence[RunLike] | Pool, gold: Gold | None = None) -> Pool:
+    def of(
+        cls,
+        runs: Sequence[RunLike] | Pool,
+        gold: Gold | None = None,
+        *,
+        disjoint: bool = False,
+    ) -> Pool:
         """Pool runs, each anything that `karat.load_run` reads.
 
         With a gold, runs whose records carry no query id are joined with it by their questions,
-        or else by position.
+        or else by position. Runs that share almost no document are refused, unless they are
+        `disjoint`: they search different collections.
 
         >>> pool = Pool.of([{"q": ["a", "b"]}, {"q": ["b", "c"]}])
         >>> pool.doc.to_list(), pool.rank.tolist()
@@ -64,7 +73,7 @@ class Pool:
             found = each.join(rows.with_row_index("row"), on=["query", "doc"])
             rank[number, found["row"].to_numpy()] = found["rank"].to_numpy()
             score[number, found["row"].to_numpy()] = found["score"].to_numpy()
-        return cls(
+        pool = cls(
             runs=tuple(run.name for run in loaded),
             queries=queries,
             query=rows["query"].to_numpy(),
@@ -76,7 +85,11 @@ class Pool:
                 for run, each in zip(loaded, lists, strict=True)
                 for found in _problems(run, each)
             ),
+            facts=_facts(rows.with_columns(query=queries.gather(rows["query"])), loaded),
         )
+        if disjoint:
+            return pool
+        return replace(pool, findings=(*pool.findings, *check_overlap(pool, loaded)))
 
     def take(self, rows: Ints) -> Pool:
         """Return the pool with its rows in another order, which keeps queries together."""
@@ -86,6 +99,7 @@ class Pool:
             doc=self.doc.gather(rows),
             rank=self.rank[:, rows],
             score=self.score[:, rows],
+            facts={name: column.gather(rows) for name, column in self.facts.items()},
         )
 
     def named(self, rows: Bools) -> pl.DataFrame:
@@ -141,6 +155,7 @@ class Pool:
                 "query": self.queries.gather(self.query[order]),
                 "doc": self.doc.gather(order),
                 "score": score[order],
+                **{name: column.gather(order) for name, column in self.facts.items()},
             }
         )
         found = np.bincount(self.query[order], minlength=len(self.queries))
@@ -152,10 +167,10 @@ class Pool:
 
 def _opened(data: RunLike, gold: Gold | None) -> RunStream:
     data = list(data) if isinstance(data, Iterator) else data
-    stream = load_run(data)
+    stream = load_run(data, texts=True)
     if gold is None:
         return stream
-    return join_queries(stream, gold, lambda names: load_run(data, names=names))
+    return join_queries(stream, gold, lambda names: load_run(data, names=names, texts=True))
 
 
 def _several(runs: object) -> Sequence[Any]:
@@ -163,6 +178,18 @@ def _several(runs: object) -> Sequence[Any]:
     if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
         return runs
     raise OptionError("there are no runs to fuse", fix="pass them as a list: [first, second]")
+
+
+def _facts(candidates: pl.DataFrame, runs: Sequence[Run]) -> dict[str, pl.Series]:
+    """Return what the runs say about each candidate in addition to its id: the first that does."""
+    known = [
+        run.rows.select("query", "doc", *(name for name in run.rows.columns if name in FACTS))
+        for run in runs
+    ]
+    rows = pl.concat(known, how="diagonal").drop_nulls("doc")
+    rows = rows.unique(["query", "doc"], keep="first", maintain_order=True)
+    joined = candidates.join(rows, on=["query", "doc"], how="left", maintain_order="left")
+    return {name: joined[name] for name in FACTS if name in joined.columns and joined[name].count()}
 
 
 def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:

@@ -49,7 +49,6 @@ class FusedLists:
     engine: Engine
     pool: Pool  # arranged, so that equal scores keep the order of the rows
     settings: Sequence[Setting]
-    columns: pl.DataFrame | None = None  # what is known about the candidates, row by row
     _prepared: dict[Setting, Prepared] = field(default_factory=dict)
 
     @property
@@ -82,14 +81,7 @@ class FusedLists:
 
     def as_run(self, order: Ints, scores: Floats, name: str = "fused") -> Run:
         """Return the run that lists these candidates in this order."""
-        run = self.pool.as_run(order, scores)
-        if self.columns is not None:
-            more = self.columns[order]
-            if run.rows.height > len(order):  # rows of queries without a document
-                none = pl.DataFrame(schema=more.schema).clear(run.rows.height - len(order))
-                more = pl.concat([more, none])
-            run = replace(run, rows=pl.concat([run.rows, more], how="horizontal"))
-        return replace(run, name=name)
+        return replace(self.pool.as_run(order, scores), name=name)
 
     def candidates(self) -> Run:
         """Return all candidates as one run, in the order of the pool."""

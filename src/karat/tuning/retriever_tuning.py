@@ -12,7 +12,7 @@ from karat import display
 from karat.findings import EXAMPLES, Finding, finding_about
 from karat.statistics.intervals import Interval, intervals
 from karat.tuning.choice import FEWEST, choose_setting
-from karat.tuning.gains import Gain, gains_over
+from karat.tuning.gains import CURRENT, Gain, gains_over, worth_keeping
 from karat.tuning.space import describe_setting
 
 if TYPE_CHECKING:
@@ -70,11 +70,22 @@ class RetrieverTuning:
     level: float
     cluster: str | None  # column of queries that stay together
 
+    @property
+    def kept(self) -> Gain | None:
+        """The gain over the current setting, where there is none on held-out queries."""
+        return worth_keeping(self.gains, higher_is_better=self.measure.higher_is_better)
+
+    @property
+    def keep(self) -> str | None:
+        """What to keep instead of the choice: "current", or None."""
+        return None if self.kept is None else self.kept.over
+
     def as_dict(self) -> dict[str, Any]:
         """Return the tuning as the JSON output prints it."""
         return {
             "engine": self.engine,
             "measure": str(self.measure),
+            "keep": self.keep,
             "chosen": _listed(self.chosen),
             "current": None if self.current is None else _listed(self.current),
             "in_sample": self.in_sample.value,
@@ -223,7 +234,7 @@ class Claims:
         before, after = self.found.values[[self.current, self.found.chosen]][:, self.found.final]
         (gain,) = gains_over(
             after,
-            {"current": before},
+            {CURRENT: before},
             level=self.level,
             bounds=self.measure.bounds,
             clusters=self._labels(self.found.final),

@@ -53,6 +53,7 @@ class TuneOptions(InputOptions, total=False):
     normaliser: str | Sequence[str] | None
     fill: float | None
     version: str | None
+    disjoint: bool
     folds: int
     repeats: int
     cluster: str | None
@@ -103,6 +104,7 @@ def tune(
     normaliser: str | Sequence[str] | None = None,
     fill: float | None = None,
     version: str | None = None,
+    disjoint: bool = False,
     folds: int = FOLDS,
     repeats: int = REPEATS,
     cluster: str | None = None,
@@ -133,6 +135,9 @@ def tune(
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see
     `karat.tuning.choice`). Queries that share the value of the column `cluster` stay together.
+    Where the choice is not better on held-out queries than a run alone, or than `current`, `keep`
+    of the result names that, and there is no `snippet`. Runs that share almost no document are
+    refused, unless `disjoint` says that they search different collections.
     `current` is the setting in use: the share of the first of two runs (0.5), weights, or a dict
     of knobs; the choice is tested against it and against each run alone. `slices` are columns of
     the queries: for each of their values a setting of its own is chosen. Further options (`by`,
@@ -144,18 +149,28 @@ def tune(
     >>> found = tune([dense, lexical], gold, "RR", engine="autorag-cc")
     >>> found.choice.held_out.value, [(gain.over, gain.verdict) for gain in found.gains]
     (1.0, [('run 1', 'better'), ('run 2', 'unclear')])
+    >>> found.keep, found.snippet
+    ('run 2', None)
     """
     refuse_after_fork()
     check_share("level", level)
     _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
     how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
+    how["disjoint"] = disjoint
     sampled = {"level": level, "permutations": permutations, "seed": seed}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     knobs["version"] = version
     fixed = {name: value for name, value in knobs.items() if value is not None}
     if callable(runs):
         _refuse_idle(
-            {"engine": engine, "slices": slices or None, "step": step, **fixed}, "retriever"
+            {
+                "engine": engine,
+                "slices": slices or None,
+                "step": step,
+                "disjoint": disjoint or None,
+                **fixed,
+            },
+            "retriever",
         )
         return tune_retriever(
             runs,

@@ -14,7 +14,7 @@ import polars as pl
 from karat.core.data import Gold
 from karat.dialects import dialect as find_dialect
 from karat.dialects import expand_measures
-from karat.errors import OptionError
+from karat.errors import OptionError, RetrieverError
 from karat.evaluation.assessment import find_matchers
 from karat.evaluation.evaluate import cluster_column, evaluate
 from karat.evaluation.inputs import with_columns
@@ -117,7 +117,11 @@ def tune_retriever(
     if announce is not None:
         announce(plan, planned)
     better = chosen_by.higher_is_better
-    found = halve(asking.measure, plan, order, final, current=at, higher_is_better=better)
+    try:
+        found = halve(asking.measure, plan, order, final, current=at, higher_is_better=better)
+    except RetrieverError as error:
+        reasons = [f"{asking.configurations.name(n)}: {why}" for n, why in asking.reasons.items()]
+        raise RetrieverError("; ".join([error.what, *reasons[:1]]), fix=error.fix) from None
     return Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
         name_of(make), column, (*known.findings, *asked.findings, *asking.limits)
     )
