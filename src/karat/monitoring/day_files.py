@@ -14,6 +14,7 @@ import polars as pl
 
 from karat.errors import SaveError
 from karat.read.traces.hops import calls_among
+from karat.storage.private import create_file, make_folder
 from karat.storage.temporary import removed_at_the_end
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     path = store / f".karat-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
         with _told_as_unsaved(day, store):
+            create_file(path)
             calls.sink_parquet(path, compression="zstd", row_group_size=GROUP, statistics=True)
             _on_disk(path)
             about = pl.scan_parquet(path).select(
@@ -93,7 +95,7 @@ def publish(store: Path, drafts: Sequence[Draft]) -> None:
     for each in drafts:
         folder = day_folder(store, each.file.day)
         with _told_as_unsaved(each.file.day, folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             each.path.rename(folder / each.file.name)
             for named in (folder, folder.parent, store):  # names must last, too
                 _on_disk(named)

@@ -99,7 +99,7 @@ def write_notes(folder: Path, notes: Notes) -> None:
         "tags": list(notes.tags),
         "note": notes.note,
     }
-    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n", private=True)
 
 
 def _checked(found: dict[str, Any]) -> Notes | None:

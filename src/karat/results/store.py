@@ -31,6 +31,7 @@ from karat.results.estimates import Estimates
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.results.saved_files import check_manifest, check_relations, check_table, damaged
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
+from karat.storage.private import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
         with replacing(folder) as draft:
             write_json(draft / SUMMARY, result.summary.to_dicts())
             for name, table in tables.items():
-                table.write_parquet(draft / f"{name}.parquet")
+                table.write_parquet(create_file(draft / f"{name}.parquet"))
             seal(draft, _origin() | manifest_of(result))
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -213,7 +214,7 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
 def write_json(path: Path, value: object) -> None:
     """Write JSON that people can read; letters that UTF-8 cannot write are escaped."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-    path.write_bytes(text.encode("utf-8", "backslashreplace"))
+    create_file(path).write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
