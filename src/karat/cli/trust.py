@@ -113,12 +113,9 @@ def _risk(parameter: click.Parameter, value: object, folder: Path) -> str:
     from karat.cli.configuration import is_path  # noqa: PLC0415
 
     name, text = parameter.name or "", str(value)
-    if name in GUARDED:
-        return OTHER
-    if isinstance(parameter.type, click.Choice) or not isinstance(
-        parameter.type, click.types.StringParamType | click.Path
-    ):
-        return ""  # a flag or a number
+    texts = isinstance(parameter.type, click.types.StringParamType | click.Path)
+    if name in GUARDED or not texts:  # a flag, a number or a choice
+        return OTHER if name in GUARDED else ""
     if name == "retriever":
         return CODE
     if name in SERVERS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.errors import SaveError
+from karat.errors import InputError, SaveError
 from karat.read.traces.hops import calls_among
 from karat.storage.private import create_file, make_folder
 from karat.storage.temporary import removed_at_the_end
@@ -25,6 +25,7 @@ FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
 ABANDONED = 3_600  # seconds after which the draft of another process is nobody's
 NAMES = re.compile(r"calls-[0-9a-f]{16}\.parquet")
+DAYS = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 DRAFTS = re.compile(r"\.karat-[0-9a-f]{16}\.draft")
 
 
@@ -38,6 +39,15 @@ class DayFile:
     bytes: int
     first: int  # microseconds since 1970
     last: int
+
+    def __post_init__(self) -> None:
+        """Refuse a name that leads out of the store: a catalogue may be somebody else's."""
+        if not (DAYS.fullmatch(self.day) and NAMES.fullmatch(self.name)):
+            raise InputError(
+                f"the catalogue of the store names a file that is not one of calls: {self.name!r}",
+                where=f"day={self.day}",
+                fix="ask the person who made the store; nothing was read or deleted",
+            )
 
     def path(self, store: Path) -> Path:
         """Return where it is."""

@@ -31,7 +31,7 @@ from karat.results.estimates import Estimates
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.results.saved_files import check_manifest, check_relations, check_table, damaged
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
-from karat.storage.private import create_file
+from karat.storage.private import create_file, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,11 +237,11 @@ def _open(
     reason = ""
     for _ in range(TRIES):
         try:
-            content = path.read_bytes()
+            content = _content(path)
             manifest = _checked(folder, content)
             names = sorted(FILES & manifest["files"].keys())
-            files = {name: held.enter_context((folder / name).open("rb")) for name in names}
-            if path.read_bytes() == content:
+            files = {name: held.enter_context(open_regular(folder / name)) for name in names}
+            if _content(path) == content:
                 return manifest, files
             reason = "it is replaced all the time"
         except FileNotFoundError as error:
@@ -252,6 +252,11 @@ def _open(
         is_folder(folder)
         time.sleep(PAUSE)
     raise _incomplete(folder, reason)
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
 
 
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:
