@@ -57,6 +57,15 @@ def _no_servers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _trust_of_the_tests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Let the tests trust files in a folder of their own, not in that of the user."""
+    monkeypatch.delenv("KARAT_TRUST", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
+
+
 @pytest.fixture
 def save(tmp_path: Path) -> Save:
     """Write files."""

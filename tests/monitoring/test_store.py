@@ -249,6 +249,32 @@ def test_a_disk_that_takes_no_files(store: TraceStore, monkeypatch: pytest.Monke
     assert_frame_equal(held(store), given)
 
 
+@pytest.mark.parametrize("column", ["name", "day"])
+def test_a_catalogue_cannot_name_files_outside_the_store(
+    column: str, tmp_path: Path, store: TraceStore
+) -> None:
+    """A store may be somebody else's; what it lists is read, merged and deleted."""
+    for number in range(3):
+        store.add(calls(10, first=number * 10))
+        store.flush()
+    victim = tmp_path / "calls-0123456789abcdef.parquet"
+    calls(3).write_parquet(victim)
+    with closing(sqlite3.connect(store.path / "catalogue.db")) as connection, connection:
+        place = {"name": "../../../" + victim.name, "day": "0/../../../.."}[column]
+        listed = connection.execute("SELECT max(number) FROM file").fetchone()[0]
+        values = {"name": victim.name} | {column: place}
+        for name, value in values.items():
+            connection.execute(f"UPDATE file SET {name} = ? WHERE number = ?", (value, listed))
+    for use in (
+        lambda: store.scan().collect(),
+        store.compact,
+        lambda: store.retain(timedelta(days=1)),
+    ):
+        with pytest.raises(InputError, match="names a file that is not one of calls"):
+            use()
+    assert victim.exists()
+
+
 def test_what_a_killed_process_left_is_not_read(store: TraceStore) -> None:
     """A file whose calls were not acknowledged: between its name and the catalogue came the end."""
     given = calls(10)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+import karat
+from karat.errors import InputError
 from karat.web.app import view_site
 from karat.web.folders import ResultFolders
 from karat.web.server import TokenGuard
@@ -145,6 +148,30 @@ def test_links_out_of_the_folder_are_not_followed(results: Path, tmp_path: Path)
         "monday",
         "nightly/tuesday",
     }
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "queries.parquet"])
+def test_a_file_of_a_result_is_not_read_through_a_link(
+    name: str, results: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "outside"
+    (results / "monday" / name).rename(theirs)
+    (results / "monday" / name).symlink_to(theirs)
+    shown = {found.name: found for found in ResultFolders([results]).results()}
+    assert ("monday" in shown) is (name != "manifest.json")
+    if name == "summary.json":
+        assert shown["monday"].headline.rows == ()
+    with pytest.raises(InputError, match="it is a link"):
+        karat.load(results / "monday")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_by_the_name_of_a_file_is_not_waited_for(results: Path) -> None:
+    (results / "monday" / "summary.json").unlink()
+    os.mkfifo(results / "monday" / "summary.json")
+    assert {found.name for found in ResultFolders([results]).results()} > {"monday"}
+    with pytest.raises(InputError, match="it is not a file"):
+        karat.load(results / "monday")
 
 
 def test_pages_carry_no_token(client: TestClient) -> None:

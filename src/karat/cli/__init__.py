@@ -45,6 +45,7 @@ COMMANDS = (
     "choose",
     "init",
     "explain-config",
+    "trust",
     "measures",
     "demo",
 )
@@ -119,17 +120,23 @@ def _configure(
     group: click.Group, context: click.Context, name: str, command: click.Command, rest: list[str]
 ) -> None:
     """Let the settings of the project be the defaults of a command, and say which do."""
-    from karat.cli import configuration, options  # noqa: PLC0415
+    from karat.cli import configuration, options, trust  # noqa: PLC0415
 
     found = configuration.Configuration.find(context.params.get("config"))
     if found is None or name in configuration.UNCONFIGURED:
         return
     values = found.defaults(group, context, name)
     context.default_map = {name: values}
-    for inner in rest[:1]:
-        values = values.get(inner, {}) if isinstance(command, click.Group) else values
+    if isinstance(command, click.Group):
+        inner = rest[0] if rest else ""
+        values = values.get(inner, {})
+        chosen = configuration.commands_of(command, context).get(inner)
+    else:
+        chosen = command
     used = [key for key in values if key not in configuration.given(command, context, rest)]
-    if used:
+    if used and chosen is not None:
+        parameters = [each for each in chosen.params if each.name in used]
+        trust.refuse_untrusted(found, group, context, parameters)
         options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
     if "gold" in used:
         context.meta[GOLD_OF] = found.shown
@@ -142,8 +149,14 @@ def _configure(
     help="File with the settings of the project, or none (default: karat.toml or [tool.karat] in "
     "pyproject.toml, here or in a folder above; also: KARAT_CONFIG).",
 )
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Let that file also name servers, code and places outside its folder, this time (see "
+    "`karat trust`; also: KARAT_TRUST=1).",
+)
 @click.version_option(f"{__version__} ({described()})", prog_name="karat")
-def cli(config: str | None) -> None:
+def cli(config: str | None, *, trust: bool) -> None:
     """Measure how good the retrieval of a RAG system is.
 
     \b
@@ -166,7 +179,7 @@ def cli(config: str | None) -> None:
     a measure has no value for any query, 70 an unexpected failure (report it), 130 interrupted,
     141 nobody read the output, 143 terminated.
     """
-    del config  # read where the command is found
+    del config, trust  # read where the command is found
 
 
 cli.params.append(_debug(hidden=False))

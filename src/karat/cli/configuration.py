@@ -19,12 +19,12 @@ import click
 from karat.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 FILE, PROJECT = "karat.toml", "pyproject.toml"
 VARIABLE, NONE = "KARAT_CONFIG", "none"
 # commands about karat itself or about this file, of which a project has nothing to settle
-UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures")
+UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures", "trust")
 # a reader of the file expects one word for what two commands name differently
 SAME = {"runs": ("runs", "systems")}
 # metavars of what is a file or a folder, which is looked for beside the configuration
@@ -33,6 +33,7 @@ PATHS |= {"FIRST", "SECOND"}
 # tables of Spark: names of its catalogue, and places that Spark finds
 TABLES = ("table:", "delta:")
 Values = dict[str, Any]
+Source = tuple[click.Parameter, tuple[str, ...], Any]  # which is set, by which keys, to what
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Configuration:
     path: Path
     settings: Values
     table: str = ""  # where in the file it stands
+    foreign: str = ""  # why another user could have written it
 
     @classmethod
     def find(cls, named: str | None = None) -> Configuration | None:
@@ -57,34 +59,41 @@ class Configuration:
             return cls.read(Path(named)) or cls(Path(named), {})
         here = Path.cwd()
         for folder in (here, *here.parents):
-            for name in (FILE, PROJECT):
-                path = folder / name
-                if path.is_file() and (found := cls.read(path)) is not None:
-                    return found
-            if (folder / ".git").exists():
-                break
+            if (found := cls.of_folder(folder)) is not None or (folder / ".git").exists():
+                return found
         return None
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Configuration | None:
+        """Return the configuration that stands in a folder."""
+        paths = [path for name in (FILE, PROJECT) if (path := folder / name).is_file()]
+        return next(filter(None, map(cls.read, paths)), None)
 
     @classmethod
     def read(cls, path: Path) -> Configuration | None:
         """Read a file; None for a pyproject.toml that says nothing about karat."""
         import tomllib  # noqa: PLC0415 - most commands find no file
 
+        from karat.cli.trust import why_foreign  # noqa: PLC0415
+
+        text = b""
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            with path.open("rb") as file:
+                text, foreign = file.read(), why_foreign(os.fstat(file.fileno()), path)
+            content = tomllib.loads(text.decode())
         except OSError as error:
             raise InputError(
                 f"the configuration cannot be read: {error.strerror}", where=str(path)
             ) from error
         except ValueError as error:
-            if path.name == PROJECT and b"tool.karat" not in path.read_bytes():
+            if path.name == PROJECT and b"tool.karat" not in text:
                 return None  # that is the business of other tools
-            fix = "mend this line; `karat init` writes a file to start from"
+            fix = "correct this line; `karat init` writes a file to start from"
             raise InputError(f"this is not TOML: {error}", where=str(path), fix=fix) from error
         if path.name != PROJECT:
-            return cls(path, content)
+            return cls(path, content, foreign=foreign)
         settings = content.get("tool", {}).get("karat")
-        return cls(path, settings, "tool.karat") if isinstance(settings, dict) else None
+        return cls(path, settings, "tool.karat", foreign) if isinstance(settings, dict) else None
 
     @property
     def shown(self) -> str:
@@ -101,43 +110,63 @@ class Configuration:
     def defaults(self, group: click.Group, context: click.Context, name: str) -> Values:
         """Return the values of a command's parameters; of a group of commands, one table each."""
         commands = commands_of(group, context)
-        self._check(self.settings, commands)
-        return self._values(commands[name], context, self.settings, (name,))
+        self._check(self.settings, commands, context)
+        return self._values(commands[name], context, (name,))
 
     def _values(
-        self, command: click.Command, context: click.Context, common: Values, names: Sequence[str]
+        self, command: click.Command, context: click.Context, names: Sequence[str]
     ) -> Values:
         """Return what the common settings and the command's own table say."""
+        own = self._table(names)
+        if isinstance(command, click.Group):
+            inner = commands_of(command, context)
+            self._check(own, inner, context, *names)
+            return {
+                each: self._values(found, context, (*names, each)) for each, found in inner.items()
+            }
+        self._check(own, {}, context, *names, known=by_key(command))
+        return {
+            parameter.name or "": self._value(parameter, value, keys, context)
+            for parameter, keys, value in self._sources(command, names)
+        }
+
+    def sources(self, group: click.Group, context: click.Context, *names: str) -> Iterator[Source]:
+        """Go through the parameters of all commands that the file sets, with where and to what."""
+        for name, command in commands_of(group, context).items():
+            if isinstance(command, click.Group):
+                yield from self.sources(command, context, *names, name)
+            else:
+                yield from self._sources(command, (*names, name))
+
+    def _sources(self, command: click.Command, names: Sequence[str]) -> Iterable[Source]:
+        """Return what sets the parameters of a command: its own table comes before those above."""
+        parameters, found = by_key(command), {}
+        for depth in range(len(names) + 1):
+            for key, value in self._table(names[:depth]).items():
+                parameter = parameters.get(spelled(key))
+                if parameter is not None and parameter.name and not isinstance(value, dict):
+                    found[parameter.name] = (parameter, (*names[:depth], key), value)
+        return found.values()
+
+    def _table(self, names: Sequence[str]) -> Values:
+        """Return the table of a command."""
         own = self.settings
         for each in names:  # a word may name an option as well, as `measures` does
             own = table if isinstance(table := own.get(each), dict) else {}
-        if isinstance(command, click.Group):
-            inner = commands_of(command, context)
-            self._check(own, inner, *names)
-            return {
-                each: self._values(found, context, common | own, (*names, each))
-                for each, found in inner.items()
-            }
-        parameters = by_key(command)
-        self._check(own, {}, *names, known=parameters)
-        values: Values = {}
-        for settings, place in ((common, ()), (own, names)):
-            for key, value in settings.items():
-                parameter = parameters.get(spelled(key))
-                if parameter is not None and parameter.name and not isinstance(value, dict):
-                    values[parameter.name] = self._value(parameter, value, (*place, key), context)
-        return values
+        return own
 
     def _check(
         self,
         settings: Values,
         commands: Mapping[str, click.Command],
+        context: click.Context,
         *names: str,
         known: Mapping[str, click.Parameter] | None = None,
     ) -> None:
         """Refuse keys that no command knows."""
         if known is None:
-            known = {key: each for found in commands.values() for key, each in every_key(found)}
+            found = commands.values()
+            known = {key: each for some in found for key, each in every_key(some, context)}
         for key, value in settings.items():
             if spelled(key) in known or (key in commands and isinstance(value, dict)):
                 continue
@@ -172,17 +201,23 @@ class Configuration:
 
     def _placed(self, parameter: click.Parameter, value: str) -> str:
         """Return a path as seen from the working folder, and any other value as it is."""
-        metavar = parameter.metavar or ""
-        if not PATHS & {*re.findall(r"[A-Z]+", metavar)}:
+        if not is_path(parameter):
             return value
         if value == "-" or "://" in value or value.startswith(TABLES):
             return value
         beside = self.path.parent / value
-        if "|" in metavar and not beside.exists():  # it may be something else than a file
+        if (
+            "|" in (parameter.metavar or "") and not beside.exists()
+        ):  # it may be something else than a file
             return value
         with contextlib.suppress(ValueError):
             return os.path.relpath(beside) if not Path(value).is_absolute() else value
         return str(beside)  # on another drive
+
+
+def is_path(parameter: click.Parameter) -> bool:
+    """Tell whether a parameter names files or folders."""
+    return not PATHS.isdisjoint(re.findall(r"[A-Z]+", parameter.metavar or ""))
 
 
 def spelled(key: str) -> str:
@@ -198,15 +233,21 @@ def commands_of(group: click.Group, context: click.Context) -> dict[str, click.C
 
 def by_key(command: click.Command) -> dict[str, click.Parameter]:
     """Return the parameters of a command by the keys that set them."""
-    return dict(every_key(command))
+    return dict(_keys(command))
 
 
-def every_key(command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
+def every_key(
+    command: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Parameter]]:
     """Go through the keys of a command, or of all commands of a group, with their parameters."""
     if isinstance(command, click.Group):
-        for inner in command.commands.values():
-            yield from every_key(inner)
-        return
+        for inner in commands_of(command, context).values():
+            yield from every_key(inner, context)
+    else:
+        yield from _keys(command)
+
+
+def _keys(command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
     for each in command.params:
         if not each.expose_value and each.name in ("help", "debug"):
             continue

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from karat.cli import judging, options
-from karat.reports.tables import cleaner, to_json
+from karat.reports.tables import cleaner, to_json, to_rows
 
 
 def _targets(
@@ -137,7 +137,7 @@ def command(
         shown["findings"] = [finding.as_dict() for finding in result.findings]
         text = to_json(shown)
     elif how == "csv":
-        text = with_relation(table, matched_by).write_csv()
+        text = to_rows(with_relation(table, matched_by), how)
         options.note_judges(judges)
     else:
         text = render_curve(table, enough, how, matched_by, over, width=options.width(output))

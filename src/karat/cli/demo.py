@@ -102,6 +102,7 @@ def _report(result: Result, wanted: str | None) -> str:
     from karat.reports.report import report  # noqa: PLC0415
     from karat.storage.database import cache_folder  # noqa: PLC0415
     from karat.storage.files import write_text  # noqa: PLC0415
+    from karat.storage.private import make_folder  # noqa: PLC0415
 
     page = report(result)
     if wanted is not None:
@@ -110,8 +111,7 @@ def _report(result: Result, wanted: str | None) -> str:
     # one place for all demos, so that they leave nothing behind but the last report
     path = cache_folder() / "demo" / "report.html"
     try:
-        for folder in (path.parent.parent, path.parent):  # both for this user alone
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_text(path, page)
     except (OSError, SaveError):  # such as a user without a home
         path = Path(tempfile.mkdtemp(prefix="karat-demo-")) / "report.html"

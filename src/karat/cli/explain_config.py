@@ -12,8 +12,8 @@ from karat.cli.configuration import (
     FILE,
     PROJECT,
     Configuration,
-    by_key,
     commands_of,
+    every_key,
     spelled,
 )
 from karat.errors import OptionError, nearest
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # what karat reads from the environment; keys are never shown
 VARIABLES = {
     "KARAT_CONFIG": "file with the settings of a project, or none",
+    "KARAT_TRUST": "configuration files that are trusted: 1 (all), paths, or fingerprints",
     "KARAT_BASE_URL": "address of an OpenAI-compatible server, for judge and embedder",
     "OPENAI_BASE_URL": "the same, where KARAT_BASE_URL is not set",
     "KARAT_API_KEY": "key for the server of judge and embedder",
@@ -102,7 +103,11 @@ def _settings(
     for name in commands:  # a mistake in any table is said
         found.defaults(group, context, name)
     for tables, key, value in _flat(found.settings):
-        users = [name for name, each in commands.items() if spelled(key) in by_key(each)]
+        users = [
+            name
+            for name, each in commands.items()
+            if spelled(key) in dict(every_key(each, context))
+        ]
         yield {
             "setting": ".".join((*tables, key)),
             "value": _hidden(key, value),

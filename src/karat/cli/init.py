@@ -10,6 +10,7 @@ import click
 
 from karat.cli import options
 from karat.cli.configuration import FILE
+from karat.cli.trust import trust_own
 from karat.errors import InputError, SaveError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ JUDGED = ("context_precision", "context_relevancy")
 @click.argument("folder", metavar="[FOLDER]", default=".")
 @click.option("--force", is_flag=True, help="Write the file even where there is one.")
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
-def command(folder: str, *, force: bool, dry_run: bool) -> None:
+@click.pass_context
+def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) -> None:
     """Look for runs and gold in a FOLDER, and write a karat.toml that names them.
 
     \b
@@ -45,6 +47,12 @@ def command(folder: str, *, force: bool, dry_run: bool) -> None:
     from karat.storage.files import write_text  # noqa: PLC0415
 
     target = Path(folder) / FILE
+    if target.is_symlink() and not dry_run:  # it may lead out of the folder
+        raise SaveError(
+            "this is a link, and a configuration is written only as a file of its own",
+            where=str(target),
+            fix="delete the link, or look at the settings with --dry-run",
+        )
     if target.exists() and not (force or dry_run):
         raise SaveError(
             "there is a configuration already",
@@ -64,6 +72,8 @@ def command(folder: str, *, force: bool, dry_run: bool) -> None:
         options.write(text, None)
         return
     write_text(str(target), text)
+    if context.parent is not None and isinstance(context.parent.command, click.Group):
+        trust_own(target, context.parent.command, context.parent)
     for each in found:
         options.note(f"found: {each.path} ({each.role})")
     options.note(f"written: {target}")

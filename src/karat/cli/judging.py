@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from karat.judges.verdicts import Judged, JudgeProtocol, Sample
     from karat.progress import Report
 
+SECRET_FIELD = re.compile(r"api_?key|secret|password|authorization", re.IGNORECASE)
+
 
 def _as_fields(
     _: click.Context, __: click.Parameter, pairs: tuple[str, ...]
@@ -29,9 +32,10 @@ def _as_fields(
         if not name or not equals:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
         try:
-            found[name] = json.loads(value)
+            read = json.loads(value)
         except ValueError:
-            found[name] = value
+            read = value
+        found[name] = _without_visible_secrets(name, read)
     return found or None
 
 
@@ -39,13 +43,40 @@ def _as_headers(
     _: click.Context, __: click.Parameter, lines: tuple[str, ...]
 ) -> dict[str, str] | None:
     """Read headers; no message repeats what one carries, which may be a key."""
+    from karat.client.endpoint import header_value  # noqa: PLC0415
+
     found: dict[str, str] = {}
     for line in lines:
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not name or not colon:
             raise click.BadParameter("a header is 'NAME: VALUE'")
-        found[name] = value
+        found[name] = header_value(name, value).reveal()
     return found or None
+
+
+def _as_address(_: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """Refuse an address with a password, which others would see; the environment may hold it."""
+    if url is not None and re.match(r"[^/]*//[^/@]*:[^/]*@", url):
+        raise click.BadParameter(
+            "it has a password, which other users can read in the list of processes; set "
+            "KARAT_BASE_URL to the address instead",
+            param=parameter,
+        )
+    return url
+
+
+def _without_visible_secrets(name: str, value: Json) -> Json:
+    """Return a field of a call; a key in it must be a reference, such as env:VARIABLE."""
+    if isinstance(value, dict):
+        return {key: _without_visible_secrets(key, each) for key, each in value.items()}
+    if isinstance(value, str) and SECRET_FIELD.search(name):
+        from karat.client.endpoint import referenced, visible_secret  # noqa: PLC0415
+
+        found = referenced(value, f"field {name}")
+        if found is None:
+            raise visible_secret(f"the field {name}")
+        return found.reveal()
+    return value
 
 
 def _as_object(_: click.Context, __: click.Parameter, text: str | None) -> dict[str, Json] | None:
@@ -58,12 +89,13 @@ def _as_object(_: click.Context, __: click.Parameter, text: str | None) -> dict[
         raise click.BadParameter(f"not JSON: {error}") from None
     if not isinstance(found, dict):
         raise click.BadParameter('not a JSON object, such as {"top_k": 20}')
-    return found
+    return {name: _without_visible_secrets(name, value) for name, value in found.items()}
 
 
 _server = options.option_set(
     click.option(
         "--base-url",
+        callback=_as_address,
         metavar="URL",
         help="Address of an OpenAI-compatible server, for judge and embedder "
         "(default: KARAT_BASE_URL, OPENAI_BASE_URL, OpenAI, or that of the provider).",
@@ -103,7 +135,8 @@ _calls = options.option_set(
         multiple=True,
         callback=_as_headers,
         metavar="'NAME: VALUE'",
-        help="Header of the calls, for a gateway; may be repeated.",
+        help="Header of the calls, for a gateway; a secret as 'NAME: env:VARIABLE' or 'NAME: "
+        "file:PATH'; may be repeated.",
     ),
     click.option(
         "--batch",

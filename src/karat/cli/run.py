@@ -73,7 +73,7 @@ PART = ".part"  # the file beside the output that holds the answers so far
 )
 @click.option(
     "--hits",
-    metavar="PATH",
+    metavar="KEYS",
     help="Where in the answer of an address the hits are, such as hits.hits.",
 )
 @click.option(

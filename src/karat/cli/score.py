@@ -198,10 +198,11 @@ def _check_labels(
 def _export(result: Result, how: str, output: str) -> None:
     """Write the files of the tool whose dialect was chosen."""
     from karat.reports.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
+    from karat.reports.tables import to_rows  # noqa: PLC0415
 
     lines = how in ("json", "jsonl")
     for name, table in liverag_tables(result).items():
         path = f"{output}.{LIVERAG_EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
-        text = table.write_ndjson() if lines else table.write_csv(separator="\t")
+        text = table.write_ndjson() if lines else to_rows(table, "tsv")
         options.write(text, path)
         options.note(f"written: {path}")

@@ -21,13 +21,14 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from karat.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
 from karat.client.requests import CallFormat, ServerSupport
-from karat.errors import OptionError
+from karat.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from karat.client.protocol import Json
@@ -43,6 +44,8 @@ HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # headers that would change what is sent, or to whom
 FIXED = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
 SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+# names of what must not stand on a command line, where other users of the machine can read it
+NAMED_SECRET = re.compile(r"authorization|key|token|secret|cookie|password", re.IGNORECASE)
 NOWHERE = "nowhere"  # the address of a provider that is not known
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
@@ -88,6 +91,42 @@ class Secret:
     def hide_in(self, text: str) -> str:
         """Return a text without this secret."""
         return text.replace(self._text, HIDDEN) if self._text else text
+
+
+def referenced(text: str, what: str) -> Secret | None:
+    """Return the secret that `env:VARIABLE` or `file:PATH` refers to; None for any other text."""
+    kind, colon, place = text.partition(":")
+    if not colon or kind not in ("env", "file"):
+        return None
+    if kind == "env":
+        if place not in os.environ:
+            raise OptionError(f"the environment has no {place}", where=what)
+        return Secret(os.environ[place].strip())
+    try:
+        return Secret(Path(place).read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise InputError(f"the secret cannot be read: {reason}", where=place) from None
+
+
+def header_value(name: str, text: str) -> Secret:
+    """Return the value of a header: from the environment, from a file, or as it is written.
+
+    >>> header_value("Accept-Language", "de")
+    ***
+    """
+    found = referenced(text, f"header {name}")
+    if found is None and NAMED_SECRET.search(name):
+        raise visible_secret(f"the header {name}")
+    return Secret(text) if found is None else found
+
+
+def visible_secret(what: str) -> OptionError:
+    """Return the error about a secret that is written where others can read it."""
+    return OptionError(
+        f"{what} is a secret, and other users can read it in the list of processes or in the file",
+        fix="replace this secret, and refer to the new one with env:VARIABLE or file:PATH",
+    )
 
 
 @dataclass(frozen=True, slots=True)

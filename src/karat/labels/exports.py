@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from karat.core.spreadsheets import to_csv
 from karat.errors import InputError, OptionError, SaveError, choose
 from karat.read.labels_database import final_grades
 from karat.storage.files import write_bytes, write_text
@@ -75,11 +76,11 @@ def _final(labels: Labels) -> pl.DataFrame:
 
 
 def _csv(labels: Labels, path: Path, _: str | None) -> None:
-    write_text(path, labelled_rows(labels).write_csv())
+    write_text(path, to_csv(labelled_rows(labels)))
 
 
 def _tsv(labels: Labels, path: Path, _: str | None) -> None:
-    write_text(path, labelled_rows(labels).write_csv(separator="\t"))
+    write_text(path, to_csv(labelled_rows(labels), "\t"))
 
 
 def _parquet(labels: Labels, path: Path, _: str | None) -> None:
@@ -253,7 +254,7 @@ def _phoenix(labels: Labels, path: Path, run: str | None) -> None:
     if path.suffix.lower() == ".parquet":
         _write_parquet(rows, path)
     else:
-        write_text(path, rows.write_csv())
+        write_text(path, to_csv(rows))
 
 
 def _by_query(labels: Labels) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ from karat.read.queries import join_queries
 from karat.results.result import Result
 from karat.results.reuse import load_only
 from karat.retrievers.questions import load_questions
+from karat.storage.private import make_folder
 from karat.storage.temporary import removed_at_the_end
 from karat.tuning.pool import Pool
 
@@ -402,7 +403,7 @@ def _save(made: LabelPool, target: Path, guidelines: str) -> None:
         "guideline": [(1, now(), "", guidelines)] if guidelines else [],
     }
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         draft = target / f".karat-{secrets.token_hex(8)}"
         with removed_at_the_end(draft):
             create(draft, tables)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.errors import SaveError
+from karat.errors import InputError, SaveError
 from karat.read.traces.hops import calls_among
+from karat.storage.private import create_file, make_folder
 from karat.storage.temporary import removed_at_the_end
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
 ABANDONED = 3_600  # seconds after which the draft of another process is nobody's
 NAMES = re.compile(r"calls-[0-9a-f]{16}\.parquet")
+DAYS = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 DRAFTS = re.compile(r"\.karat-[0-9a-f]{16}\.draft")
 
 
@@ -37,6 +39,15 @@ class DayFile:
     bytes: int
     first: int  # microseconds since 1970
     last: int
+
+    def __post_init__(self) -> None:
+        """Refuse a name that leads out of the store: a catalogue may be somebody else's."""
+        if not (DAYS.fullmatch(self.day) and NAMES.fullmatch(self.name)):
+            raise InputError(
+                f"the catalogue of the store names a file that is not one of calls: {self.name!r}",
+                where=f"day={self.day}",
+                fix="ask the person who made the store; nothing was read or deleted",
+            )
 
     def path(self, store: Path) -> Path:
         """Return where it is."""
@@ -77,6 +88,7 @@ def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     path = store / f".karat-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
         with _told_as_unsaved(day, store):
+            create_file(path)
             calls.sink_parquet(path, compression="zstd", row_group_size=GROUP, statistics=True)
             _on_disk(path)
             about = pl.scan_parquet(path).select(
@@ -93,7 +105,7 @@ def publish(store: Path, drafts: Sequence[Draft]) -> None:
     for each in drafts:
         folder = day_folder(store, each.file.day)
         with _told_as_unsaved(each.file.day, folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             each.path.rename(folder / each.file.name)
             for named in (folder, folder.parent, store):  # names must last, too
                 _on_disk(named)

@@ -36,6 +36,7 @@ from karat.monitoring.upkeep import BEHIND, LISTED, SMALL, Upkeep, parse_period
 from karat.read.traces.hops import with_hops, without_inner
 from karat.read.traces.schema import TRACE_SCHEMA
 from karat.storage.durable import BUSY_TIMEOUT, DurableFile
+from karat.storage.private import make_folder
 
 LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
 HANDLES = 400  # files that a scan holds open, so that putting together does not disturb it
@@ -346,7 +347,7 @@ def _make(path: Path) -> None:
                 where=str(path),
                 fix="name a new folder for the trace store",
             )
-        (path / FOLDER).mkdir(parents=True, exist_ok=True)
+        make_folder(path / FOLDER)
         create_catalogue(path / FILE)
     except OSError as error:
         raise SaveError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from karat.core.data import Gold, Run, RunStream
+from karat.core.spreadsheets import is_own, without_apostrophes
 from karat.errors import InputError
 from karat.read.beir import with_questions
 from karat.read.by_document import (
@@ -250,8 +251,11 @@ class Delimited(Table):
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the table with all columns as text."""
         with path.open("rb") as file:
-            separator = self.separator(file.readline(HEAD))
-        return pl.scan_csv(path, separator=separator, infer_schema=False)
+            header = file.readline(HEAD)
+        separator = self.separator(header)
+        table = pl.scan_csv(path, separator=separator, infer_schema=False)
+        names = header.decode("utf-8", "replace").strip().split(separator)
+        return without_apostrophes(table) if is_own(names) else table
 
     def separator(self, header: bytes) -> str:
         """Return what separates the columns."""

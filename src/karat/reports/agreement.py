@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat.reports.grid import Grid
-from karat.reports.tables import number, render_grids, to_json
+from karat.reports.tables import number, render_grids, to_json, to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def render(found: Agreement, how: str, *, details: bool = False, width: int | No
     if how == "json":
         return to_json(found.as_dict())
     if how == "csv":
-        return (found.details if details else found.summary).write_csv()
+        return to_rows(found.details if details else found.summary, how)
     shown = _grids(found, details=details or found.kind == "labels")
     return render_grids(shown, how, width=width)
 

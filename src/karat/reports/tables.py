@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil, log10
 from typing import TYPE_CHECKING, TypeVar
 
+from karat.core.spreadsheets import to_csv
 from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
@@ -131,11 +132,11 @@ def to_json(data: object) -> str:
 
 
 def to_rows(table: pl.DataFrame, how: str) -> str:
-    """Return a table as `jsonl`, `csv` or `tsv`."""
+    """Return a table as `jsonl`, `csv` or `tsv`; in these two a text is never a formula."""
     if how == "jsonl":
         rows = table.iter_rows(named=True)
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    return table.write_csv(separator="\t" if how == "tsv" else ",")
+    return to_csv(table, "\t" if how == "tsv" else ",")
 
 
 def cleaner(how: str) -> Callable[[str], str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from karat.errors import OptionError, SaveError
 from karat.storage.files import write_text
+from karat.storage.private import open_regular
 
 ENDING = ".notes.json"
 MARK, LAYOUT = "notes about a result", 1  # by which the file is known
@@ -64,10 +65,9 @@ def read_notes(folder: Path) -> Notes | None:
     """Return the notes about the result in a folder; None if what is there is not ours."""
     path = notes_file(folder)
     try:
-        if path.is_symlink() or path.stat().st_size > LARGEST:
-            return None
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return _checked(found)
+        with open_regular(path) as file:
+            text = file.read(LARGEST + 1)
+        return None if len(text) > LARGEST else _checked(json.loads(text.decode()))
     except FileNotFoundError:
         return Notes()
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
@@ -99,7 +99,7 @@ def write_notes(folder: Path, notes: Notes) -> None:
         "tags": list(notes.tags),
         "note": notes.note,
     }
-    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n", private=True)
 
 
 def _checked(found: dict[str, Any]) -> Notes | None:

@@ -31,6 +31,7 @@ from karat.results.estimates import Estimates
 from karat.results.result import Kept, Provenance, Result, SummaryOptions
 from karat.results.saved_files import check_manifest, check_relations, check_table, damaged
 from karat.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
+from karat.storage.private import create_file, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
         with replacing(folder) as draft:
             write_json(draft / SUMMARY, result.summary.to_dicts())
             for name, table in tables.items():
-                table.write_parquet(draft / f"{name}.parquet")
+                table.write_parquet(create_file(draft / f"{name}.parquet"))
             seal(draft, _origin() | manifest_of(result))
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -213,7 +214,7 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
 def write_json(path: Path, value: object) -> None:
     """Write JSON that people can read; letters that UTF-8 cannot write are escaped."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
-    path.write_bytes(text.encode("utf-8", "backslashreplace"))
+    create_file(path).write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
@@ -236,11 +237,11 @@ def _open(
     reason = ""
     for _ in range(TRIES):
         try:
-            content = path.read_bytes()
+            content = _content(path)
             manifest = _checked(folder, content)
             names = sorted(FILES & manifest["files"].keys())
-            files = {name: held.enter_context((folder / name).open("rb")) for name in names}
-            if path.read_bytes() == content:
+            files = {name: held.enter_context(open_regular(folder / name)) for name in names}
+            if _content(path) == content:
                 return manifest, files
             reason = "it is replaced all the time"
         except FileNotFoundError as error:
@@ -251,6 +252,11 @@ def _open(
         is_folder(folder)
         time.sleep(PAUSE)
     raise _incomplete(folder, reason)
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
 
 
 def _checked(folder: Path, content: bytes) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from karat.client.endpoint import Secret, proxy_for
+from karat.client.endpoint import NAMED_SECRET, header_value, proxy_for
 from karat.client.transport import LARGEST
 from karat.errors import InputError, OptionError, RetrieverError, needs_package
 from karat.findings import shorten
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import httpx
 
 QUESTION, SIZE = "{{question}}", "{{k}}"
-SECRET = ("authorization", "key", "token", "secret", "password", "cookie")
 REDIRECT, WRONG = 300, 400
 SECONDS = 60.0
 
@@ -164,30 +163,6 @@ def filled(template: Any, question: str, k: int | None) -> Any:  # noqa: ANN401
 _ABSENT = object()  # a field that is left out, so that the server's own number of documents counts
 
 
-def header_value(name: str, text: str) -> Secret:
-    """Return the value of a header: from the environment, from a file, or as it is written.
-
-    >>> header_value("Accept-Language", "de")
-    ***
-    """
-    kind, colon, place = text.partition(":")
-    if colon and kind == "env":
-        if place not in os.environ:
-            raise OptionError(f"the environment has no {place}", where=f"header {name}")
-        return Secret(os.environ[place].strip())
-    if colon and kind == "file":
-        try:
-            return Secret(Path(place).read_text(encoding="utf-8").strip())
-        except OSError as error:
-            raise InputError(f"{error.strerror}", where=place) from None
-    if any(word in name.lower() for word in SECRET):
-        raise OptionError(
-            f"the header {name} is a secret, which would end up in logs",
-            fix=f"write {name}=env:VARIABLE or {name}=file:PATH",
-        )
-    return Secret(text)
-
-
 def _checked(url: str) -> str:
     """Refuse what is no address, or holds a secret; no message repeats it."""
     try:
@@ -197,7 +172,7 @@ def _checked(url: str) -> str:
         valid = False
     if not valid:
         raise OptionError("this is no http address", fix="give one like http://localhost:9200/…")
-    hidden = [name for name, _ in parse_qsl(parts.query) if any(w in name.lower() for w in SECRET)]
+    hidden = [name for name, _ in parse_qsl(parts.query) if NAMED_SECRET.search(name)]
     if parts.username is not None or hidden:
         raise OptionError(
             "the address has a secret in it, which would end up in logs",

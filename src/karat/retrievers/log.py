@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from karat.errors import InputError, OptionError, SaveError
 from karat.retrievers.answers import Answer
 from karat.storage.locks import locked
+from karat.storage.private import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +43,15 @@ class AnswerLog:
 
     def __enter__(self) -> Self:
         """Open the file, take what it holds, and cut off a line that was never finished."""
+        if self.path.is_symlink():  # it may lead to a file that is not ours to change
+            raise SaveError(
+                "answers are not kept in what a link points to",
+                where=str(self.path),
+                fix="delete the link, or name another file",
+            )
         with contextlib.ExitStack() as opened:
             try:
-                self._file = opened.enter_context(self.path.open("ab+"))
+                self._file = opened.enter_context(create_file(self.path).open("ab+"))
             except OSError as error:
                 raise SaveError(
                     f"answers cannot be kept here: {error.strerror}", where=str(self.path)

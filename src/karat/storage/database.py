@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError, KaratError, SaveError
+from karat.storage.private import create_file, make_folder
 
 BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes
 KEYS = 500  # in one query
@@ -48,7 +49,8 @@ class Database:
         connection = None
         try:
             if self.path is not None:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self.path.parent)
+                create_file(self.path)
             connection = sqlite3.connect(
                 self.path or ":memory:",
                 timeout=BUSY_TIMEOUT,

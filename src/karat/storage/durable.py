@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError, KaratError, SaveError
+from karat.storage.private import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,6 +168,7 @@ def create_durable(
     rows: Mapping[str, Sequence[Sequence[object]]],
 ) -> None:
     """Make a new file with these tables and rows of them, whole or not at all."""
+    create_file(path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN EXCLUSIVE")

@@ -10,16 +10,20 @@ from pathlib import Path
 
 from karat.errors import SaveError
 from karat.storage.folders import real_path
+from karat.storage.private import create_file
 from karat.storage.temporary import removed_at_the_end
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str, *, private: bool = False) -> None:
     """Write a text file whole or not at all; letters that UTF-8 cannot write are escaped."""
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), private=private)
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all; of a link it is the file that the link points to."""
+def write_bytes(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all; of a link it is the file that the link points to.
+
+    One that is `private` may be read by this user alone, unless it was there with another mode.
+    """
     target = real_path(path)
     draft = target.with_name(f".karat-{secrets.token_hex(8)}")
     try:
@@ -27,6 +31,8 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             Path(path).write_bytes(content)
             return
         with removed_at_the_end(draft):
+            if private:
+                create_file(draft)
             draft.write_bytes(content)
             if target.exists():
                 if not os.access(target, os.W_OK):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from karat.errors import SaveError
 from karat.storage.locks import locked, new_locked_folder
+from karat.storage.private import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,9 +123,9 @@ def replacing(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Give an empty folder to write to; when all is written it takes the place of `folder`."""
     target = real_path(folder)
     refuse_foreign(folder)
-    made = [parent for parent in target.parents if not parent.exists()]
+    made: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        made += make_folder(target.parent)
         is_folder(target)
         _clear_away(target)
         with _draft(target) as draft:
@@ -164,8 +165,9 @@ def _put(draft: Path, target: Path) -> None:
     """Put a written folder in its place; if one was there, it is where the draft was."""
     if target.exists():
         _keep_through_power_loss(draft)
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copymode(target, draft)
+        for each in (*draft.iterdir(), draft):  # a result that is shared stays so
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copymode(target / each.relative_to(draft), each)
     for left in reversed(range(TRIES)):
         for step in (os.rename, _change_places):  # a rename replaces nothing or an empty folder
             try:

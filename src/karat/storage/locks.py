@@ -8,6 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from karat.storage.private import FOLDER_MODE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -16,12 +18,14 @@ DAY = 86_400  # seconds after which a writer counts as dead where folders cannot
 
 
 @contextlib.contextmanager
-def new_locked_folder(name: Callable[[], Path], mode: int = 0o777) -> Iterator[Path]:
-    """Make a folder under a name that nothing has, and lock it."""
+def new_locked_folder(name: Callable[[], Path]) -> Iterator[Path]:
+    """Make a folder under a name that nothing has, for this user alone, and lock it."""
     with contextlib.ExitStack() as held:
         while True:
             folder = name()
-            folder.mkdir(mode=mode)
+            folder.mkdir(mode=FOLDER_MODE)
+            with contextlib.suppress(FileNotFoundError):
+                folder.chmod(FOLDER_MODE)
             with contextlib.suppress(FileNotFoundError):
                 held.enter_context(locked(folder, wait=True))
             if folder.exists():  # else another process found it before it was locked

@@ -51,7 +51,7 @@ def temporary_folder() -> Iterator[Path]:
         try:
             parent = Path(tempfile.gettempdir())
             _clear_dead(parent)
-            folder = held.enter_context(new_locked_folder(name, mode=0o700))
+            folder = held.enter_context(new_locked_folder(name))
         except OSError as error:
             raise no_room(error, tempfile.tempdir or "") from None
         yield folder

@@ -17,6 +17,7 @@ from karat.retrievers.answers import to_run
 from karat.retrievers.log import AnswerLog
 from karat.retrievers.retrieve import ask_all
 from karat.retrievers.retriever import Call, Retriever, call_of, describe, name_of
+from karat.storage.private import make_folder
 from karat.tuning.space import choose_knob, describe_setting, identify
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Configurations:
         Retriever(_nothing, **{**self.options, "resume": None})  # checks the options
         if self.folder is not None:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                make_folder(self.folder)
             except OSError as error:
                 raise SaveError(
                     f"answers cannot be kept here: {error.strerror}", where=str(self.folder)

@@ -17,6 +17,7 @@ from karat.results.data_sets import data_set_of
 from karat.results.notes import Notes, read_notes
 from karat.spelling import name_relations, spell_relation
 from karat.storage.folders import MANIFEST, SUMMARY
+from karat.storage.private import open_regular
 
 DEEPEST = 4  # folders below a root that are looked into
 MOST = 2_000  # results that are listed
@@ -160,17 +161,17 @@ class ResultFolders:
     def _read(self, path: Path) -> SavedResult | None:
         try:
             file = path / MANIFEST
-            stamp = f"{file.stat().st_mtime_ns:x}"
+            stamp = f"{file.lstat().st_mtime_ns:x}"
             known = self._known.get(path)
             if known is not None and known.stamp == stamp:
                 return replace(known, notes=read_notes(path))
-            manifest = json.loads(file.read_text(encoding="utf-8"))
+            manifest = _read_json(file)
         except (OSError, ValueError, RecursionError):  # gone, or being written: look again
             return None
         if not isinstance(manifest, dict) or "layout" not in manifest:
             return None
         try:
-            summary = json.loads((path / SUMMARY).read_text(encoding="utf-8"))
+            summary = _read_json(path / SUMMARY)
         except (OSError, ValueError, RecursionError):
             summary = None
         found = SavedResult(
@@ -191,6 +192,11 @@ class ResultFolders:
             if path != root and path.is_relative_to(root):
                 return str(path.relative_to(root))
         return path.name
+
+
+def _read_json(path: Path) -> Any:  # noqa: ANN401
+    with open_regular(path) as file:
+        return json.loads(file.read().decode())
 
 
 def _list(value: object) -> list[Any]:

@@ -47,7 +47,7 @@ class TraceAddress:
         if self.host not in LOOPBACK and not self.token:
             raise OptionError(
                 f"{self.host} can be reached from other machines, and no token is set",
-                fix="set a token that exporters send: --token or KARAT_MONITOR_TOKEN",
+                fix="set a token that exporters send: KARAT_MONITOR_TOKEN, or --token file:PATH",
             )
 
 

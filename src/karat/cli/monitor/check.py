@@ -76,7 +76,8 @@ FORMATS = ("table", "json", "markdown")
 @click.option(
     "--webhook",
     metavar="URL",
-    help="Send new and resolved alarms there as JSON, signed with $KARAT_WEBHOOK_SECRET.",
+    help="Send new and resolved alarms there as JSON, signed with $KARAT_WEBHOOK_SECRET; an "
+    "address that must stay secret as env:VARIABLE or file:PATH.",
 )
 @click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
 @click.option("--prometheus", metavar="FILE", help="Write the state of all alerts for Prometheus.")
@@ -122,9 +123,12 @@ def command(
         raise click.UsageError("--webhook-texts needs --webhook URL")
     hook = None
     if webhook is not None:
+        from karat.client.endpoint import referenced  # noqa: PLC0415
         from karat.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
 
-        hook = Webhook(webhook, texts=webhook_texts)
+        secret = referenced(webhook, "--webhook")
+        url = webhook if secret is None else secret.reveal()
+        hook = Webhook(url, texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
     taken = judging.take(choices)

@@ -10,6 +10,19 @@ from karat.cli.monitor.options import intake_options, intake_rules, store_option
 from karat.errors import needs_package
 
 
+def _as_token(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Read the token that is referred to; only the environment may hold the token itself."""
+    from karat.client.endpoint import referenced, visible_secret  # noqa: PLC0415
+
+    source = context.get_parameter_source(parameter.name or "")
+    if text is None or source is click.core.ParameterSource.ENVIRONMENT:
+        return text
+    found = referenced(text, "--token")
+    if found is None:
+        raise visible_secret("the token")
+    return found.reveal()
+
+
 @click.command("serve", short_help="Take traces in, over HTTP (OTLP).")
 @store_option
 @click.option(
@@ -24,8 +37,10 @@ from karat.errors import needs_package
 @click.option(
     "--token",
     envvar="KARAT_MONITOR_TOKEN",
-    metavar="TEXT",
-    help="What exporters must send as Authorization: Bearer TEXT (also: KARAT_MONITOR_TOKEN).",
+    callback=_as_token,
+    metavar="REFERENCE",
+    help="What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
+    "(default: the value of KARAT_MONITOR_TOKEN).",
 )
 @click.option(
     "--workers",

@@ -35,6 +35,7 @@ from karat.statistics.intervals import as_units, cluster_codes, estimate, interv
 from karat.statistics.values import UNIT, check_share
 from karat.storage.database import cache_folder
 from karat.storage.files import write_text
+from karat.storage.private import make_folder
 
 if TYPE_CHECKING:
     from karat.core.data import Ints
@@ -90,12 +91,13 @@ class JudgeCard:
         """
         target = _place(self.judge, self.sha256) if path is None else Path(path)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
         except OSError as error:
             raise SaveError(
                 f"the card could not be written: {error.strerror}", where=str(target)
             ) from None
-        write_text(target, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
+        text = json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n"
+        write_text(target, text, private=path is None)
         return target
 
     @classmethod

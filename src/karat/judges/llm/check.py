@@ -30,6 +30,7 @@ from karat.judges.verdicts import Judged
 from karat.progress import Progress
 from karat.storage.database import cache_folder
 from karat.storage.files import write_text
+from karat.storage.private import make_folder
 
 if TYPE_CHECKING:
     from karat.client.budget import Forecast
@@ -393,7 +394,7 @@ def save_check(judge: LLMJudge, check: JudgeCheck) -> None:
     if place is None:
         return
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_text(place, json.dumps(check.as_dict(), indent=1) + "\n")
+        make_folder(place.parent)
+        write_text(place, json.dumps(check.as_dict(), indent=1) + "\n", private=True)
     except (OSError, SaveError) as error:
         judge.stats.note("unsaved-answer", str(error))
