@@ -15,10 +15,9 @@ from karat.comparison.gates import (
     DECIDE,
     UNDECIDED,
     GateReport,
-    is_fact,
     row_interval,
 )
-from karat.comparison.requirements import COUNTS, Requirement, parse_requirement
+from karat.comparison.requirements import COUNTS, Requirement, is_fact, parse_requirement
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import InputError, MeasureError, OptionError, choose
 from karat.judges.limits import verdict_limit

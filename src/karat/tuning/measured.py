@@ -112,7 +112,6 @@ def measure_settings(  # noqa: PLR0917
             unlabelled=len(judging) == len(matchers),
             queries=options["queries"],
         )
-        texts = reads_texts(find_matchers(by, wanted, found).values(), wanted)
         inputs += [] if corpus is None else [Input.of("corpus", corpus)]
         reading.enter_context(naming_files(files_of(streams, inputs)))
         described = with_columns(known, options["queries"])
