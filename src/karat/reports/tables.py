@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from karat.core.spreadsheets import to_csv
 from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
@@ -124,6 +123,8 @@ def to_rows(table: pl.DataFrame, how: str) -> str:
     if how == "jsonl":
         rows = table.iter_rows(named=True)
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    from karat.core.spreadsheets import to_csv  # noqa: PLC0415 - it needs polars
+
     return to_csv(table, "\t" if how == "tsv" else ",")
 
 
