@@ -134,6 +134,8 @@ def test_a_command_of_a_group_is_guarded_as_well(
     save("karat.toml", f'[monitor]\nstore = "s"\n[monitor.check]\n{table}\n')
     done = cli("monitor", "check", "--alert", "empty>2%")
     assert (done.code, f"karat.toml: {place}:" in done.err) == (2, True)
+    done = cli("monitor", "--debug", "check", "--alert", "empty>2%")
+    assert (done.code, f"karat.toml: {place}:" in done.err) == (2, True)
     save("karat.toml", '[monitor.ingest]\nkeep = "1d"\n')
     done = cli("monitor", "ingest", "run.trec", "--store", "s")
     assert (done.code, "karat.toml: monitor.ingest.keep:" in done.err) == (2, True)

@@ -18,6 +18,7 @@ from karat.monitoring.store import TraceStore
 from karat.results.notes import Notes, write_notes
 from karat.storage import files
 from karat.storage.private import make_folder
+from karat.tuning.configurations import remove_answers
 from tests import saving
 
 if TYPE_CHECKING:
@@ -127,3 +128,16 @@ def test_a_folder_is_made_with_those_above_it(folder: Path) -> None:
     (folder / "file").touch()
     with pytest.raises(FileExistsError):
         make_folder(folder / "file")
+
+
+def test_only_answers_are_deleted_with_a_folder_of_answers(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    mine, answers = data / "gold.jsonl", data / f"{'0a' * 8}.jsonl"
+    for file in (mine, answers):
+        file.write_text("{}\n")
+    (tmp_path / "make.part").symlink_to(data)
+    remove_answers(tmp_path / "make.part")
+    assert answers.exists()
+    remove_answers(data)
+    assert list(data.iterdir()) == [mine]

@@ -125,15 +125,18 @@ def _configure(
     found = configuration.Configuration.find(context.params.get("config"))
     if found is None or name in configuration.UNCONFIGURED:
         return
-    values = found.defaults(group, context, name)
+    values, words = found.defaults(group, context, name), rest
     context.default_map = {name: values}
-    if isinstance(command, click.Group):
-        inner = rest[0] if rest else ""
+    if isinstance(command, click.Group):  # only what is checked below may have an effect
+        while words and words[0].startswith("-"):
+            words = words[1:]
+        inner = words[0] if words else ""
         values = values.get(inner, {})
+        context.default_map = {name: {inner: values}}
         chosen = configuration.commands_of(command, context).get(inner)
     else:
         chosen = command
-    used = [key for key in values if key not in configuration.given(command, context, rest)]
+    used = [key for key in values if key not in configuration.given(command, context, words)]
     if used and chosen is not None:
         parameters = [each for each in chosen.params if each.name in used]
         trust.refuse_untrusted(found, group, context, parameters)

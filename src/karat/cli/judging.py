@@ -43,10 +43,10 @@ def _as_headers(
     _: click.Context, __: click.Parameter, lines: tuple[str, ...]
 ) -> dict[str, str] | None:
     """Read headers; no message repeats what one carries, which may be a key."""
-    from karat.client.endpoint import header_value  # noqa: PLC0415
-
     found: dict[str, str] = {}
     for line in lines:
+        from karat.client.endpoint import header_value  # noqa: PLC0415 - most calls have none
+
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not name or not colon:
             raise click.BadParameter("a header is 'NAME: VALUE'")

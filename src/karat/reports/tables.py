@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import ceil, log10
 from typing import TYPE_CHECKING, TypeVar
 
-from karat.core.spreadsheets import to_csv
 from karat.findings import shorten
 from karat.reports import escape
 from karat.reports.escape import printable
@@ -136,6 +135,8 @@ def to_rows(table: pl.DataFrame, how: str) -> str:
     if how == "jsonl":
         rows = table.iter_rows(named=True)
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    from karat.core.spreadsheets import to_csv  # noqa: PLC0415 - it needs polars
+
     return to_csv(table, "\t" if how == "tsv" else ",")
 
 

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from karat.progress import Report
 
 RESUMED = "resumed-answer"
+ANSWERS = re.compile(r"[0-9a-f]{16}\.jsonl")  # of one configuration
 
 
 @dataclass(frozen=True)
@@ -221,9 +223,15 @@ def _nothing(question: str) -> list[str]:
 
 
 def remove_answers(folder: str | os.PathLike[str]) -> None:
-    """Remove the answers that were kept in a folder, and the folder if nothing else is in it."""
+    """Remove the answers that were kept in a folder, and the folder if nothing else is in it.
+
+    Other files stay, and so does what a link points to: the folder's name may not be the user's.
+    """
     path = Path(folder)
+    if path.is_symlink():
+        return
     for each in path.glob("*.jsonl"):
-        each.unlink(missing_ok=True)
+        if ANSWERS.fullmatch(each.name):
+            each.unlink(missing_ok=True)
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()
