@@ -24,6 +24,7 @@ from karat.read.object_sources import (
     register_source,
 )
 from karat.read.objects import EntryNotes, entries_of
+from karat.read.traces.parts import TakenParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -570,3 +571,11 @@ def test_a_chunk_without_an_id_is_known_by_its_place() -> None:
     ]
     entries_of(same, notes=notes)
     assert [each.kind for each in notes.findings()] == ["shared-id"]
+
+
+def test_traces_name_chunks_as_objects_do() -> None:
+    parts = TakenParts()
+    metadata = {"source": "a.md", "start_index": 90}
+    assert parts.document(0, "s", text="…", metadata=metadata).doc == "a.md:90"
+    assert parts.document(0, "s", text="…", metadata={"source": "a.md"}).doc.startswith("text-")
+    assert parts.document(0, "s", text="…", metadata={"doc_id": "a", "start": 1}).doc == "a:1"
