@@ -576,6 +576,6 @@ def test_a_chunk_without_an_id_is_known_by_its_place() -> None:
 def test_traces_name_chunks_as_objects_do() -> None:
     parts = TakenParts()
     metadata = {"source": "a.md", "start_index": 90}
-    assert parts.document(0, "s", text="…", metadata=metadata).doc == "a.md:90"
-    assert parts.document(0, "s", text="…", metadata={"source": "a.md"}).doc.startswith("text-")
-    assert parts.document(0, "s", text="…", metadata={"doc_id": "a", "start": 1}).doc == "a:1"
+    assert parts.document(0, "s", text="…", metadata=metadata).id == "a.md:90"
+    assert parts.document(0, "s", text="…", metadata={"source": "a.md"}).id.startswith("text-")
+    assert parts.document(0, "s", text="…", metadata={"doc_id": "a", "start": 1}).id == "a:1"
