@@ -603,7 +603,7 @@ def made_kinds() -> set[str]:
             name = getattr(node.func, "id", "")
             first = node.args[0]
             if name in MAKERS and isinstance(first, ast.Constant):
-                found.add(first.value)
+                found.add(str(first.value))
     return found
 
 

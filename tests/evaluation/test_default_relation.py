@@ -93,7 +93,7 @@ def as_entries(documents: list[Document]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("ids", [False, True], ids=["no ids", "uuids"])
 @pytest.mark.parametrize("options", [{}, {"id_from": "metadata.source"}], ids=["", "id_from"])
-def test_places_of_a_retriever_are_compared(ids: bool, options: dict[str, str]) -> None:
+def test_places_of_a_retriever_are_compared(ids: bool, options: dict[str, Any]) -> None:
     find = first_of_each(chunks(ids=ids))
     result = karat.evaluate(find, GOLD, ["recall@2"], **options)
     assert result["recall@2"] == 0.5
@@ -115,7 +115,7 @@ def test_every_input_is_compared_alike(save: Save, cli: Karat) -> None:
         ]
     )
     run = karat.retrieve(find, {each["query"]: each["question"] for each in GOLD})
-    runs = {
+    runs: dict[str, Any] = {
         "objects": lists,
         "records": [{"query": each["query"], "retrieved": each["retrieved"]} for each in records],
         "frame": table,

@@ -67,8 +67,15 @@ def langchain() -> Forms:
     yield "chain", {"input": "?", "context": documents, "answer": "…"}
     without = [Document(page_content=each.page_content) for each in documents]
     yield "without ids", without
-    cut = {"source": "guide.md", "start_index": 4}
-    yield "cut", [Document(page_content=each.page_content, metadata=cut) for each in documents]
+    yield (
+        "cut",
+        [
+            Document(
+                page_content=each.page_content, metadata={"source": f"{doc}.md", "start_index": 4}
+            )
+            for doc, each in zip(TEXTS, documents, strict=True)
+        ],
+    )
 
 
 def llama_index() -> Forms:

@@ -24,6 +24,7 @@ from karat.read.object_sources import (
     register_source,
 )
 from karat.read.objects import EntryNotes, entries_of
+from karat.read.traces.parts import TakenParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -546,3 +547,35 @@ def test_entries_are_read_as_they_are(name: str) -> None:
     """What was saved reads the same again, scores whose sign was turned included."""
     entries = entries_of(ANSWERS[name])
     assert entries_of(entries) == entries_of(json.loads(json.dumps(entries))) == entries
+
+
+def test_a_chunk_without_an_id_is_known_by_its_place() -> None:
+    def chunk(**metadata: object) -> dict[str, object]:
+        return {"page_content": "…", "metadata": metadata}
+
+    def ids(*found: dict[str, object]) -> list[str]:
+        return [entry["doc"] for entry in entries_of(list(found))]
+
+    assert ids(chunk(source="a.md", start_index=0), chunk(source="a.md", start_index=90)) == [
+        "a.md:0",
+        "a.md:90",
+    ]
+    # the id of the document is not that of the chunk; one of its own is
+    assert ids(chunk(document_id="a", start_index=7)) == ["a:7"]
+    assert ids(chunk(document_id="a", chunk_id="c3", start_index=7)) == ["c3"]
+    assert ids(chunk(document_id="a")) == ["a"]
+    notes = EntryNotes()
+    same = [
+        chunk(source="a", start_index=0),
+        {**chunk(source="a", start_index=0), "page_content": "x"},
+    ]
+    entries_of(same, notes=notes)
+    assert [each.kind for each in notes.findings()] == ["shared-id"]
+
+
+def test_traces_name_chunks_as_objects_do() -> None:
+    parts = TakenParts()
+    metadata = {"source": "a.md", "start_index": 90}
+    assert parts.document(0, "s", text="…", metadata=metadata).id == "a.md:90"
+    assert parts.document(0, "s", text="…", metadata={"source": "a.md"}).id.startswith("text-")
+    assert parts.document(0, "s", text="…", metadata={"doc_id": "a", "start": 1}).id == "a:1"

@@ -195,3 +195,33 @@ def test_labels_survive_a_new_chunker() -> None:
         )
         assert result["recall"] == 1.0
         assert (result["P"] or 0) > 0.3
+
+
+def test_words_of_places_without_texts_are_missed() -> None:
+    place = {"doc": "a.md", "start": 0, "end": 9}
+    worded = {**place, "text": "one two 3"}
+    for retrieved, gold, role in ((worded, place, "gold"), (place, worded, "run")):
+        record = {"query": "q", "retrieved": [retrieved], "gold": [gold]}
+        with pytest.raises(InputError, match="no document has a text") as stop:
+            karat.evaluate([record], measures="recall/span-words")
+        assert role in str(stop.value.where)
+        assert "--corpus" in stop.value.fix
+        found = karat.evaluate([record], measures="recall/span-words", corpus={"a.md": "one two 3"})
+        assert found.values == {"recall/span-words": 1.0}
+
+
+def test_spans_that_no_chunk_can_hold() -> None:
+    golds = [(3, 3), (0, 4), (8, 30), (40, 50)]
+    record = {
+        "query": "q",
+        "retrieved": [{"doc": "a", "start": 0, "end": 9}],
+        "gold": [{"doc": "a", "start": start, "end": end} for start, end in golds],
+    }
+    result = karat.evaluate([record], measures="recall", corpus={"a": "nine char"})
+    assert {each.kind: each.examples for each in result.findings} == {
+        "empty-span": ("q / a 3–3",),
+        "span-beyond-end": ("q / a 8–30", "q / a 40–50"),
+    }
+    assert result["recall"] == 1 / 4  # they count as not found
+    alone = karat.evaluate([record], measures="recall", by="spans")
+    assert [each.kind for each in alone.findings] == ["empty-span"]

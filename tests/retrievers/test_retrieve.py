@@ -451,3 +451,21 @@ async def _stream(question: str) -> AsyncIterator[str]:
 def test_what_yields_asynchronously_is_named() -> None:
     with pytest.raises(RetrieverError, match="async_generator"):
         karat.retrieve(_stream, {"q1": "?"})
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+def test_a_retriever_that_returns_none_has_failed(awaited: bool) -> None:
+    def sometimes(question: str) -> list[str] | None:
+        return ["d1"] if question == "question 1" else None
+
+    async def later(question: str) -> list[str] | None:
+        return sometimes(question)
+
+    run = karat.retrieve(later if awaited else sometimes, dict(list(QUERIES.items())[:2]))
+    assert run.about is not None
+    first, second = run.about["error"].to_list()
+    assert first is None
+    assert second.startswith("the retriever returned None")
+    assert [each.kind for each in run.findings] == ["failed-query"]
+    with pytest.raises(RetrieverError, match="returned None"):
+        karat.retrieve(lambda _: None, QUERIES)

@@ -62,7 +62,7 @@ skip_bad = click.option(
 id_from = click.option(
     "--id-from",
     metavar="FIELD",
-    help="Field of retrieved objects that holds their ids, such as metadata.source (default: their "
+    help="Field of retrieved objects that holds their ids, such as metadata.chunk (default: their "
     "own id).",
 )
 query_from = click.option(
@@ -121,8 +121,8 @@ reading = option_set(
         "--by",
         metavar="RELATION",
         help="What makes a retrieved document match a gold item: ids, exact, rouge, "
-        "rouge-sentence(threshold=0.9), spans, semantic, … (default: ids; "
-        "`karat measures --relations` lists all).",
+        "rouge-sentence(threshold=0.9), spans, semantic, … (default: spans where the gold "
+        "labels places, else ids; `karat measures --relations` lists all).",
     ),
     click.option(
         "--corpus", metavar="PATH", help="Texts of the documents by id: a file or a folder."

@@ -62,7 +62,7 @@ PART = ".part"  # the file beside the output that holds the answers so far
 @click.option(
     "--id-from",
     metavar="FIELD",
-    help="Field that holds the id of a document, such as metadata.source.",
+    help="Field that holds the id of a document, such as metadata.chunk.",
 )
 @click.option("--name", default="", help="Name of the run (default: that of the retriever).")
 @click.option(

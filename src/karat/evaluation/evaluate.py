@@ -119,7 +119,7 @@ def evaluate(
     list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
     an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
     of a list a whole response will do; `id_from` is the field that holds their ids, such as
-    `metadata.source`, if not the usual one. A path may also be traces of production
+    `metadata.chunk`, if not the usual one. A path may also be traces of production
     (docs/traces.md): their questions are those of the gold, or `query_from` is the attribute that
     holds the ids of queries. Without
     `gold` the records hold both, and several runs must agree about the queries that they share.
@@ -131,8 +131,9 @@ def evaluate(
     says so in the findings. `dialect` and `missing` decide what tools decide differently; see
     `karat.core.policy.Policy`.
 
-    `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), or texts:
-    `exact`, `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them).
+    `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
+    default where the gold labels places, see docs/spans.md), or texts: `exact`,
+    `rouge`, `rouge-sentence(threshold=0.9)`, … (`karat measures --relations` lists them).
     Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
     with, and `tokenizer` what counts the tokens of a budget such as `recall@2000tokens`: a rule
     that needs no download (None), `tokenizers:PATH` for the file of a model, or a function; see

@@ -71,9 +71,9 @@ def load_inputs(
     how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
     named = _with_reranked(_named(run), run_format, id_from)
     given, loaded = gold, None
-    gold = _kept(gold)
     if any(is_retriever(data) for _, data in named):
         if gold is not None:
+            gold = _kept(gold)
             loaded = load_gold(gold, format=gold_format, **how)
         stages = Stages(progress, sum(is_retriever(data) for _, data in named))
         named = [
@@ -84,6 +84,7 @@ def load_inputs(
     else:
         inputs = [*(Input.of("run", data) for _, data in named), Input.of("gold", given)]
     named = [(name, _kept(data)) for name, data in named]
+    gold = _kept(gold)
 
     def read(gold: Any, how: dict[str, Any]) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
         if gold is None:

@@ -61,7 +61,7 @@ def load_run(
     beside the ids are kept, with `about` everything that describes the queries. `names` is what
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
     are also used where a record has no id. Retrieved things may be objects of other frameworks
-    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.source`. Of
+    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.chunk`. Of
     traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
     """
     refuse_after_fork()

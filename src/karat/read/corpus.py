@@ -65,7 +65,7 @@ def load_corpus(source: object, *, id_from: str | None = None) -> pl.DataFrame:
     one, a text file, a folder of text files (*.txt, *.md; the id is the path inside it), and the
     folder of a BEIR dataset. The text may be missing where source, start and end are given.
     Documents, nodes and points of retrieval frameworks (docs/inputs.md) are records, too; `id_from`
-    is the field that holds their ids, such as `metadata.source`, if not the usual one.
+    is the field that holds their ids, such as `metadata.chunk`, if not the usual one.
 
     >>> load_corpus({"a": "one", "b": {"title": "Two", "text": "two"}}).rows()
     [('a', 'one'), ('b', 'two')]

@@ -56,6 +56,7 @@ class EntryNotes:
     hashed: list[str] = field(default_factory=list)
     fields: dict[str, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)  # by field: ids of several chunks
+    placed: int = 0  # ids that are places
 
     def findings(self) -> list[Finding]:
         """Return what should be known about the ids."""
@@ -133,13 +134,15 @@ def make_entries(
     results = list(results)
     if not texts and all(type(result) is str for result in results):
         return [{"doc": doc} for doc in results]
-    fields = {name: len(ids) for name, ids in notes.fields.items()}
+    fields, placed = {name: len(ids) for name, ids in notes.fields.items()}, notes.placed
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
     _turn_distances(made)
     entries = [entry for entry, _ in made]
     used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
     if id_from is not None or used:
         notes.note_shared(entries, id_from or f"metadata.{used[0]}")
+    elif notes.placed > placed:  # chunks of several sizes may begin at one place
+        notes.note_shared(entries, "source and start")
     return entries
 
 
@@ -252,6 +255,7 @@ def _id(
             notes.fields.setdefault(name, []).append(id_text(value))
             return id_text(value)
     if entry["source"] is not None and entry["start"] is not None:
+        notes.placed += 1
         return place_id(entry["source"], entry["start"])
     if entry["text"] is None:
         keys = ", ".join(field_names(result)) or "nothing"

@@ -71,7 +71,7 @@ class Retriever:
     questions are asked once before anything is measured. With more than `max_errors` failures
     asking stops; None: when the first ten have all failed. `resume` is a file in which answers are
     kept as they come, so that asking goes on where it ended. `id_from` names the metadata that
-    holds the id of a document, as in `metadata.source`.
+    holds the id of a document, as in `metadata.chunk`.
 
     >>> Retriever(lambda question: ["d1", "d2"], k=1, concurrency=8).k
     1

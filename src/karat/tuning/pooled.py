@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from karat.align.align import Aligned
+    from karat.align.preflight import UnmetRun
     from karat.core.data import Bools, Floats, Gold, Ints, RunStream
     from karat.core.policy import Policy
     from karat.core.relation import Relation
@@ -214,6 +215,10 @@ class _Watched:
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
         return self._inner.rows(rows)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item."""
+        return self._inner.nothing_met(run)
 
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch."""

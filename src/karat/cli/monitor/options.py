@@ -90,7 +90,7 @@ def intake_options(function: Function) -> Function:
         click.option(
             "--id-from",
             metavar="FIELD",
-            help="Field of the metadata that holds the ids of documents, such as metadata.source.",
+            help="Field of the metadata that holds the ids of documents, such as metadata.chunk.",
         ),
     )
     for option in reversed(options):

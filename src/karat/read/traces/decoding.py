@@ -45,7 +45,7 @@ def decode(body: bytes, *, protobuf: bool, id_from: str | None = None) -> Decode
 class TraceReader:
     """Collects the retrieval calls of requests and records, until they are taken.
 
-    `id_from` is the field that holds the ids of documents, such as `metadata.source`. With `asks`
+    `id_from` is the field that holds the ids of documents, such as `metadata.chunk`. With `asks`
     it also remembers what the applications were asked whose traces they are.
     """
 

@@ -62,7 +62,7 @@ BESIDE = (*SCORE_NAMES, ("relevance_score", "higher"))
 class TakenParts:
     """Takes texts, ids and documents out of spans, within bounds, and counts what was wrong.
 
-    `id_from` is the field that holds the ids of documents, such as `metadata.source`.
+    `id_from` is the field that holds the ids of documents, such as `metadata.chunk`.
     """
 
     def __init__(self, id_from: str | None = None, malformed: Counter[str] | None = None) -> None:
