@@ -130,9 +130,7 @@ def command(
 
     files, _ = options.paths(runs)
     loaded = [
-        load_run(
-            file, format=run_format, skip_bad=skip_bad, texts=True, id_from=id_from
-        ).collect()
+        load_run(file, format=run_format, skip_bad=skip_bad, texts=True, id_from=id_from).collect()
         for file in files
     ]
     ways = None if normaliser is None else normaliser.split(",")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from karat.reports import escape
 from karat.reports.charts.tuning import terminal_chart, tuning_chart
-from karat.reports.grid import Grid
 from karat.reports.escape import printable
+from karat.reports.grid import Grid
 from karat.reports.html import document, notebook_html
 from karat.reports.tables import (
     bullets,
