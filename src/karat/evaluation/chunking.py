@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def check_chunks(
 def _readable_again(*inputs: object) -> bool:
     """Tell whether inputs are still there after they were read once."""
     for data in inputs:
-        several = data if isinstance(data, list | tuple) else [data]
+        several: Sequence[object] = data if isinstance(data, list | tuple) else [data]
         for each in several:
             if isinstance(each, Iterator):
                 return False
@@ -72,8 +72,9 @@ def _several(chunks: object) -> Mapping[str, object]:
     """Return each way of chunking by its name."""
     if chunks is None:
         return {}
-    files = chunks if isinstance(chunks, list | tuple) else [chunks]
-    if all(isinstance(each, str | os.PathLike) for each in files):
+    given: Sequence[object] = chunks if isinstance(chunks, list | tuple) else [chunks]
+    files = [each for each in given if isinstance(each, str | os.PathLike)]
+    if len(files) == len(given):
         return {Path(each).stem: each for each in files}
     return {"chunks": chunks}
 
