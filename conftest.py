@@ -49,6 +49,14 @@ def _own_folder_for_temporary_files(tmp_path_factory: pytest.TempPathFactory) ->
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_memory_of_tunings() -> Iterator[None]:
+    """Let no tuning of a test know of another, also in processes that tests start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KARAT_TUNINGS", "none")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _same_registries_for_every_test() -> Iterator[None]:
     """Forget the measures, shapes, aspects, … that a test or an example registers."""

@@ -240,6 +240,7 @@ def test_new_chunks() -> None:
     assert drifted.labels["covered"].to_list() == pytest.approx([1, 1, 0, 3 / 12])
     assert [(each.kind, each.count) for each in drifted.findings] == [
         ("lost-chunk", 1),
+        ("left-out-text", 1),
         ("none-label", 1),
         ("partly-label", 1),
         ("split-label", 1),

@@ -46,7 +46,7 @@ def found() -> karat.Tuning:
 
 def test_python_says_what_to_keep_and_has_no_snippet(found: karat.Tuning) -> None:
     best = {gain.over: gain.value for gain in found.gains}["bm25"]
-    assert found.choice.held_out.value <= best
+    assert (found.choice.held_out.value or 0.0) <= (best or 0.0)
     assert (found.keep, found.snippet) == ("bm25", None)
     said = found.as_dict()
     assert (said["keep"], said["snippet"]) == ("bm25", None)
@@ -106,7 +106,9 @@ def test_the_current_setting_of_a_retriever_is_kept() -> None:
     assert repr(made).startswith(said)
     assert said in retriever_tuning.page(made)
     assert made._repr_html_().index("Keep") < made._repr_html_().index("<table")
-    worse = karat.tune(make, records, "RR", space={"knobs": {"shift": [-2, 0]}}, current={"shift": -2})
+    worse = karat.tune(
+        make, records, "RR", space={"knobs": {"shift": [-2, 0]}}, current={"shift": -2}
+    )
     assert worse.keep is None
 
 

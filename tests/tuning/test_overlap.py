@@ -68,22 +68,22 @@ def test_tune_refuses_too_with_runs_records_and_retrievers() -> None:
         tune_weight([_scored(run) for run in runs], GOLD, "RR")
     with pytest.raises(AlignError, match="share no document"):
         convex_combination([_scored(run) for run in runs], [0.5, 0.5])
-    by_text = {
-        query: [Document(f"text {doc}") for doc in docs] for query, docs in lists().items()
-    }
+    by_text = {query: [Document(f"text {doc}") for doc in docs] for query, docs in lists().items()}
     by_id = {
         query: [Document(f"text {doc}", as_uuid(doc)) for doc in docs]
         for query, docs in lists().items()
     }
     gold = [{"query": query, "question": query, "gold": docs} for query, docs in GOLD.items()]
-    retrievers = {"bm25": by_text.__getitem__, "dense": by_id.__getitem__}
+    retrievers: Any = {"bm25": by_text.__getitem__, "dense": by_id.__getitem__}
     with pytest.raises(AlignError, match="the ids of bm25 were made from texts") as refused:
         karat.tune(retrievers, gold, "RR", engine=ENGINE)
     assert refused.value.where == "run bm25 and run dense"
 
 
 def _scored(run: dict[str, list[str]]) -> dict[str, dict[str, float]]:
-    return {query: {doc: 1 / (2 + at) for at, doc in enumerate(docs)} for query, docs in run.items()}
+    return {
+        query: {doc: 1 / (2 + at) for at, doc in enumerate(docs)} for query, docs in run.items()
+    }
 
 
 def test_the_command_names_both_files(cli: Karat, tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_setting_that_cannot_be_made_or_never_answers_is_given_up() -> None:
     assert found.chosen["k1"] > 1
     (finding,) = [each for each in found.findings if each.kind == "failed-setting"]
     assert finding.count == 8
-    with pytest.raises(RetrieverError, match="every setting failed in rung 1; .*ZeroDivisionError"):
+    with pytest.raises(RetrieverError, match=r"every setting failed .*ZeroDivisionError"):
         tune(lambda k1, b: lambda _: k1 / 0 * b)
 
 

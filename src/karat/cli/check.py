@@ -12,6 +12,13 @@ from karat.reports.tables import describe_finding, to_json
 
 @click.command("check", short_help="Report problems in runs and their gold.")
 @options.inputs
+@click.option(
+    "--chunks",
+    multiple=True,
+    metavar="FILE",
+    help="All chunks of the documents of --corpus: report what they leave out of each document "
+    "and which labels they cut; may be repeated, for several ways of chunking.",
+)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if anything is found.")
 @options.output(("table", "json"))
 def command(
@@ -20,6 +27,7 @@ def command(
     how: str,
     output: str | None,
     *,
+    chunks: tuple[str, ...],
     strict: bool,
     **choices: Any,  # noqa: ANN401
 ) -> int:
@@ -30,12 +38,13 @@ def command(
     \b
     karat check run.trec --gold qrels.txt
     karat check samples.jsonl --strict
+    karat check run.jsonl --gold spans.jsonl --corpus docs/ --chunks chunks.jsonl
     """
     from karat.evaluation.evaluate import check  # noqa: PLC0415
 
     files, gold = options.paths(runs, gold)
     with options.progress("checking") as progress:
-        findings = check(files, gold, progress=progress, **choices)
+        findings = check(files, gold, chunks=list(chunks) or None, progress=progress, **choices)
     if how == "json":
         text = to_json({"findings": [finding.as_dict() for finding in findings]})
     else:

@@ -34,6 +34,7 @@ VARIABLES = {
     "KARAT_MONITOR_TOKEN": "token that `karat monitor serve` asks for",
     "KARAT_WEBHOOK_SECRET": "secret with which `karat monitor check` signs what it sends",
     "KARAT_CACHE_DIR": "folder in which answers, vectors and judge cards are kept",
+    "KARAT_TUNINGS": "file that remembers which queries tunings held out, or none",
     "KARAT_SPOOL_LIMIT": "most that is kept in a temporary file of a pipe",
     "KARAT_MINILM": "folder of the embedding model, instead of the one from a package",
     "KARAT_NATIVE": "0 for no compiled code",

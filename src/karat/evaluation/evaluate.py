@@ -13,7 +13,7 @@ from karat.align.preflight import only_ids
 from karat.core.timing import error_column, failures, in_units
 from karat.dialects import Dialect, expand_measures
 from karat.dialects import dialect as find_dialect
-from karat.errors import choose_column, naming_files, takes_options
+from karat.errors import OptionError, choose_column, naming_files, takes_options
 from karat.evaluation.assessment import (
     assess,
     chosen_relation,
@@ -21,6 +21,7 @@ from karat.evaluation.assessment import (
     reads_texts,
     with_missing,
 )
+from karat.evaluation.chunking import check_chunks
 from karat.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
 from karat.findings import first_findings
 from karat.forks import refuse_after_fork
@@ -262,17 +263,30 @@ def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
 def check(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
+    *,
+    chunks: object = None,
     **options: Unpack[EvaluationOptions],
 ) -> tuple[Finding, ...]:
     """Return problems in a run and its gold, without measuring anything.
 
     The options are those of `evaluate`; a query that the run lacks is a finding in every dialect.
+    With the documents as `corpus`, `chunks` are all that were cut from them, or a list of files
+    with one way of chunking each: what they leave out of each document is a finding, and so are the
+    labels that they cut. Without `chunks` it is those that were retrieved.
 
     >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
     ['extra-query', 'duplicate-document']
     """
     options.setdefault("missing", "zero")
-    return evaluate(run, gold, **options).findings
+    findings = evaluate(run, gold, **options).findings
+    if options.get("corpus") is None:
+        if chunks is not None:
+            raise OptionError(
+                "chunks are compared with the documents, and there are none",
+                fix="give the documents that they were cut from: --corpus PATH (corpus=)",
+            )
+        return findings
+    return (*findings, *check_chunks(run, gold, chunks, options))
 
 
 @takes_options(EvaluationOptions)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from karat.forks import refuse_after_fork
 from karat.read import GoldLike, load_gold
 from karat.read.corpus import load_corpus
 from karat.read.labels_database import database_at
+from karat.spans.coverage import CUT, left_out, widened
 from karat.spans.place import cover, place
 from karat.storage.files import write_text
 
@@ -36,7 +36,6 @@ ENTRY = (*PLACE, "quote", "grade")
 AMBIGUOUS = ("leave", "first", "all")
 MIN_SCORE = 0.85
 CONTEXT = 1 << 14  # characters on either side of a label that distinguish its places
-BLANK = re.compile(r"\s*")
 CLEARLY = 16  # this many more of them must agree at one place than at all others
 MESSAGES = {  # what findings say of a label, by its status and its cut
     "lost": ("label whose text was not found: it has no place", "label the query again"),
@@ -46,9 +45,7 @@ MESSAGES = {  # what findings say of a label, by its status and its cut
     ),
     "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
-    "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
-    "partly": ("label that is partly in no chunk", "check the chunker"),
-    "none": ("label that is in no chunk: nothing can find it", "check the chunker"),
+    **CUT,
 }
 OTHER_PLACE = (
     "label whose text is not where its chunk says",
@@ -275,7 +272,7 @@ def drift(
     if chunks is not None:
         held, lost = _place_chunks(load_corpus(chunks), documents, min_score)
         now = now.hstack(cover(_trimmed(now), held))
-        findings += [*lost, *findings_of(now, "cut", ("none", "partly", "split"))]
+        findings += [*lost, *left_out(held, documents), *findings_of(now, "cut", CUT)]
     return Anchored(now, given.queries, (*given.findings, *findings))
 
 
@@ -379,11 +376,4 @@ def _place_chunks(
         "chunk whose text is in no document: it holds no label",
         "check that these are the chunks of these documents",
     )
-    return _widened(found.drop_nulls("start"), documents), findings
-
-
-def _widened(chunks: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Let chunks reach over the white space behind them, which is in no chunk otherwise."""
-    texts = dict(documents.select("doc", "text").iter_rows())
-    ends = [BLANK.match(texts[doc], end).end() for doc, end in chunks.select("doc", "end").rows()]  # type: ignore[union-attr]
-    return chunks.with_columns(end=pl.Series(ends, dtype=pl.Int64))
+    return widened(found.drop_nulls("start"), documents), findings

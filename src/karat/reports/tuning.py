@@ -294,7 +294,8 @@ def _near(tuning: Tuning) -> str:
 
 def _plateau(tuning: Tuning) -> str:
     inside, every = len(tuning.choice.plateau), len(tuning.grid.settings)
-    said = f"plateau: {inside} of {every} settings are not shown to be worse than the best"
+    known = count(tuning.choice.n)
+    said = f"plateau: with {known}, {inside} of {every} settings cannot be ruled out as the best"
     curves = curves_of(tuning)
     if len(curves) == 1 and inside > 1:
         low, high = curves[0].plateau

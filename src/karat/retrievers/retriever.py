@@ -209,14 +209,16 @@ def _broken_module(text: str, module: str, error: BaseException) -> InputError:
     here = [(file, line) for file, line in places if Path(file).is_relative_to(Path.cwd())]
     place = "".join(f" ({file}, line {line})" for file, line in (here or places)[-1:])
     reason = next(iter(traceback.format_exception_only(error)[-1].splitlines()), "")
-    missing = isinstance(error, ModuleNotFoundError)
+    fix = "correct the module; --debug shows the traceback"
+    if isinstance(error, ModuleNotFoundError):
+        fix = (
+            f"install {error.name} where karat is installed, or run karat with the Python of your "
+            "project: python -m karat"
+        )
     return InputError(
         f"the module {module!r} cannot be imported: {shorten(reason, 300)}{place}",
         where=text,
-        fix=f"install {error.name} where karat is installed, or run karat with the Python of your "
-        "project: python -m karat"
-        if missing
-        else "correct the module; --debug shows the traceback",
+        fix=fix,
     )
 
 
@@ -238,10 +240,10 @@ def import_retriever(text: str) -> Any:  # noqa: ANN401
     except KaratError:
         raise
     except (Exception, SystemExit) as error:
-        absent = isinstance(error, ModuleNotFoundError) and error.name
-        if absent and f"{module}.".startswith(f"{error.name}."):
+        absent = (isinstance(error, ModuleNotFoundError) and error.name) or ""
+        if absent and f"{module}.".startswith(f"{absent}."):
             raise InputError(
-                f"there is no module {error.name!r} here or among the installed packages",
+                f"there is no module {absent!r} here or among the installed packages",
                 where=text,
                 fix="run the command in the folder of your code, or install it",
             ) from None

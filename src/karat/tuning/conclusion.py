@@ -16,6 +16,7 @@ from karat.findings import finding_about, first_findings
 from karat.statistics.intervals import intervals
 from karat.tuning.choice import choose_by_slice, choose_setting
 from karat.tuning.gains import CURRENT, gains_over, worth_keeping
+from karat.tuning.history import remember
 
 if TYPE_CHECKING:
     from karat.core.data import Floats, Run
@@ -235,6 +236,16 @@ def conclude(
         _sliced(name, about, values[:settings], choice, grid, clusters, options, draws)
         for name in names
     )
+    known = ~np.isnan(choice.values)
+    by_name = np.flatnonzero(known)[about["query"].filter(pl.Series(known)).arg_sort().to_numpy()]
+    used = remember(
+        measured.gold,
+        about["query"].gather(by_name),
+        what=f"{'a space' if grid.axis == 'space' else engine.name} by {first}",
+        settings=[str(setting) for setting in grid.settings],
+        values=values[:settings, by_name],
+        held_out=choice.held_out.value,
+    )
     return kind(
         engine=engine,
         runs=measured.lists.pool.runs,
@@ -265,7 +276,7 @@ def conclude(
         ),
         sliced=by_slice,
         findings=tuple(
-            first_findings([*measured.findings, *_doubts(choice, values, about, column)])
+            first_findings([*measured.findings, *_doubts(choice, values, about, column), *used])
         ),
         values=pl.DataFrame(
             {

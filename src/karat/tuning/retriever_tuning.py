@@ -148,13 +148,18 @@ class Claims:
     clusters: Sequence[object] | None
     current: int | None
 
+    @property
+    def held_out(self) -> Interval:
+        """The value of the setting that is left, on queries that did not choose it."""
+        return self._interval(self.found.chosen, self.found.final)
+
     def tuning(
         self, engine: str, cluster: str | None, findings: Iterable[Finding]
     ) -> RetrieverTuning:
         """Put everything together."""
         found, settings = self.found, self.asking.configurations.settings
         in_sample = self._interval(found.chosen, found.search)
-        held_out = self._interval(found.chosen, found.final)
+        held_out = self.held_out
         sign = 1.0 if self.measure.higher_is_better else -1.0
         both = in_sample.value is not None and held_out.value is not None
         plateau, stability = self._last_rung()

@@ -29,6 +29,7 @@ from karat.retrievers.retriever import RetrievalOptions, name_of
 from karat.statistics.values import check_share
 from karat.tuning.configurations import Configurations, check_factory, defaults_of
 from karat.tuning.halving import HalvingPlan, deal_queries, halve, plan_halving
+from karat.tuning.history import remember
 from karat.tuning.retriever_tuning import Claims, RetrieverTuning
 from karat.tuning.space import Space, identify
 
@@ -122,8 +123,18 @@ def tune_retriever(
     except RetrieverError as error:
         reasons = [f"{asking.configurations.name(n)}: {why}" for n, why in asking.reasons.items()]
         raise RetrieverError("; ".join([error.what, *reasons[:1]]), fix=error.fix) from None
-    return Claims(chosen_by, asking, found, plan, level, clusters, at).tuning(
-        name_of(make), column, (*known.findings, *asked.findings, *asking.limits)
+    claims = Claims(chosen_by, asking, found, plan, level, clusters, at)
+    last = [found.chosen, found.chosen if at is None else at]
+    used = remember(
+        known,
+        asked.table["query"].gather(found.final),
+        what=f"{name_of(make)} by {chosen_by}",
+        settings=[identify(setting) for setting in settings],
+        values=found.values[last][:, found.final],
+        held_out=claims.held_out.value,
+    )
+    return claims.tuning(
+        name_of(make), column, (*known.findings, *asked.findings, *asking.limits, *used)
     )
 
 

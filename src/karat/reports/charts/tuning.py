@@ -68,7 +68,8 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     says = (
         f"{measure} by {found.axis}, from {number(found.points[0].value)} at "
         f"{found.points[0].at:g} to {number(found.points[-1].value)} at {found.points[-1].at:g}; "
-        f"chosen {found.chosen:g}, not shown to be worse than the best from {begin:g} to {end:g}"
+        f"chosen {found.chosen:g}; settings that cannot be ruled out as the best: {begin:g} to "
+        f"{end:g}"
     )
     if found.current is not None:
         says += f", current {found.current:g}"
@@ -81,7 +82,9 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
         ]
         for each in found.points
     ]
-    table = Grid("", [found.axis, measure, f"{level:.0%} interval", "plateau"], rows, left=1)
+    table = Grid(
+        "", [found.axis, measure, f"{level:.0%} interval", "cannot be ruled out"], rows, left=1
+    )
     svg = drawing(WIDTH, TOP + HIGH + 58, says, parts)
     return Chart(f"tuning {found.axis}", heading, says, svg, table)
 
@@ -94,7 +97,10 @@ def nearest_point(found: TuningCurve, at: float) -> TuningPoint:
 def _legend(found: TuningCurve, level: float) -> str:
     entries = [
         (marker(3, 0, -4, 5.0, class_=color(1)), "chosen"),
-        (element("rect", x=-6, y=-8, width=12, height=4, class_=f"bar {color(1)}"), "plateau"),
+        (
+            element("rect", x=-6, y=-8, width=12, height=4, class_=f"bar {color(1)}"),
+            "cannot be ruled out",
+        ),
         (
             element("rect", x=-6, y=-11, width=12, height=11, class_=f"band {color(0)}"),
             f"{level:.0%} interval",
@@ -112,7 +118,7 @@ def _legend(found: TuningCurve, level: float) -> str:
 
 
 def _plateau(found: TuningCurve, across: Scale) -> list[str]:
-    """Draw the stretches of settings that are not shown to be worse than the best."""
+    """Draw the stretches of settings that cannot be ruled out as the best."""
     bars, y = [], TOP + HIGH + 6
     for begin, end in stretches([point.in_plateau for point in found.points]):
         left, right = across(found.points[begin].at), across(found.points[end].at)
@@ -195,7 +201,7 @@ def terminal_chart(found: TuningCurve, measure: str, level: float, width: int = 
     lines.append(" " * 9 + "".join(below).rstrip())
     lines.append(" " * 9 + _axis(found, across, columns))
     key = f"{CHOSEN} chosen   " + (f"{CURRENT} current   " if found.current is not None else "")
-    key = f"{' ' * 9}{key}{BAND} {level:.0%} interval   ═ not shown to be worse"
+    key = f"{' ' * 9}{key}{BAND} {level:.0%} interval   ═ cannot be ruled out"
     lines += wrap(key, width).splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
