@@ -50,7 +50,7 @@ def test_the_table(cli: Karat) -> None:
     done = cli("compare", *RUNS, *GOLD, "-m", "recall@5", "-m", "success@1", "--slice", "wording")
     assert done.code == 0
     assert "against bm25 · 95 queries" in done.out
-    assert re.search(r"recall@5 +minilm +better +0\.6181 +0\.8141 +\+0\.1960", done.out)
+    assert re.search(r"recall@5 +minilm +better +0\.618 +0\.814 +\+0\.196 ", done.out)
     assert "by McNemar's test: success@1" in done.out
     assert "by wording" in done.out
     assert "queries that moved most in recall@5" in done.out
@@ -65,9 +65,9 @@ def test_other_formats(how: str, cli: Karat, tmp_path: Path) -> None:
     assert done.code == 0
     assert (tmp_path / "out").read_text(encoding="utf-8") == done.out
     begins = {
-        "jsonl": '{"baseline": "bm25", "system": "minilm", "measure": "P@5", "difference": 0.07',
-        "csv": "baseline,system,measure,difference,low,high,p,p_adjusted",
-        "tsv": "baseline\tsystem\tmeasure\tdifference",
+        "jsonl": '{"baseline": "bm25", "system": "minilm", "measure": "P@5", "verdict": "better", ',
+        "csv": "baseline,system,measure,verdict,difference,low,high,p,p_adjusted",
+        "tsv": "baseline\tsystem\tmeasure\tverdict\tdifference",
         "markdown": "**against bm25 · 95 queries · dialect karat**",
         "latex": r"% needs \usepackage{booktabs}",
     }

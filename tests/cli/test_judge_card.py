@@ -140,7 +140,7 @@ def test_judgements_by_id(cli: Karat, save: Save) -> None:
         "local:text",
     )
     assert done.code == 0
-    assert "2 labels of qrels.txt, 1 questions" in done.out
+    assert "2 labels of qrels.txt, 1 question" in done.out
 
 
 def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:

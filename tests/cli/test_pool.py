@@ -21,7 +21,7 @@ TEXTS = ("--queries", DEMO / "questions.jsonl", "--corpus", DEMO / "passages.jso
 def test_for_ordering(cli: Karat, tmp_path: Path) -> None:
     done = cli("pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
     assert done.code == 0
-    assert "1589 pairs, 95 queries, 2 runs · mm-ns" in done.out
+    assert "1,589 pairs, 95 queries, 2 runs · mm-ns" in done.out
     assert "only with --for values" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
     with karat.Labels.open(tmp_path / "pool", "ann") as labels:

@@ -6,6 +6,7 @@ import json
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -15,6 +16,7 @@ from karat.dialects import resolve_measures
 from karat.errors import InputError
 from karat.spark.arrow import to_batches
 from karat.spark.columns import GOLD, POSITION, QUERIES, QUERY, RUN, SIDE, SideColumns, mapped
+from karat.spark.comparing import _Paired
 from karat.spark.session import failure_of
 from karat.spark.summary import ALL, Notes, SummaryPlan, Tally, merge_batches, summarise_batches
 from karat.spark.task import NOTES, VALUES, Plan, evaluate_batches
@@ -284,3 +286,25 @@ def test_columns_are_named_for_one_side_or_both() -> None:
 
 
 assert set(STRICT) <= set(DIALECTS)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_verdict_interval_and_p_of_a_comparison_agree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.choice([2, 5, 10, 40, 300]))
+    moved = np.round(rng.normal(0.02, 0.1, size) * (rng.random(size) < rng.choice([0.1, 1.0])), 3)
+    sides = [np.zeros(size), moved]
+    change, tested, before, after = (Tally() for _ in range(4))
+    for tally, values in zip((change, tested, before, after), [moved, moved, *sides], strict=True):
+        tally.moments.add(values)
+    won, lost = int((moved > 0).sum()), int((moved < 0).sum())
+    found = _Paired("mean", change, tested, before, after, 1.0, won, lost, unpaired=0)
+    assert found.p is not None
+    for level in (0.5, 0.8, 0.95):
+        span, verdict = found.interval(level), found.verdict(level)
+        assert span.low is not None
+        assert span.high is not None
+        outside = not span.low <= 0 <= span.high
+        assert outside == (verdict in ("better", "worse")) == (found.p <= 1 - level + 1e-12)
+        assert (verdict == "same") == (not won and not lost)
+    assert found.p >= min(1.0, 2 / 2 ** (won + lost))

@@ -294,7 +294,7 @@ def _near(tuning: Tuning) -> str:
 
 def _plateau(tuning: Tuning) -> str:
     inside, every = len(tuning.choice.plateau), len(tuning.grid.settings)
-    known = count(tuning.choice.n)
+    known = counted(tuning.choice.n)
     said = f"plateau: with {known}, {inside} of {every} settings cannot be ruled out as the best"
     curves = curves_of(tuning)
     if len(curves) == 1 and inside > 1:

@@ -99,7 +99,10 @@ class _Paired:
 
     @property
     def p(self) -> float | None:
-        """The two-sided p value of the mean difference."""
+        """The two-sided p value of the mean difference, by a z test.
+
+        It is never below what sign flips of as many queries that differ could reach.
+        """
         moments = self.tested.moments
         if moments.n < 2:
             return None
@@ -107,9 +110,12 @@ class _Paired:
         variance = max(two / moments.n - (one / moments.n) ** 2, 0.0) / (moments.n - 1)
         if self.clustered and variance:
             variance = self.tested.sampled_variance()
-        if not variance:
-            return 1.0 if not one else None if self.clustered else 0.0
-        return math.erfc(abs(moments.mean) / math.sqrt(2 * variance))
+        if not variance and one and self.clustered:
+            return None
+        found = 1.0 if not one else 0.0
+        if variance:
+            found = math.erfc(abs(moments.mean) / math.sqrt(2 * variance))
+        return max(found, 2.0 ** (1 - min(max(self.wins + self.losses, 1), 1_000)))
 
 
 def compare(
