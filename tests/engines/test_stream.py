@@ -238,7 +238,7 @@ class QueryByQuery:
             draw_batch(Run(run.name, rows, run.order), bound, policy, keep, facts)
             for rows in reversed(batches)
         ]
-        return join(Run(run.name, whole.rows.clear(), findings=run.findings), parts, bound, policy)
+        return join(run, parts, bound, policy)
 
 
 @pytest.mark.parametrize("relation", ["ids", "exact-sentence", "claims", "statements"])

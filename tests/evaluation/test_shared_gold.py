@@ -169,3 +169,13 @@ def test_what_is_odd_is_counted_once(save: Save) -> None:
     paths = [save("one", broken), save("two", broken)]
     result = karat.evaluate(paths, None, "RR", skip_bad=True)
     assert kinds(result)["skipped-record"] == 2
+
+
+def test_runs_that_tell_another_support_contradict_each_other() -> None:
+    def records(support: float) -> list[dict[str, object]]:
+        return [{"query": "q", "retrieved": ["a"], "gold": [{"docs": {"a": support}}]}]
+
+    same = karat.evaluate({"one": records(0.5), "other": records(0.5)}, None, "recall")
+    assert set(same.values.values()) == {0.5}
+    with pytest.raises(karat.KaratError, match="another gold"):
+        karat.evaluate({"one": records(0.5), "other": records(1)}, None, "recall")

@@ -136,11 +136,17 @@ def gold_outcome(gold: Path) -> Any:
 
 
 def compare_both(
-    run: Path, gold: Path, dialect: str, monkeypatch: pytest.MonkeyPatch, *, size: int
+    run: Path,
+    gold: Path,
+    dialect: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    size: int,
+    block: int | None = None,
 ) -> None:
-    """Evaluate with and without the kernel, in pieces of this size."""
+    """Evaluate with and without the kernel, in pieces of this size, or without it in blocks."""
     monkeypatch.setattr(native, "PIECE", size)
-    monkeypatch.setattr(source, "BLOCK", size)
+    monkeypatch.setattr(source, "BLOCK", block or size)
     monkeypatch.setenv(SWITCH, "0")
     without = outcome(run, gold, dialect), gold_outcome(gold)
     monkeypatch.delenv(SWITCH)
@@ -160,6 +166,51 @@ def test_untidy_files(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         size = random.Random(seed).choice((1 << 21, 100, 333, 2000))
         dialect = ("karat", "trec_eval", "karat")[seed % 3]
         compare_both(*write_files(seed, tmp_path), dialect, monkeypatch, size=size)
+
+
+class Worse(Untidy):
+    """Files with several things wrong in them."""
+
+    def maybe(self, share: float) -> bool:
+        return super().maybe(min(4 * share, 0.5) if share < 0.06 else share)
+
+
+def compare_worse(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a file is cut, and whoever reads it, the same error and the same examples."""
+    sizes = (1 << 21, 100, 333, 2000)
+    for seed in seeds:
+        worse, chance = Worse(seed), random.Random(seed)
+        worse.odd = seed % 3 != 0
+        (folder / "run.trec").write_bytes(worse.run())
+        worse.odd = worse.odd and seed % 5 == 0
+        (folder / "gold.qrels").write_bytes(worse.gold())
+        compare_both(
+            folder / "run.trec",
+            folder / "gold.qrels",
+            ("karat", "trec_eval", "karat", "autorag")[seed % 4],
+            monkeypatch,
+            size=chance.choice(sizes),
+            block=chance.choice(sizes),
+        )
+
+
+def test_the_first_error_and_the_same_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["q1 Q0 \u00a0 1 9 t", "q1 Q0 d1 2 8 t", "q2 Q0 d1 1 9 t", "q2 Q0 d2 2 x t"]
+    (tmp_path / "run.trec").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "gold.qrels").write_text("q1 0 d1 1\nq2 0 d1 1\n")
+    for sizes in ((20, 1 << 21), (1 << 21, 20), (20, 20)):
+        monkeypatch.setattr(native, "PIECE", sizes[0])
+        monkeypatch.setattr(source, "BLOCK", sizes[1])
+        told = outcome(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat")
+        assert "line 4: the score 'x' is not a number" in told[1]
+    compare_worse(range(90, 130), tmp_path, monkeypatch)  # of which 98 and 122 once differed
+
+
+@pytest.mark.slow
+def test_many_files_with_several_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare_worse(range(130, 1500), tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
@@ -215,6 +266,56 @@ def test_numbers_are_those_of_python() -> None:
     docs = pl.Series(found[2]).str.slice(1).cast(pl.Int64).to_list()
     expected = np.array([float(spelled[at]) for at in docs])
     assert (np.frombuffer(found[3]).view(np.int64) == expected.view(np.int64)).all()
+
+
+def around_overflow() -> list[str]:
+    """Spell numbers whose digits do not fit 64 bits, or nearly so, and their multiples."""
+    chance = random.Random(6)
+    whole = [
+        str(base * times + more)
+        for base in (2**53, 2**63, 2**64, 2**128, 10**19, 10**20)
+        for times in (*range(1, 30), 10**5, 10**10, 10**20)
+        for more in (-1, 0, 1)
+    ]
+    lengths = (chance.randint(1, 60) for _ in range(5000))
+    whole += ["".join(chance.choices("00000123456789", k=length)) for length in lengths]
+    spelled = []
+    for digits in whole:
+        at, sign = chance.randrange(len(digits) + 1), chance.choice(("", "-", "+", "0", "000"))
+        pointed = f"{sign}{digits[:at]}.{digits[at:]}"
+        exponent = f"e{chance.randint(-40, 40)}"
+        spelled += [sign + digits, pointed, pointed + exponent, sign + digits + exponent]
+    return spelled
+
+
+def test_numbers_that_do_not_fit_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    native_kernel = kernel()
+    assert native_kernel is not None
+    declined = 0
+    spelled = around_overflow()
+    for text in spelled:
+        found = native_kernel.read_qrels(memoryview(f"q 0 d {text}\n".encode()))
+        declined += found is None
+        if found is not None:
+            assert found[3] == struct.pack("d", float(text)), text
+    assert declined < len(spelled) / 10  # those that Python reads
+    run = ["q Q0 a 1 18446744073709551616 t", "q Q0 b 2 0.5 t"]
+    (tmp_path / "run.trec").write_text("\n".join(run))
+    (tmp_path / "gold.qrels").write_text("q 0 a 1\n")
+    values = karat.evaluate(tmp_path / "run.trec", tmp_path / "gold.qrels", "RR").values
+    assert values == {"RR": 1.0}
+    odd = (*ODD_SCORES, "1e", "e5", ".", "-", "+-1", "1e+", "0b1", "1.5.2", "٣.5", "１", "1e1000")
+    for number, score in enumerate((*odd, *spelled[:2000:40])):
+        lines = [f"q Q0 a 1 {score} t", "q Q0 b 2 0.5 t", f"r Q0 a {number} 1 t"]
+        (tmp_path / "run.trec").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / "gold.qrels").write_text(f"q 0 a 1\nr 0 a {score}\n", encoding="utf-8")
+        compare_both(
+            tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=4096
+        )
+        (tmp_path / "gold.qrels").write_text("q 0 a 1\nr 0 a 1\n")
+        compare_both(
+            tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=4096
+        )
 
 
 def test_a_query_longer_than_a_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

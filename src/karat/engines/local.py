@@ -20,6 +20,7 @@ from karat.core.data import Run, RunStream
 from karat.engines.native import NativeDrawing, ScatteredError
 from karat.engines.prefetch import Prefetch
 from karat.engines.spread import PARTS, Spread
+from karat.errors import AlignError, InputError
 from karat.native import DeclinedError
 from karat.progress import Progress, Report
 from karat.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
@@ -68,8 +69,7 @@ class LocalEngine:
                     progress(Progress(int(done.sum()), len(done)))
 
         def joined(drawn: Iterable[DrawnBatch]) -> Drawn:
-            about = Run(run.name, pl.DataFrame(), findings=run.findings)
-            return join(about, watched(drawn), bound, policy)
+            return join(run, watched(_first_error(run, bound, policy, drawn)), bound, policy)
 
         if bound.finds_items:  # a judge is asked when all has been read and checked
             return from_batches([run.collect().rows])
@@ -84,6 +84,26 @@ class LocalEngine:
                 return from_batches([run.whole])
             with closing(Spread()) as spread:
                 return from_batches(_spread(run.batches(), bound.gold, spread))
+
+
+def _first_error(
+    run: RunStream, bound: BoundMatcher, policy: Policy, drawn: Iterable[DrawnBatch]
+) -> Iterator[DrawnBatch]:
+    """Go through batches; of several errors raise the first.
+
+    That is a line that cannot be read, or else the first query of the gold, so that the error does
+    not depend on how the run was cut, nor on whether compiled code has read it.
+    """
+    try:
+        yield from drawn
+    except (InputError, AlignError):
+        if bound.finds_items:  # it was one batch, and a judge would be asked again
+            raise
+        with closing(Spread()) as spread:
+            for rows in _spread(run.batches(), bound.gold, spread):
+                for query in rows.partition_by("query", maintain_order=True):
+                    draw_batch(Run(run.name, query, run.order), bound, policy)
+        raise
 
 
 def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Drawn]) -> Drawn:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from karat.align.align import Ties, extra_queries, unsorted_lists
 from karat.core.data import Run
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from karat.native._kernel import Index
     from karat.relate.match.matcher import BoundMatcher
 
-    Outcome = tuple[tuple[bytes, ...], list[str], int, int]
+    Outcome = tuple[tuple[bytes, ...], list[str], int]
 
 
 class ScatteredError(Exception):
@@ -70,7 +69,7 @@ class NativeDrawing:
             if outcome is None:
                 part, names = self._by_python(piece)
             else:
-                part, names = self._part(outcome, None if rows else piece), outcome[1]
+                part, names = self._part(outcome), outcome[1]
             if not part.documents:  # comments and blank lines
                 continue
             if seen[part.queries].any() or not extra.isdisjoint(names):
@@ -89,12 +88,10 @@ class NativeDrawing:
                 if lines:
                     spread.add(part, lines)
         pieces = (Piece(memoryview(b"".join(lines)), 0) for lines in spread)
-        first = True
-        for piece, outcome in in_threads(self._draw, pieces):
+        for _, outcome in in_threads(self._draw, pieces):
             if outcome is None:
                 raise DeclinedError  # its lines have lost their numbers
-            yield self._part(outcome, piece if first else None)
-            first = False
+            yield self._part(outcome)
 
     def _draw(self, data: memoryview) -> Outcome | None:
         return self._index.draw(data, len(self._lines.names), self._narrow)
@@ -106,9 +103,9 @@ class NativeDrawing:
         part = draw_batch(Run(self._run.name, rows, self._run.order), self._bound, self._policy)
         return part, names.filter(self._bound.gold.find(names) < 0).to_list()
 
-    def _part(self, outcome: Outcome, sampled: Piece | None) -> DrawnBatch:
-        """Return what the kernel drew; of `sampled`, if given, the first rows are kept."""
-        arrays, extra, documents, size = outcome
+    def _part(self, outcome: Outcome) -> DrawnBatch:
+        """Return what the kernel drew."""
+        arrays, extra, documents = outcome
         query, retrieved, edge_query, edge_rank, edge_item, unit_query, unit_rank, *other = (
             np.frombuffer(array, np.int32) for array in arrays
         )
@@ -125,7 +122,6 @@ class NativeDrawing:
             unit_repeat=np.zeros(len(unit_query), dtype=np.int8),
         )
         found = [*extra_queries(extra), *unsorted_lists(rising, self._bound.gold)]
-        sample = self._lines.parse(sampled.data[:size]) if sampled else _NO_ROWS
         return DrawnBatch(
             query=query.astype(np.int64),
             retrieved=retrieved.astype(np.int64),
@@ -136,12 +132,10 @@ class NativeDrawing:
             ties=ties_that_matter(_sorted_ties(*ties), edges) if len(ties[0]) else None,
             findings=tuple(found),
             documents=documents,
-            sample=sample.select("query", "doc"),
         )
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_NO_ROWS = pl.DataFrame(schema={"query": pl.String, "doc": pl.String})
 
 
 def _sorted_ties(query: Ints, first: Ints, last: Ints) -> Ties:

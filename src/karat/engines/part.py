@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from karat.core.data import Run
 from karat.relate.pipeline import draw_batch, join
 
 if TYPE_CHECKING:
@@ -38,5 +35,4 @@ class PartEngine:
         """Draw the relation of a part; see `karat.engines.Engine`."""
         del progress
         part = draw_batch(run.collect(), bound, policy, keep, facts)
-        about = Run(run.name, pl.DataFrame(), findings=run.findings)
-        return join(about, [part], bound, policy)
+        return join(run, [part], bound, policy)

@@ -380,7 +380,9 @@ def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
 def _contents(gold: Gold) -> pl.DataFrame:
     """Return one row per query with all that must be the same, as texts; null where unknown."""
     rows = gold.rows()
-    columns = ("doc", *(name for name in FACTS if name in rows.columns))
+    if "weight" not in rows.columns:
+        rows = rows.with_columns(weight=pl.lit(1.0))
+    columns = ("doc", "weight", *(name for name in FACTS if name in rows.columns))
     member = pl.concat_str(pl.col(columns).cast(pl.String).fill_null(""), separator="\x1f")
     items = (
         rows.select("query", "grade", item=pl.Series(gold.member_item), member=member)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SWITCH = "KARAT_NATIVE"  # "0" leaves the kernel aside
-INTERFACE = 2  # of the kernel that this code belongs to
+INTERFACE = 3  # of the kernel that this code belongs to
 PIECE = 2 << 20  # bytes that are worked on at once
 LINE = 64 << 20  # bytes of the longest line that is looked at
 

@@ -20,12 +20,9 @@ typedef struct {
     Drawing drawing;
     Names extra;
     char *seen;      /* per query: whether it was met in this block */
-    int64_t rows;    /* lines that are rows */
-    int64_t sampled; /* bytes that hold the first of them */
+    int64_t rows;  /* lines that are rows */
     int scattered;   /* a query was met, left, and met again */
 } Block;
-
-enum { SAMPLE = 1000 };
 
 static int is_plain(const char *data, const char *end)
 {
@@ -76,8 +73,7 @@ static int draw_contiguous(Block *block, const char *data, const char *end, int 
         }
         if (number >= 0 && add_row(d, doc, score) != PLAIN)
             return FAILED;
-        if (++block->rows == SAMPLE)
-            block->sampled = at - data;
+        block->rows++;
     }
     if (state < 0)
         return DECLINED;
@@ -115,8 +111,7 @@ static int draw_scattered(Block *block, const char *data, const char *end, int c
             if (number < 0 && add_name(&block->extra, query) != PLAIN)
                 goto done;
         }
-        if (++block->rows == SAMPLE)
-            block->sampled = at - data;
+        block->rows++;
         if (number < 0)
             continue;
         if (count == room) {
@@ -159,7 +154,6 @@ static void clear_block(Block *block)
         block->drawing.out[i].count = 0;
     block->drawing.count = 0;
     block->rows = 0;
-    block->sampled = 0;
 }
 
 static PyObject *index_draw(PyObject *self, PyObject *args)
@@ -198,8 +192,7 @@ static PyObject *index_draw(PyObject *self, PyObject *args)
                 Py_CLEAR(arrays);
         }
         if (arrays && extra)
-            result = Py_BuildValue("(NNLL)", arrays, extra, (long long)block.rows,
-                                   (long long)(block.sampled ? block.sampled : data.len));
+            result = Py_BuildValue("(NNL)", arrays, extra, (long long)block.rows);
         else {
             Py_XDECREF(arrays);
             Py_XDECREF(extra);
@@ -485,7 +478,7 @@ static PyMethodDef METHODS[] = {
 };
 
 /* Raised with every change of what Python sees, so that a kernel built earlier is not used. */
-enum { INTERFACE = 2 };
+enum { INTERFACE = 3 };
 
 static int execute(PyObject *module)
 {

@@ -212,11 +212,7 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     """Parse lines of these columns; only where that fails, look line by line."""
     data = block.data
     if b"\0" in data:
-        raise InputError(
-            "the line contains a NUL byte, so this is not a text file",
-            where=block.where(data[: data.index(b"\0")].count(b"\n")),
-            fix=f"give a text file of lines `{' '.join(names)}`",
-        )
+        return _line_by_line(block, names)  # which raises, perhaps because of a line above
     if b"#" in data:
         data = COMMENTS.sub(b"", data)
     separator = _separator(data)
@@ -370,6 +366,12 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     blank: list[str] = []
     rest: list[str] = []
     for number, raw in enumerate(block.data.split(b"\n")):
+        if b"\0" in raw:  # not to be skipped, as other lines may be
+            raise InputError(
+                "the line contains a NUL byte, so this is not a text file",
+                where=block.where(number),
+                fix=f"give a text file of lines `{' '.join(names)}`",
+            )
         try:
             found = read_line(raw, names, block, number)
         except InputError as error:

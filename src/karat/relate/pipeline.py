@@ -21,7 +21,7 @@ from karat.align.preflight import (
     nothing_retrieved,
 )
 from karat.core.batches import GrowingColumn, compact
-from karat.core.data import Gold, Run
+from karat.core.data import Gold, Run, RunStream
 from karat.core.keys import sort_rows
 from karat.core.parts import is_part
 from karat.core.relation import Relation
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from karat.relate.facts import ChunkFacts, FactReader
     from karat.relate.match.matcher import BoundMatcher, Edges
 
-SAMPLE = 1000  # rows kept to explain a run that does not fit its gold
+SAMPLE = 1000  # rows that are looked at to explain a run that does not fit its gold
 KEPT = 1_000_000  # rows of lists that are kept at most
 TEXT = 20_000  # characters of a text that are kept
 EDGE_COLUMNS = ("query", "rank", "item")
@@ -60,7 +60,6 @@ class DrawnBatch:
     ties: Ties | None
     findings: tuple[Finding, ...]
     documents: int
-    sample: pl.DataFrame
     cut: bool = False  # whether any list is longer than what was looked at
     listed: pl.DataFrame | None = None  # the beginnings of the lists, where they are kept
     facts: ChunkFacts | None = None  # about the chunks that were looked at, where asked for
@@ -116,7 +115,6 @@ def draw_batch(
         ties=ties_that_matter(aligned.ties, edges),
         findings=(*found, *aligned.findings),
         documents=documents,
-        sample=compact(rows.select("query", "doc").head(SAMPLE)),
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
         facts=None if facts is None else facts.read(seen, lacking, documents),
@@ -131,8 +129,8 @@ def ties_that_matter(ties: Ties | None, edges: Edges) -> Ties | None:
     return ties.filter(np.isin(np.arange(len(ties.query)), tie))
 
 
-def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
-    """Make the relation of all batches of a run; `run` needs no rows.
+def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
+    """Make the relation of all batches of a run, which is read again only where nothing fits.
 
     The batches may come one by one, as they are drawn: of the edges there is never a second copy.
     """
@@ -151,9 +149,8 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     documents = sum(part.documents for part in parts)
     findings = require_texts(findings, documents, run.name)
     require_places(findings, documents, run.name)
-    sample = parts[0].sample if parts else None
-    if sample is not None and not seen.any() and not is_part():
-        raise no_shared_query(sample["query"], gold, run.name)
+    if parts and not seen.any() and not is_part():
+        raise no_shared_query(_first_rows(run)["query"], gold, run.name)
     findings += missing_queries(seen, gold, run.name, policy)
     findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
@@ -162,10 +159,11 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     relation = _relation(parts, columns, blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     unmet = None
-    if nothing_met and sample is not None and not is_part():
+    if nothing_met and not bound.finds_items and not is_part():
+        rows, _ = bound.rows(_first_rows(run))
         unmet = UnmetRun(
             run.name,
-            sample["doc"].drop_nulls(),
+            rows["doc"].drop_nulls(),
             int(((relation.depth > 0) & (np.diff(relation.item_offset) > 0)).sum()),
         )
     skipping = policy.missing == "skip"
@@ -179,7 +177,17 @@ def join(run: Run, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Pol
     )
 
 
-def _nothing(run: Run, missing: Bools, bound: BoundMatcher, policy: Policy) -> DrawnBatch:
+def _first_rows(run: RunStream) -> pl.DataFrame:
+    """Return the first rows of a run, which do not depend on how it is cut into batches."""
+    first = pl.DataFrame()
+    # all of it is read: what reading has noted is then whole, too
+    for rows in run.batches() if run.whole is None else [run.whole]:
+        if first.height < SAMPLE:
+            first = pl.concat([first, compact(rows.head(SAMPLE - first.height))], how="diagonal")
+    return first
+
+
+def _nothing(run: RunStream, missing: Bools, bound: BoundMatcher, policy: Policy) -> DrawnBatch:
     """Draw the queries that a run lacks: they have items, though nothing covers them."""
     queries = bound.gold.queries["query"].filter(missing)
     rows = pl.DataFrame(

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from karat.align.align import positions
-from karat.core.data import Run
 from karat.core.keys import sort_rows
 from karat.errors import OptionError
 from karat.relate.judged.judging import Judging
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from karat.align.align import Aligned
     from karat.align.preflight import UnmetRun
-    from karat.core.data import Bools, Floats, Gold, Ints, RunStream
+    from karat.core.data import Bools, Floats, Gold, Ints, Run, RunStream
     from karat.core.policy import Policy
     from karat.core.relation import Relation
     from karat.findings import Finding
@@ -196,7 +195,7 @@ def _drawn(
     run: Run, bound: BoundMatcher, policy: Policy, keep: int, facts: FactReader | None
 ) -> Drawn:
     batch = draw_batch(run, bound, policy, keep, facts)
-    return join(Run(run.name, pl.DataFrame(), findings=run.findings), [batch], bound, policy)
+    return join(run.stream(), [batch], bound, policy)
 
 
 class _Watched:
