@@ -386,7 +386,7 @@ def test_some_queries_as_a_whole(world: World) -> None:
     both = found["RR", "ppi"]
     same = ppi_mean(true[:25], judged[:25], judged[25:])
     assert both.value == pytest.approx(same.value, abs=0.01)
-    assert both.low == pytest.approx(same.low, abs=0.02)
+    assert both.low == pytest.approx(same.low, abs=0.03)
     assert found["nDCG@10", "ppi"].estimator == "queries"
     # some have nothing relevant in the list, and nDCG is the mean of those that have
     assert found["nDCG@10", "labels"].value == pytest.approx(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from karat.statistics.intervals import interval
+from karat.statistics.paired import paired as difference
 from karat.statistics.prediction_powered import SampledLabels, mean_of_sample
 
 if TYPE_CHECKING:
@@ -133,11 +135,12 @@ def ndcg(grades: Floats, k: int = DEEP) -> Floats:
 
 
 def whole_queries(
-    rng: np.random.Generator, kappa: float, value: Callable[[Floats], Floats]
+    rng: np.random.Generator, kappa: float, value: Callable[[Floats], Floats], labelled: int = 40
 ) -> SampledLabels:
-    """Draw 120 queries of which 40 are labelled, for a measure that does not add up."""
+    """Draw 120 queries of which some are labelled, for a measure that does not add up."""
     drawn = Draw.of(rng, kappa, 120)
-    known = rng.permutation(120) < 40
+    known = rng.permutation(120) < labelled
+    paired = value is ndcg_difference
     values, judged = value(drawn.truth), value(drawn.judged)
     has, judge_has = ~np.isnan(values), ~np.isnan(judged)
     number, zero, one = np.arange(120), np.zeros(120), np.ones(120)
@@ -147,11 +150,13 @@ def whole_queries(
         weight=np.concatenate((one, zero)),
         label=np.concatenate((label, np.where(known, has, np.nan))),
         judged=np.concatenate((np.nan_to_num(judged), judge_has)),
-        probability=np.full(240, 40 / 120),
+        probability=np.full(240, labelled / 120),
         stratum=np.zeros(240, dtype=np.int64),
         queries=120,
         divisor=np.concatenate((zero, one)),
         kind=np.concatenate((zero, one)).astype(np.int64),
+        bounds=(-1.0, 1.0) if paired else (0.0, 1.0),
+        paired=paired,
     )
 
 
@@ -159,6 +164,16 @@ def ndcg_difference(grades: Floats) -> Floats:
     """Return what the second system has more nDCG@10 than the first."""
     other = np.concatenate((grades[:, POOL - DEEP :], grades[:, : POOL - DEEP]), axis=1)
     return ndcg(grades) - ndcg(other)
+
+
+def success(grades: Floats) -> Floats:
+    """Return whether one of the first three is relevant, NaN where nothing is."""
+    return np.where(grades.any(axis=1), grades[:, :3].any(axis=1), np.nan)
+
+
+def reciprocal_rank(grades: Floats) -> Floats:
+    """Return 1 ÷ the rank of the first relevant document, NaN where there is none."""
+    return np.where(grades.any(axis=1), 1 / (1 + grades.argmax(axis=1)), np.nan)
 
 
 def coverage(
@@ -206,12 +221,66 @@ def test_whole_queries_hold_the_truth(value: Callable[[Floats], Floats], kappa: 
     many = value(Draw.of(np.random.default_rng(5), 0.0, 400_000).truth)
     truth = float(np.nanmean(many))
     held, width, _ = coverage(lambda rng: whole_queries(rng, kappa, value), truth)
-    assert 0.93 <= held[1] <= 0.97, (held, width)
-    assert 0.93 <= held[0] <= 0.97, (held, width)
+    assert 0.93 <= held[1] <= 0.985, (held, width)
+    assert 0.93 <= held[0] <= 0.985, (held, width)
     if kappa == 0:  # verdicts by chance say next to nothing about a list
         assert width[1] == pytest.approx(width[0], rel=0.05)
     if kappa >= 0.6:
         assert width[1] < width[0]
+
+
+FEW_WHOLE = (ndcg, ndcg_difference, success, reciprocal_rank)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kappa", [0.0, 0.6])
+@pytest.mark.parametrize("labelled", [10, 12, 15, 20])
+@pytest.mark.parametrize("value", FEW_WHOLE)
+def test_few_whole_queries_hold_the_truth(
+    value: Callable[[Floats], Floats], labelled: int, kappa: float
+) -> None:
+    truth = float(np.nanmean(value(Draw.of(np.random.default_rng(5), 0.0, 400_000).truth)))
+    held, width, _ = coverage(lambda rng: whole_queries(rng, kappa, value, labelled), truth)
+    assert held.min() >= 0.93, (held, width)
+
+
+def test_few_whole_queries_are_as_wide_as_their_values_say() -> None:
+    """A floor of one full error made intervals of 10 queries 1.5 times as wide as they need be."""
+    rng = np.random.default_rng(3)
+    held, widths = np.zeros(2), np.zeros(2)
+    for _ in range(60):
+        values, other = rng.beta(3, 1.5, (2, 100))
+        judged = np.where(rng.random(100) < 0.6, values, other)
+        known, zero = rng.permutation(100) < 10, np.zeros(100)
+        sample = SampledLabels(
+            np.arange(100), zero + 1, np.where(known, values, np.nan), judged, zero + 0.1,
+            zero.astype(np.int64), 100, bounds=(0.0, 1.0),
+        )  # fmt: skip
+        for at, each in enumerate((replace(sample, bounds=None), sample)):
+            found = mean_of_sample(each)
+            assert found.low is not None
+            assert found.high is not None
+            widths[at] += found.high - found.low
+            held[at] += found.low <= 3 / 4.5 <= found.high
+    assert held[1] >= 55
+    assert widths[1] < 0.75 * widths[0]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_whole_queries_without_a_judge_have_the_interval_of_their_values(*, paired: bool) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.beta(3, 1.5, 80) - (rng.beta(2, 2, 80) if paired else 0)
+    known = rng.permutation(80) < 11
+    zero = np.zeros(80)
+    sample = SampledLabels(
+        np.arange(80), zero + 1, np.where(known, values, np.nan), zero, zero + 11 / 80,
+        zero.astype(np.int64), 80, bounds=(-1.0, 1.0) if paired else (0.0, 1.0), paired=paired,
+    )  # fmt: skip
+    found, own = mean_of_sample(sample), values[known]
+    usual = difference(np.zeros(11), own)[0].difference if paired else interval(own)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (usual.value, usual.low, usual.high)
+    )
 
 
 @pytest.mark.slow

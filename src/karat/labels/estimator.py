@@ -400,9 +400,20 @@ class Estimator:
         number, zero, one = np.arange(drawn.n), np.zeros(drawn.n), np.ones(drawn.n)
         if not self.judging:
             verdict, judge_has = zero, zero
+        least, most = measure.bounds
+        paired = len(views) > 1
+        limits = (least - most, most - least) if paired else measure.bounds
         if (has[complete] == 1).all():
             return SampledLabels(
-                number, one, value, verdict, chance, zero.astype(np.int64), drawn.n
+                number,
+                one,
+                value,
+                verdict,
+                chance,
+                zero.astype(np.int64),
+                drawn.n,
+                paired=paired,
+                bounds=limits,
             )
         return SampledLabels(
             query=np.concatenate((number, number)),
@@ -414,6 +425,8 @@ class Estimator:
             queries=drawn.n,
             divisor=np.concatenate((zero, one)),
             kind=np.concatenate((zero, one)).astype(np.int64),
+            paired=paired,
+            bounds=limits,
         )
 
 

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.errors import InputError
-from karat.statistics.intervals import ONE, as_units, cluster_codes, estimate
+from karat.statistics.intervals import (
+    ONE,
+    ONE_CLUSTER,
+    as_units,
+    cluster_codes,
+    estimate,
+    limits_of_differences,
+    limits_of_means,
+)
 from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from karat.core.data import Bools, Floats, Ints
+    from karat.statistics.values import Bounds
 
 FEW = 5  # labels of a stratum, below which it is joined with others
 MANY = 2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
@@ -183,6 +192,8 @@ class SampledLabels:
     queries: int
     divisor: Floats | None = None  # what a label of 1 adds to the divisor; None: 1 for each query
     kind: Ints | None = None  # what labels of one kind say nothing about another; None: all alike
+    bounds: Bounds | None = None  # of the value of a query, where queries are labelled as a whole
+    paired: bool = False  # whether these values are differences
 
     @property
     def labelled(self) -> Bools:
@@ -207,7 +218,9 @@ def mean_of_sample(
     Σ weight × (p + (label − p) ÷ probability), the second part where there is a label. p = λ ×
     verdict + c is what the judge makes expect; λ and c are those of the stratum that leave the
     least variance. With `divisor` the result is Σ of all queries ÷ Σ of their divisors, and its
-    variance that of value − ratio × divisor.
+    variance that of value − ratio × divisor. With `bounds` the labels are values of queries, and
+    the limits are those of `karat.statistics.intervals`; without a judge they are the limits of the
+    mean of these values.
 
     >>> label = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan, 1])
     >>> zero, half = np.zeros(10), np.full(10, 0.5)
@@ -233,6 +246,9 @@ def mean_of_sample(
     )
     if len(units) < 2:
         return LabelEstimate(ratio, None, None, level, n, None, model.used, reason=ONE)
+    if sample.bounds is not None:
+        whole = replace(model, ratio=ratio)
+        return _whole_queries(whole, float(below.mean()), sample.bounds, level, clusters)
     influence = estimate(units).influence.ravel()
     variance = float(influence.var(ddof=1)) / len(units) + model.unseen() / sample.queries**2
     error = math.sqrt(variance) / float(below.mean())
@@ -243,6 +259,63 @@ def mean_of_sample(
     return LabelEstimate(
         ratio, ratio - half, ratio + half, level, n, n * model.gain(), model.used, error
     )
+
+
+def _whole_queries(
+    model: _Model,
+    divisor: float,
+    bounds: Bounds,
+    level: float,
+    clusters: Sequence[object] | None,
+) -> LabelEstimate:
+    """Return the estimate from queries that are labelled as a whole.
+
+    Without a judge the limits are those of the mean of the labelled values. With one they are as
+    far from the estimate as these are, times the ratio of the two standard errors. Few labels may
+    flatter a judge by chance, so one further query counts whose value the judge does not explain.
+    """
+    sample = model.sample
+    known = np.bincount(sample.query[sample.labelled], minlength=sample.queries) > 0
+    n, labels = int(known.sum()), int(sample.labelled.sum())
+    codes = None if clusters is None else cluster_codes(clusters, sample.queries)
+    leverage = _leverage(sample, model.ratio) / divisor
+    # alike for all queries where they had the same chance
+    times = np.where(sample.labelled, n / (sample.queries * sample.probability), 0.0)
+    beyond = np.where(sample.labelled, sample.label - model.expected, 0.0)
+    rest = _by_query(sample, leverage * beyond * times)[known]
+    units = as_units(rest[:, np.newaxis], None if codes is None else codes[known])
+    if len(units) < 2:
+        reason = ONE if codes is None else ONE_CLUSTER
+        return LabelEstimate(
+            model.ratio, None, None, level, labels, None, model.used, reason=reason
+        )
+    made = estimate(units)
+    squares = float((made.influence**2).sum())
+    if not (model.trust > 0).any():
+        made = replace(made, values=np.array([model.ratio]))
+        most = float(times.max()) / divisor
+        if sample.paired:
+            changes = made.influence + model.ratio
+            low, high = limits_of_differences(made, changes, np.array([bounds[1] * most]), level)
+        else:
+            ends = [model.ratio + (each - model.ratio) * most for each in bounds]
+            low, high = limits_of_means(made, np.array(ends[:1]), np.array(ends[1:]), level)
+        error = math.sqrt(squares / (len(units) - 1) / len(units))
+        limits = float(low[0]), float(high[0])
+        return LabelEstimate(model.ratio, *limits, level, labels, float(labels), 0.0, error)
+    alone = mean_of_sample(sample.without_judge(), level=level, clusters=clusters)
+    judged = as_units(_by_query(sample, leverage * model.expected)[:, np.newaxis], codes)
+    spread = float(estimate(judged).influence.var(ddof=1)) / len(judged)
+    own = (alone.error or 0.0) ** 2
+    variance = (squares / len(units) + own) / (len(units) - 1) + spread
+    times_own = math.sqrt(variance / own) if own > 0 else 1.0
+    down, up = (
+        abs(0.0 if limit is None or alone.value is None else limit - alone.value) * times_own
+        for limit in (alone.low, alone.high)
+    )
+    limits = model.ratio - down, model.ratio + up
+    gain = labels / times_own**2
+    return LabelEstimate(model.ratio, *limits, level, labels, gain, model.used, math.sqrt(variance))
 
 
 def sampled_values(sample: SampledLabels) -> Floats:
