@@ -5,8 +5,8 @@
 Each run is some weeks of calls as a baseline, and four weeks that are watched, looked at after
 every call (before) or every period (now). A call finds something (1) or not (0); the chance is
 0.70 on average, and in some worlds it moves: by the hour, by the day, at weekends. *Before* is the
-method that took single calls for independent: the limit of the baseline's interval, and bets on each
-call.
+method that took single calls for independent: the limit of the baseline's interval, and bets on
+each call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from karat.statistics.intervals import interval
 if TYPE_CHECKING:
     from karat.core.data import Floats, Ints
 
-ALPHA, RUN_LENGTH = 0.05, 5000  # as calls, before; as periods, now: far more
+ALPHA = 0.05
+RUN_LENGTHS = (10_000, 1_000)  # calls, before; periods, now: 50 days or so of each
 ALERT = parse_alert("context_relevancy drops")
 MEAN, CALLS = 0.70, 12  # of an hour
 WATCHED = 28  # days
@@ -125,7 +126,7 @@ def first_before(calls: Calls, *, run_length: bool = False) -> float:
     old = calls.times < calls.begin
     limit = interval(calls.values[old], level=1 - ALPHA, bounds=(0.0, 1.0)).low or 0.0
     method = shiryaev_roberts if run_length else change_evidence
-    line = log(RUN_LENGTH) if run_length else log(2 / ALPHA)
+    line = log(RUN_LENGTHS[0]) if run_length else log(2 / ALPHA)
     raised = np.flatnonzero(method(calls.values[~old], limit) >= line)
     later = calls.times[~old]
     return float(later[raised[0]] - calls.begin) / HOUR if len(raised) else np.inf
@@ -140,7 +141,7 @@ def bets_of(calls: Calls, season: str) -> BoundedSignal | str:
 def first_now(calls: Calls, season: str, *, run_length: bool = False) -> float:
     """Return after how many hours `karat monitor check` raises an alarm; NaN: it never could."""
     bets = bets_of(calls, season)
-    line = log(RUN_LENGTH) if run_length else log(1 / ALPHA)
+    line = log(RUN_LENGTHS[1]) if run_length else log(1 / ALPHA)
     if isinstance(bets, str) or bets.most_evidence(10_000, run_length=run_length) < line:
         return np.nan
     new = calls.times >= calls.begin
@@ -154,24 +155,35 @@ def first_now(calls: Calls, season: str, *, run_length: bool = False) -> float:
     return float((last // bets.length + 1) * bets.length - calls.begin) / HOUR
 
 
-def runs(world: World, weeks: int, count: int, *, drop: bool, now: bool, seed: int = 0) -> Floats:
+def runs(
+    world: World,
+    weeks: int,
+    count: int,
+    *,
+    drop: bool = False,
+    now: bool = True,
+    run_length: bool = False,
+) -> Floats:
     """Return the first alarms of some runs, in hours."""
     found = []
     for number in range(count):
-        rng = np.random.default_rng([seed, WORLDS.index(world), weeks, drop, number])
+        rng = np.random.default_rng([WORLDS.index(world), weeks, drop, number])
         calls = made_calls(world, weeks, rng, drop=drop)
-        found.append(first_now(calls, world.season) if now else first_before(calls))
+        if now:
+            found.append(first_now(calls, world.season, run_length=run_length))
+        else:
+            found.append(first_before(calls, run_length=run_length))
     return np.array(found)
 
 
-def late_runs(count: int, settle: int | None, *, days: int = 14, seed: int = 0) -> Floats:
+def late_runs(count: int, settle: int | None, *, days: int = 14) -> Floats:
     """Return first alarms where half of the hits arrive up to 12 hours late, of a check every hour.
 
     `settle` is how many hours a period has to be over; None is the method before.
     """
     found = []
     for number in range(count):
-        rng = np.random.default_rng([seed, 99, number])
+        rng = np.random.default_rng([99, number])
         calls = made_calls(WORLDS[0], 1, rng, drop=False)
         late = np.where(
             rng.random(len(calls.times)) < 0.5, rng.integers(0, 12 * HOUR, len(calls.times)), 0
@@ -212,15 +224,19 @@ def _late(found: Floats) -> str:
 
 def table(count: int) -> str:
     """Return the table in Markdown."""
-    head = "| nothing changes for four weeks | false alarms before | now, 1 week | now, 4 weeks "
-    head += "| found after, before | now, 1 week | now, 4 weeks |"
-    lines = [head, "|---|---:|---:|---:|---:|---:|---:|"]
+    head = "| | false alarms before | now, 1 week | now, 4 weeks | by run length before "
+    head += "| now, 4 weeks | found after, before | now, 1 week | now, 4 weeks |"
+    lines = [head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|"]
     ways = ((1, False), (1, True), (4, True))
     for world in WORLDS:
-        row = []
+        row: list[str] = []
         for drop, write in ((False, _false), (True, _late)):
             for weeks, now in ways:
                 row.append(write(runs(world, weeks, count, drop=drop, now=now)))
+            if not drop:
+                for weeks, now in ((1, False), (4, True)):
+                    found = runs(world, weeks, count, now=now, run_length=True)
+                    row.append(write(found))
         lines.append(f"| {world.name} | {' | '.join(row)} |")
         print(lines[-1], file=sys.stderr)
     return "\n".join(lines) + "\n"

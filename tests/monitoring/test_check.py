@@ -41,7 +41,7 @@ def outcomes(store: TraceStore, until: int, *alerts: str, **options: object) -> 
 def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFrame) -> None:
     with store_of(tmp_path / "store", calls) as store:
         assert set(outcomes(store, BREAK).values()) == {QUIET}
-        report = check(store, ALERTS, baseline="last-week", until=at(BREAK + 150))
+        report = check(store, ALERTS, baseline="last-week", until=at(BREAK + 200))
         found = {each.alert: each for each in report.verdicts}
         assert {name: each.outcome for name, each in found.items()} == {
             "empty>3%": ALARM,
@@ -54,22 +54,25 @@ def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFram
         for each in report.news:
             assert each.since is not None
             off = abs(each.since - at(BREAK))
-            assert off < (72 if each.signal == "top_score" else 12) * STEP
+            assert off <= 24 * STEP  # two periods
             assert len(each.calls) == 5
             assert all(call.time >= each.since for call in each.calls)
             assert all((call.question or "").startswith("secret question") for call in each.calls)
         empty = found["empty rises"]
         assert empty.before == pytest.approx(0.01, abs=0.005)
         assert empty.now == pytest.approx(0.2, abs=0.08)
-        assert empty.low is not None
-        assert empty.low > empty.line > empty.before  # type: ignore[operator]
-        assert found["p95>800ms"].watched == "share of calls with latency_p95 > 800 ms"
+        assert empty.mean is not None
+        assert empty.mean > 0.8 > empty.line == 0.5  # type: ignore[operator] # of ranks
+        assert empty.watched.startswith("the rank of the mean among 56 periods of the baseline")
+        assert empty.period == "3h"
+        assert found["p95>800ms"].watched == "the share of calls with latency_p95 > 800 ms"
         assert found["p95>800ms"].line == 0.05
-        again = outcomes(store, BREAK + 200)
+        again = outcomes(store, BREAK + 250)
         assert again["empty>3%"] == again["top_score drops"] == STILL_OPEN
         later = outcomes(store, BREAK + 650)
         assert later["empty>3%"] == later["top_score drops"] == later["p95>800ms"] == RESOLVED
         last = outcomes(store, BREAK + 900)
+        assert last.pop("empty rises") == RESOLVED  # in periods of three hours it takes longer
         assert set(last.values()) <= {QUIET, UNDECIDED}
         (past,) = store.state(STATE)["tests"]["empty>3% |  | last-week"]["past"]
         assert past["resolved"] == at(BREAK + 650).isoformat()
@@ -103,21 +106,21 @@ def test_a_family_needs_more_than_one_alert(tmp_path: Path) -> None:
         assert found["tenant=globex"].outcome == found["tenant=initech"].outcome == QUIET
         alone = check(store, "empty>3%", until=at(BREAK), since=at(WEEK))
     assert report.verdicts[0].log_needed == pytest.approx(
-        alone.verdicts[0].log_needed + 1.386 + 0.693, abs=0.01
+        alone.verdicts[0].log_needed + 1.386, abs=0.01
     )
 
 
 def test_what_is_needed_is_what_decides(tmp_path: Path) -> None:
     """Where many slices break at once, each takes less: none is raised below what is shown."""
     alone = math.log(3 / 0.05)
-    with store_of(tmp_path / "store", made_calls(60, range(60))) as store:
-        for until, raised in ((8, 1), (16, 3)):
-            report = check(store, "p95>500ms by tenant", until=at(until), remember=False)
-            assert len(report.raised) == raised
-            for each in report.verdicts:
-                assert (each.log_evidence >= each.log_needed) == (each in report.raised)
-                more = 0 if each in report.raised else 1
-                assert each.log_needed == pytest.approx(alone - math.log(raised + more))
+    for tenant, until, raised in (("acme", 98, 1), (None, 50, 3)):
+        with store_of(tmp_path / str(tenant), made_calls(98, range(98), tenant=tenant)) as store:
+            report = check(store, "p95>800ms by tenant", until=at(until), remember=False)
+        assert len(report.raised) == raised
+        for each in report.verdicts:
+            assert (each.log_evidence >= each.log_needed) == (each in report.raised)
+            more = 0 if each in report.raised else 1
+            assert each.log_needed == pytest.approx(alone - math.log(raised + more))
     assert min(each.log_evidence for each in report.raised) < alone
 
 
@@ -162,23 +165,23 @@ def test_what_is_at_the_end_of_its_range_cannot_go_beyond(
     with store_of(tmp_path / "store", calls) as store:
         report = check(store, "duplicates drops", baseline="last-week", until=at(BREAK))
     assert report.exit_code == 3
-    assert "end of its range" in report.verdicts[0].reason
+    assert "limit of this signal" in report.verdicts[0].reason
 
 
 def test_the_baseline_is_kept_until_it_is_asked_for_anew(
     tmp_path: Path, calls: pl.DataFrame
 ) -> None:
     with store_of(tmp_path / "store", calls) as store:
-        first = check(store, "empty rises", baseline="last-week", until=at(BREAK + 100))
+        first = check(store, "empty rises", baseline="last-week", until=at(BREAK + 250))
         assert first.exit_code == 1
         week = timedelta(days=7)
-        later = check(store, "empty rises", baseline="last-week", until=at(BREAK + 100) + week)
+        later = check(store, "empty rises", baseline="last-week", until=at(BREAK + 250) + week)
         assert later.window == first.window
         anew = check(
             store,
             "empty rises",
             baseline="last-week",
-            until=at(BREAK + 100) + week,
+            until=at(BREAK + 250) + week,
             rebaseline=True,
         )
         assert anew.window == tuple(each + week for each in first.window or ())
@@ -206,7 +209,7 @@ def test_numbers_and_results_as_baselines(tmp_path: Path, calls: pl.DataFrame) -
         assert found == {"empty rises": ALARM}
         quiet = outcomes(store, BREAK + 150, "empty rises by 0.3", baseline="3%")
         assert quiet == {"empty rises by 0.3": QUIET}
-        below = check(store, "p95 rises by 50%", baseline="last-week", until=at(BREAK + 150))
+        below = check(store, "p95 rises by 50%", baseline="last-week", until=at(BREAK + 200))
         assert below.exit_code == 1
         result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="RR")
         result.save(tmp_path / "saved")
@@ -226,7 +229,7 @@ def test_limits_of_very_many_calls(
     tmp_path: Path, calls: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for most in (100_000, 100):
+    for most in (100_000, 10):
         monkeypatch.setattr("karat.monitoring.check.MANY", most)
         with store_of(tmp_path / str(most), calls) as store:
             (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
@@ -239,7 +242,7 @@ def test_limits_of_very_many_calls(
 
 def test_run_lengths(tmp_path: Path, calls: pl.DataFrame) -> None:
     with store_of(tmp_path / "store", calls) as store:
-        found = outcomes(store, BREAK + 60, "empty rises", "top_score drops", run_length=10_000)
+        found = outcomes(store, BREAK + 250, "empty rises", "top_score drops", run_length=500)
         assert found == {"empty rises": ALARM, "top_score drops": ALARM}
 
 
@@ -297,7 +300,7 @@ def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) 
             store,
             ["empty rises by tenant", "p95>800ms"],
             baseline="last-week",
-            until=at(BREAK + 150),
+            until=at(BREAK + 250),
         )
         text = prometheus_text(store)
     rest = 'slice="",baseline="last-week",kind="retriever"}'

@@ -43,8 +43,8 @@ def made_calls(
         scores = np.sort(rng.beta(3 if bad else 6, 3, found))[::-1].tolist()
         rows.append(
             {
-                "trace": f"{number:032x}",
-                "span": f"{number:016x}",
+                "trace": f"{number % 2**64:032x}",
+                "span": f"{number % 2**64:016x}",
                 "time": at(number),
                 "latency_ms": float(rng.lognormal(5.5, 0.4) * (3 if bad else 1)),
                 "kind": "retriever",

@@ -20,8 +20,8 @@ import numpy as np
 from karat.monitoring.periods import (
     HOUR,
     CutCalls,
+    calls_per_period,
     cut_calls,
-    fewest_calls,
     period_length,
     season_cells,
     seasonal_profile,
@@ -84,13 +84,13 @@ class BoundedSignal:
     bounds: tuple[Bound, ...]
     scale: tuple[float, float] | None = (0.0, 1.0)  # 0 and 1 in the unit of the signal; None: as is
     length: int = HOUR  # of a period, in microseconds
-    least: int = 1  # calls of a period
+    size: int | None = None  # calls of a period that count; None: all
     season: str = ""
     seed: int = 0
 
     def cut(self, times: Ints, values: Floats, until: int | None = None) -> CutCalls:
         """Cut calls that are watched into periods that are over."""
-        return cut_calls(times, values, self.length, self.least, until)
+        return cut_calls(times, values, self.length, self.size, until)
 
     def levels(self, bound: Bound, cut: CutCalls) -> Floats:
         """Return the mean of each period, as it is compared."""
@@ -109,12 +109,10 @@ class BoundedSignal:
         if bound.reference is None:
             return levels
         ranks = conformal_ranks(levels, np.array(bound.reference), seed=self.seed)
-        # who is not beyond the baseline has not gone down because he was higher in between; a bet
-        # on a rank that is less extreme pays less, so that this costs no promise
-        known = np.sort(bound.reference)
-        if bound.side == "below":
-            return np.maximum(ranks, np.searchsorted(known, levels, side="left") / len(known))
-        return np.minimum(ranks, np.searchsorted(known, levels, side="right") / len(known))
+        # a signal that was better in between and is back has not become worse than the baseline; a
+        # bet on a rank that is less extreme pays less, so that this costs no promise
+        less_extreme = np.maximum if bound.side == "below" else np.minimum
+        return np.asarray(less_extreme(ranks, self.level_stream(bound, cut)))
 
     def level_stream(self, bound: Bound, cut: CutCalls) -> Floats:
         """Return a value between 0 and 1 for each period that says where the signal is.
@@ -265,7 +263,7 @@ def against_calls(  # noqa: PLR0917
     times, values = times[defined], values[defined]
     if len(values) < FEWEST:
         return FEW_IN_BASELINE
-    signal, bounds, chosen, least = alert.about, [], length or 0, 1
+    signal, bounds, chosen, size = alert.about, [], length or 0, 1
     for side in _sides(alert):
         upward, beyond, moved, shift = side == "above", None, None, 0.0
         if alert.quantile is not None:
@@ -281,8 +279,8 @@ def against_calls(  # noqa: PLR0917
                 return f"season={season} needs a baseline of at least two {season}s, better more"
             profile = tuple(None if np.isnan(each) else float(each) for each in usual)
         chosen = chosen or period_length(times, plain)
-        least = fewest_calls(times, chosen)
-        means = cut_calls(times, plain, chosen, least).means(plain)
+        size = calls_per_period(times, chosen)
+        means = cut_calls(times, plain, chosen, size).means(plain)
         means = means[~np.isnan(means)]
         if not len(means):
             return FEW_IN_BASELINE
@@ -300,7 +298,7 @@ def against_calls(  # noqa: PLR0917
     what = "the mean" if alert.quantile is None else _beyond_words(bounds[0], signal)
     words = f"the rank of {what} among {len(bounds[0].reference or ())} periods of the baseline"
     words += " and earlier ones"
-    return BoundedSignal(words, tuple(bounds), None, chosen, least, season, seed)
+    return BoundedSignal(words, tuple(bounds), None, chosen, size, season, seed)
 
 
 def _sides(alert: Alert) -> tuple[str, ...]:

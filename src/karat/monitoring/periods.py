@@ -5,8 +5,9 @@ one machine is slow. A test that takes them for independent is surer than it may
 looks at the means of periods, and the baseline says how long a period has to be: the shortest whose
 means do not resemble those before them, or else a day.
 
-A period with few calls is joined with the next ones: its mean would scatter more than others, and
-less traffic alone would look like a change. A season is the usual course of a day or a week; it is
+The mean of few calls scatters more than that of many, and less traffic alone would look like a
+change. So a period with few calls is joined with the next ones, and of every period the same number
+of calls is looked at, spread over it. A season is the usual course of a day or a week; it is
 subtracted from each call.
 """
 
@@ -31,32 +32,44 @@ SEASONS = {"day": 24, "week": 168}  # hours after which the course begins again
 
 @dataclass(frozen=True, slots=True)
 class CutCalls:
-    """Calls in the order of time, cut into periods: from `starts` up to `ends`."""
+    """Calls in the order of time, cut into periods: from `starts` up to `ends`.
+
+    `size` calls of each period count, or all of them.
+    """
 
     times: Ints  # microseconds since 1970
     values: Floats
     starts: Ints
     ends: Ints
+    size: int | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def means(self, values: Floats) -> Floats:
         """Return the mean of each period over values that are defined."""
+        edges = self.starts, self.ends
+        if self.size is not None:
+            spread = (np.arange(self.size) + 0.5) / self.size
+            chosen = self.starts[:, np.newaxis] + np.floor(
+                spread * (self.ends - self.starts)[:, np.newaxis]
+            ).astype(np.int64)
+            values = values[chosen.ravel()]
+            edges = (np.arange(len(self)) * self.size, np.arange(1, len(self) + 1) * self.size)
         defined = ~np.isnan(values)
         sums, counts = (
             np.concatenate([[0.0], np.cumsum(each)])
             for each in (np.where(defined, values, 0.0), defined)
         )
         with np.errstate(invalid="ignore", divide="ignore"):
-            total, count = (each[self.ends] - each[self.starts] for each in (sums, counts))
+            total, count = (each[edges[1]] - each[edges[0]] for each in (sums, counts))
             return np.asarray(total / count)
 
 
 def cut_calls(
-    times: Ints, values: Floats, length: int, least: int = 1, until: int | None = None
+    times: Ints, values: Floats, length: int, size: int | None = None, until: int | None = None
 ) -> CutCalls:
-    """Cut calls into periods that are over, each with `least` calls or more.
+    """Cut calls into periods that are over; with `size`, that many calls of each one count.
 
     >>> found = cut_calls(np.array([0, 1, 12, 25, 31]), np.ones(5), 10, 2, until=40)
     >>> found.starts.tolist(), found.ends.tolist()
@@ -68,16 +81,16 @@ def cut_calls(
     for number, end in zip(numbers.tolist(), ends.tolist(), strict=True):
         if until is not None and (number + 1) * length > until:
             break
-        if end - begin >= least:
+        if end - begin >= (size or 1):
             starts.append(begin)
             stops.append(end)
             begin = end
-    edges = (np.array(each, dtype=np.int64) for each in (starts, stops))
-    return CutCalls(times, values, *edges)
+    first, last = (np.array(each, dtype=np.int64) for each in (starts, stops))
+    return CutCalls(times, values, first, last, size)
 
 
-def fewest_calls(times: Ints, length: int) -> int:
-    """Return how many calls a period has to have: three quarters of what is usual."""
+def calls_per_period(times: Ints, length: int) -> int:
+    """Return how many calls of a period count: three quarters of what is usual."""
     usual = np.median(np.unique(times // length, return_counts=True)[1]) if len(times) else 1
     return max(1, int(0.75 * usual))
 
@@ -85,7 +98,7 @@ def fewest_calls(times: Ints, length: int) -> int:
 def period_length(times: Ints, values: Floats) -> int:
     """Return the shortest period whose means do not depend on those before them."""
     for length in LENGTHS:
-        means = cut_calls(times, values, length, fewest_calls(times, length)).means(values)
+        means = cut_calls(times, values, length, calls_per_period(times, length)).means(values)
         means = means[~np.isnan(means)]
         if len(means) >= ENOUGH and resemblance(means) <= SUSPICIOUS:
             return length
