@@ -309,7 +309,7 @@ def _check_way(
 def recommend(ways: Sequence[WayCheck]) -> str:
     """Choose the way: the one with the fewest calls that hardly fails and is about as right.
 
-    '' if every way is chance.
+    '' if every way is chance, or fails always.
 
     >>> def made(way, failed, right):
     ...     return WayCheck(way, 100, failed, right, None, {}, 0, 0, 0, 0, 0.0)
@@ -318,7 +318,7 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     >>> recommend([made("matrix", 34, 50), made("pieces", 9, 70), made("single", 0, 80)])
     'single'
     """
-    able = (each for each in ways if not each.is_chance)
+    able = (each for each in ways if each.failed < each.verdicts and not each.is_chance)
     ordered = sorted(able, key=lambda each: ORDER.index(each.way))
     if not ordered:
         return ""
