@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from karat.judges.llm.cases import CHECKED, load_cases
 from karat.judges.llm.check import find_check, forecast_check
 from karat.judges.settings import Judge
 from karat.judges.verdicts import Judged
+from karat.reports.judge_check import render_check
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, Server, chat, error, serve
 from tests.judges.judging import judge_of, sample
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Karat
 
+Labels = dict[tuple[str, str], int]
 CASES, SHA256 = load_cases()
 RELEVANT = {
     (case.sample.question, chunk): right
@@ -39,8 +43,9 @@ SUPPORTED = {
 }
 
 
-def matrix(call: Call) -> Reaction:
-    """Give the verdicts that are right, in one answer."""
+def matrix(call: Call, relevant: Labels | None = None, supported: Labels | None = None) -> Reaction:
+    """Give the verdicts that are right, or those that are given, in one answer."""
+    relevant, supported = relevant or RELEVANT, supported or SUPPORTED
     prompt = read_prompt(call.prompt)
     said: dict[str, Any] = {}
     if '"relevance":' in prompt.task:
@@ -51,7 +56,7 @@ def matrix(call: Call) -> Reaction:
                 "grade": right,
             }
             for each in prompt.ids("relevance")
-            for right in [RELEVANT[prompt.data["question"], prompt.data[each]]]
+            for right in [relevant[prompt.data["question"], prompt.data[each]]]
         ]
     if '"claims":' in prompt.task:
         said["claims"] = [
@@ -60,7 +65,7 @@ def matrix(call: Call) -> Reaction:
                 "found": [
                     {"chunk": chunk, "quote": text}
                     for chunk, text in prompt.chunks.items()
-                    if SUPPORTED[prompt.listed[each], text]
+                    if supported[prompt.listed[each], text]
                 ],
             }
             for each in prompt.ids("claims")
@@ -157,6 +162,40 @@ def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
     long = next(case for case in CASES if len(case.sample.chunks) >= 10)
     assert found["matrix"].failed == len(long.pairs(Judged()))
     assert (found["pieces"].failed, found.recommended) == (0, "pieces")
+
+
+def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
+    with serve(lambda call: chat("yes" if "response_format" not in call.body else "{}")) as server:
+        found = karat.judge_check(settings(server))
+        assert found.recommended == ""
+        assert found["single"].is_chance
+        assert (found["single"].kappa, found["single"].kappa_low) == (0.0, None)
+        assert "no better than chance" in found.in_words()
+        for how in ("table", "markdown"):
+            assert "no better than chance: do not use this judge" in render_check(found, how)
+        again = karat.judge_check(settings(server))
+        assert (again.stored, again.recommended) == (True, "")
+        sample = {"question": "Why?", "contexts": ["So."]}
+        with pytest.raises(JudgeError, match="no better than chance"):
+            karat.evaluate([sample], measures="P@1/relevance", judge=settings(server, ask="auto"))
+
+
+def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_calls() -> None:
+    """Verdicts as a matrix are drawn by lot, single ones are right."""
+    dice = random.Random(1)
+    drawn = {pair: dice.choice((0, 2)) for pair in RELEVANT}
+    held = {pair: int(dice.random() < 0.4) for pair in SUPPORTED}
+    lot = partial(matrix, relevant=drawn, supported=held)
+    with serve(
+        lambda call: lot(call) if "response_format" in call.body else single(call)
+    ) as server:
+        found = karat.judge_check(settings(server))
+    way = found["matrix"]
+    assert way.failed_share <= 0.05
+    assert way.kappa_low is not None
+    assert way.kappa_low <= 0 < found["single"].kappa_low  # type: ignore[operator]
+    assert (way.is_chance, found.recommended) == (True, "single")
+    assert "no better than chance: matrix" in render_check(found, "table")
 
 
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import OptionError
+from karat.judges.limits import judge_lines
 from karat.reports import prepare as preparing
 from karat.reports.escape import script_json
 from karat.reports.page import page
@@ -406,7 +407,10 @@ def test_the_judge_is_named_at_the_top() -> None:
         for name in ("local:text", "local:text(claims=0.9)")
     }
     content = page(prepare(lay_side_by_side([systems])))
-    assert "by claims · judge local:text, local:text(claims=0.9)" in content
+    for result in systems.values():
+        (line,) = judge_lines([result.judge])
+        assert line in content
+        assert "significantly wrong in 26% of 1,953 pairs of real systems" in line
 
 
 @pytest.mark.parametrize("measures", [["RR", "recall@2"], ["recall@2", "RR"]])

@@ -17,6 +17,7 @@ from karat.tuning.pool import Pool
 from karat.tuning.space import Space
 from karat.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
 from karat.tuning.tune import tune
+from tests.tuning.judging import by_words
 
 DEMO = Path(karat.__file__).parent / "demo"
 RUNS = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
@@ -123,11 +124,11 @@ def test_a_sampler_is_seeded_and_the_order_of_runs_and_queries_does_not_matter(
 def test_texts_are_matched_and_judged_for_every_engine_of_a_space() -> None:
     given = space(engine=["qdrant-rrf", "milvus-rrf"], k=[2, 60])
     corpus = DEMO / "passages.jsonl"
-    found = fuse(given, measures="RR@2/relevance", judge="local:text", corpus=corpus)
+    found = fuse(given, measures="RR@2/relevance", judge=by_words, corpus=corpus)
     for number, setting in enumerate(found.grid.settings):
         assert isinstance(setting, EngineSetting)
         run = fused(setting)
-        result = karat.evaluate(run, GOLD, "RR@2/relevance", judge="local:text", corpus=corpus)
+        result = karat.evaluate(run, GOLD, "RR@2/relevance", judge=by_words, corpus=corpus)
         value = result["RR@2/relevance"]
         assert found.choice.curve[number].value == pytest.approx(value, abs=1e-12)
 

@@ -19,6 +19,7 @@ from karat.tuning.halving import HalvingPlan
 from karat.tuning.retriever_tuning import RetrieverTuning
 from karat.tuning.tune import tune as tune_any
 from tests.tuning.asked_bm25 import DEMO, GOLD, make_flaky, make_noted, make_retriever
+from tests.tuning.judging import by_words
 
 CORPUS = DEMO / "passages.jsonl"
 SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
@@ -65,7 +66,7 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
     ("measure", "options"),
     [
         ("recall@5/rouge", {"corpus": CORPUS}),
-        ("context_precision", {"judge": "local:text", "corpus": CORPUS}),
+        ("context_precision", {"judge": by_words, "corpus": CORPUS}),
         ("nDCG@10", {"dialect": "trec_eval"}),
         ("AP", {"rel": 2}),
         ("unjudged@5", {}),  # less is better

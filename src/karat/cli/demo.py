@@ -69,7 +69,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "    -m recall@5 -m nDCG@10 --slice topic\n"
         "  karat measures nDCG"
     )
-    options.say(f"\nThe same and more as a page: {_report(result, report)}")
+    options.write(f"\nThe same and more as a page: {_report(result, report)}\n", None, "table")
 
 
 def _judged(runs: list[Path], folder: Path) -> None:

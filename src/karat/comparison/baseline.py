@@ -11,6 +11,7 @@ from karat.comparison.contrasts import WORSE, slice_rows
 from karat.comparison.gates import LEVEL, RunAgainstBaseline
 from karat.comparison.requirements import FAIL, parse_requirement
 from karat.findings import FindingKind, finding_about, merge_findings
+from karat.judges.limits import verdict_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,7 +81,9 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
             continue
         findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
         findings += _lost_queries(against.pairing, run)
-        unknown = [str(each) for each in known if grown.verdict_limit(each)]
+        unknown = [
+            str(each) for each in known if verdict_limit(grown.judge, grown.relation_name(each))
+        ]
         findings += _finding("no-verdict", unknown, run)
         findings += _worse_slices(against, against.pairing, slices)
         verdicts = (

@@ -30,7 +30,7 @@ from karat.dialects import select_measures
 from karat.errors import MeasureError, OptionError, choose, nearest, takes_options
 from karat.evaluation.evaluate import RunOptions
 from karat.forks import refuse_after_fork
-from karat.judges.limits import judge_lines
+from karat.judges.limits import judge_lines, verdict_limit
 from karat.measures.aggregate import aggregate
 from karat.statistics.values import check_draws, check_share
 
@@ -249,11 +249,7 @@ def compare(
     decide_verdicts(rows, table, level)
     columns = [slices] if isinstance(slices, str) else list(slices)
     sliced = slice_rows(table, pairs, columns, how)
-    limits = {
-        str(measure): next(filter(None, (each.result.verdict_limit(measure) for each in order)), "")
-        for measure in table.measures
-    }
-    withhold((*(each.row for each in rows), *sliced), limits)
+    withhold((*(each.row for each in rows), *sliced), _verdict_limits(order))
     schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
         baseline=table.systems[0],
@@ -279,6 +275,16 @@ def compare(
         provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
         unpaired=unpaired,
     )
+
+
+def _verdict_limits(systems: list[System]) -> dict[str, str]:
+    """Return the measures about which a judge of the systems gives no verdict, and why."""
+    return {
+        measure: limit
+        for system in systems
+        for measure, relation in system.result.matched_by.items()
+        if (limit := verdict_limit(system.result.judge, relation))
+    }
 
 
 def _baseline_first(systems: list[System], named: str | None) -> list[System]:

@@ -10,7 +10,7 @@ import numpy as np
 from karat import __version__
 from karat.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
 from karat.errors import KaratError
-from karat.judges.limits import judge_lines
+from karat.judges.limits import judge_lines, verdict_limit
 from karat.reports.comparison import corrected, notes, numbers
 from karat.reports.estimates import facts as estimate_facts
 from karat.reports.html import document
@@ -89,7 +89,7 @@ def page(
         any_failed=any(row["failed"] for row in panel.summary.values()),
         judged_at=JUDGED_AT,
         comparison=panel.comparison,
-        tests=[] if panel.comparison is None else notes(panel.comparison),
+        tests=_tests(panel.comparison),
         forest=content.forest,
         where=content.where,
         notes=content.notes,
@@ -99,6 +99,12 @@ def page(
         findings=panel.findings,
         provenance=_provenance(panel.systems),
     )
+
+
+def _tests(comparison: Comparison | None) -> list[str]:
+    """Return the notes about the tests; the judges are named at the top."""
+    said = [] if comparison is None else notes(comparison)
+    return [] if comparison is None else [each for each in said if each not in comparison.judges]
 
 
 def _title(panel: Panel) -> str:
@@ -126,7 +132,8 @@ def _headline(panel: Panel, system: System) -> dict[str, Any]:
         values = {name: panel.summary[name, str(measure)]["value"] for name in panel.names}
         leading = best(values, higher_is_better=measure.higher_is_better)
         leads = measure.unit_interval and system.name in leading
-        leads = leads and not system.result.verdict_limit(measure)
+        result = system.result
+        leads = leads and not verdict_limit(result.judge, result.relation_name(measure))
         rows.append(panel.summary[system.name, str(measure)] | {"best": leads})
     counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
     return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.judges.limits import judge_lines
+from karat.judges.limits import judge_lines, verdict_limit
 from karat.reports import estimates
 from karat.reports.grid import Grid
 from karat.reports.tables import (
@@ -21,6 +21,7 @@ from karat.reports.tables import (
     to_json,
     to_rows,
 )
+from karat.reports.terminal import wrap
 from karat.reports.timing import timing_grid
 from karat.reports.verdicts import render_verdicts, verdict_frame
 from karat.spelling import counted, name_relations
@@ -98,7 +99,7 @@ def _numbers(
         spread = how == "table" and width is not None and _fits(result, width)
         tables = grids(result, per_query=per_query, by=by, spread=spread)
         drawn = render_grids(tables, how, color=color, width=width)
-        return with_judge(drawn, result.judge, how)
+        return with_judge(drawn, result.judge, how, width)
     return to_rows(_rows(result, per_query=per_query, by=by), how)
 
 
@@ -109,16 +110,16 @@ def _estimated(
     if how not in ("markdown", "table", "latex"):
         return to_rows(found.frame, how)
     drawn = estimates.render(found, how, color=color, width=width)
-    return with_judge(drawn, judge, how)
+    return with_judge(drawn, judge, how, width)
 
 
-def with_judge(drawn: str, judge: Mapping[str, Any], how: str) -> str:
+def with_judge(drawn: str, judge: Mapping[str, Any], how: str, width: int | None) -> str:
     """Add to tables the line about the judge, where there is one; in LaTeX it is a comment."""
     if not judge:
         return drawn
     if how == "latex":
         return latex_notes(judge_lines([judge])) + drawn
-    line = cleaner(how)(judge_line(judge))
+    line = wrap(cleaner(how)(judge_line(judge)), width)
     return f"{drawn.rstrip()}\n\n{line}\n" + ("" if how == "markdown" else "\n")
 
 
@@ -285,7 +286,8 @@ def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
         for at, measure in enumerate(result.measures, start=1)
         if measure.unit_interval
         and measure.higher_is_better
-        and not result.verdict_limit(measure)  # to mark the best is a verdict
+        # to mark the best is a verdict
+        and not verdict_limit(result.judge, result.relation_name(measure))
     ]
     header = ["run", *names, *(["undefined"] if undefined else [])]
     return Grid(title, header, rows, best=set().union(*leading))

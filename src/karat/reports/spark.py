@@ -33,7 +33,7 @@ def render(
         return to_json(result.as_dict(by=by))
     if how in ("markdown", "table", "latex"):
         drawn = render_grids(_grids(result, by), how, color=color, width=width)
-        return with_judge(drawn, result.judge, how)
+        return with_judge(drawn, result.judge, how, width)
     rows = result.summary
     if by:
         sliced = (result.by(name).insert_column(1, pl.lit(name).alias("column")) for name in by)

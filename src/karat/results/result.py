@@ -17,7 +17,7 @@ from karat.core.slices import has_slices, slice_labels
 from karat.dialects import resolve_measures, select_measures
 from karat.errors import MeasureError, choose, naming_files, nearest, takes_options
 from karat.forks import refuse_after_fork
-from karat.judges.limits import judge_limits, judge_lines, verdict_limit
+from karat.judges.limits import judge_limits, judge_lines
 from karat.measures.aggregate import aggregate
 from karat.results import summaries
 from karat.results.data_sets import data_set_of
@@ -103,10 +103,6 @@ class Result:
     def judge(self) -> Mapping[str, Any]:
         """Who judged: name, model, prompts, cost; empty if nobody did."""
         return self.provenance.judge
-
-    def verdict_limit(self, measure: Measure) -> str:
-        """Say why the judge gives no verdict about systems by a measure; '' if there is one."""
-        return verdict_limit(self.judge, measure.relation or self.provenance.drawn_by)
 
     @property
     def synthetic(self) -> int:
@@ -469,7 +465,6 @@ class Result:
         return display.plot(self, chart, baseline=baseline, only=only)
 
     def _repr_html_(self) -> str:
-        """Return the result as notebooks show it."""
         return display.render(self, "html")
 
     def __repr__(self) -> str:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from karat.errors import InputError, OptionError, choose
-from karat.statistics.intervals import Estimates, limits_of_means
+from karat.statistics.intervals import (
+    Estimates,
+    as_units,
+    cluster_codes,
+    estimate,
+    limits_of_means,
+)
 from karat.statistics.values import Quantity, as_columns, check_share, same_shape, scipy
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ WEIGHTS = ("none", "linear", "quadratic")
 NO_LABEL = "no item has a label in both"
 ONE_SIDED = "one of the two gives every item the same label, so the spread is unknown"
 ONE_LABEL = "all labels of both are the same one, so chance agrees as well"
+ONE_CLUSTER = "all items are of one cluster, so the spread is unknown"
 TOO_FEW = "there are fewer than two items to order"
 ALL_TIED = "all items are tied"
 BOTH_EMPTY = "both rankings are empty"
@@ -75,8 +82,17 @@ def confusion(first: Labels, second: Labels) -> Confusion:
     return Confusion(labels, counts, len(pairs), len(first) - len(pairs))
 
 
-def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float = 0.95) -> Kappa:
+def kappa(
+    first: Labels,
+    second: Labels,
+    *,
+    weights: str = "none",
+    level: float = 0.95,
+    clusters: Sequence[object] | None = None,
+) -> Kappa:
     """Return Cohen's κ between two lists of labels, with its interval.
+
+    Items of one of `clusters` are not independent: the cluster is the unit of the interval then.
 
     `linear` and `quadratic` weigh a disagreement by how far apart the labels are: by their values
     if they are numbers, by their places in the order otherwise.
@@ -95,8 +111,22 @@ def kappa(first: Labels, second: Labels, *, weights: str = "none", level: float 
     value, influence = kappa_of(counts, disagreement(table.labels, weights))
     if is_one_sided(counts):
         return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
-    items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
-    low, high = kappa_limits(value, items, level)
+    if clusters is None:
+        items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
+        low, high = kappa_limits(value, items, level)
+        return Kappa(value, low, high, level, weights, agreed, table)
+    place = {label: at for at, label in enumerate(table.labels)}
+    known = [
+        (influence[place[one], place[other]], name)
+        for one, other, name in zip(first, second, clusters, strict=True)
+        if one in place and other in place
+    ]
+    moved = np.array([[each] for each, _ in known])
+    units = as_units(moved, cluster_codes([name for _, name in known], len(known)))
+    if len(units) < 2:
+        return Kappa(value, None, None, level, weights, agreed, table, ONE_CLUSTER)
+    by_cluster = units.sums[:, 0] * (len(units) / len(known))
+    low, high = kappa_limits(value, by_cluster, level, estimate(units).size)
     return Kappa(value, low, high, level, weights, agreed, table)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from karat.cli import gating, judging, options
-from karat.cli.monitor.options import signal_options, store_option
+from karat.cli.monitor.options import note_judge, signal_options, store_option
 
 FORMATS = ("table", "json", "markdown")
 
@@ -162,6 +162,7 @@ def command(
             from karat.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
 
             options.write(prometheus_text(opened), prometheus)
+    note_judge(alerts, taken)
     options.write(render(report, how, **options.screen(output)), output, how)
     if junit is not None:
         from karat.reports.gate import as_junit  # noqa: PLC0415

@@ -10,7 +10,7 @@ from karat.cli import judging
 from karat.cli import options as shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from karat.monitoring.intake_rules import IntakeRules
 
@@ -103,3 +103,15 @@ def intake_rules(redact: tuple[str, ...], sample: float, *, no_texts: bool) -> I
     from karat.monitoring.intake_rules import IntakeRules  # noqa: PLC0415
 
     return IntakeRules(redact=redact, texts=not no_texts, sample=sample)
+
+
+def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
+    """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
+    from karat.judges.limits import judge_lines  # noqa: PLC0415
+    from karat.monitoring.judged import JudgedSample  # noqa: PLC0415
+    from karat.monitoring.signals import SIGNALS  # noqa: PLC0415
+
+    judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
+    if any(name in text for name in judged for text in names):
+        judge = JudgedSample(choices["judge"], base_url=choices.get("base_url")).find()
+        shared.note_judges(judge_lines([{"name": judge.name, **judge.about()}]))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from karat.cli import judging, options
-from karat.cli.monitor.options import signal_options
+from karat.cli.monitor.options import note_judge, signal_options
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
@@ -82,5 +82,6 @@ def command(
         marks = monitor.marks()
     if judging.write_dry_run(taken, how, output):
         return
+    note_judge(names, taken)
     text = render(table, how, every=every, by=by, marks=marks, **screen)
     options.write(text, output, how)

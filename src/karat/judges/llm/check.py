@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from karat.client.protocol import Reason
 from karat.client.providers import OUTPUT_MODES
 from karat.errors import JudgeError, OptionError, SaveError, choose
@@ -28,13 +26,13 @@ from karat.judges.llm.cases import CHECKED, load_cases
 from karat.judges.settings import WAYS, Judge
 from karat.judges.verdicts import Judged
 from karat.progress import Progress
+from karat.statistics.agreement import kappa
 from karat.storage.database import cache_folder
 from karat.storage.files import write_text
 from karat.storage.private import make_folder
 
 if TYPE_CHECKING:
     from karat.client.budget import Forecast
-    from karat.judges.cards.card import CardFigure
     from karat.judges.llm.cases import LabelledCase
     from karat.judges.llm.judge import LLMJudge
     from karat.progress import Report
@@ -286,8 +284,9 @@ def _check_way(
     if ELSEWHERE & reasons.keys():
         return None
     pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
-    said = [one for one, _ in pairs]
-    agreed = _agreement(cases, judged)
+    said, right = [one for one, _ in pairs], [other for _, other in pairs]
+    names = [case.sample.query for case in cases for _ in case.pairs(Judged())]
+    agreed = kappa(said, right, level=LEVEL, clusters=names)
     calls, prompt, written = (
         now - then
         for now, then in zip(
@@ -312,27 +311,10 @@ def _check_way(
     )
 
 
-def _agreement(cases: Sequence[LabelledCase], judged: Sequence[Judged]) -> CardFigure:
-    """Return κ of the verdicts that were given; verdicts of one case are not independent."""
-    from karat.judges.cards.card import CardFigure, figures  # noqa: PLC0415 - it imports judges
-
-    given = [
-        (said, right, case.sample.query)
-        for case, one in zip(cases, judged, strict=True)
-        for said, right in case.pairs(one)
-        if said is not None
-    ]
-    if not given:
-        return CardFigure("kappa", None, None, None, 0)
-    said, right, names = zip(*given, strict=True)
-    graded, true = (np.array(each, dtype=np.int64) for each in (said, right))
-    return figures(graded, true, names, rel=1, level=LEVEL)[0]
-
-
 def recommend(ways: Sequence[WayCheck]) -> str:
     """Choose the way: the one with the fewest calls that hardly fails and is about as right.
 
-    '' if every way is chance.
+    '' if every way is chance, or fails always.
 
     >>> def made(way, failed, right):
     ...     return WayCheck(way, 100, failed, right, None, {}, 0, 0, 0, 0, 0.0)
@@ -341,7 +323,7 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     >>> recommend([made("matrix", 34, 50), made("pieces", 9, 70), made("single", 0, 80)])
     'single'
     """
-    able = (each for each in ways if not each.is_chance)
+    able = (each for each in ways if each.failed < each.verdicts and not each.is_chance)
     ordered = sorted(able, key=lambda each: ORDER.index(each.way))
     if not ordered:
         return ""
