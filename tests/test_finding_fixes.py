@@ -555,7 +555,7 @@ CASES = [
 
 # kinds whose fix does not change a number of the evaluation that raises them, and why
 OUTSIDE = {
-    "asked-again": "traces: tests/read/traces",
+    "asked-again": "traces: tests/read",
     "bare-text": "counted, never reported",
     "below-window": "fusion: tests/tuning",
     "disputed-label": "labels of people: tests/labels",
@@ -567,7 +567,7 @@ OUTSIDE = {
     "judge-failed": "a judge: tests/judges",
     "left-out-query": "tuning: tests/tuning",
     "lost-chunk": "anchoring: tests/labels/test_anchor.py",
-    "malformed-trace": "traces: tests/read/traces",
+    "malformed-trace": "traces: tests/read",
     "misfit-offsets": "synthetic questions: tests/labels",
     "negative-scores": "fusion: tests/tuning",
     "no-question": "pools: tests/labels",
