@@ -100,7 +100,7 @@ def test_changes(name: str, queries: int) -> None:
     assert coverage(differences(values), truth) >= LEAST
 
 
-@pytest.mark.parametrize(("queries", "least"), [(10, 0.9), (20, 0.88), (50, 0.93), (200, 0.93)])
+@pytest.mark.parametrize(("queries", "least"), [(10, 0.88), (20, 0.86), (50, 0.92), (200, 0.93)])
 def test_small_gains_and_large_losses(queries: int, least: float) -> None:
     """Without a difference on average, coverage is that of the sign flips, which take it even."""
     rng = np.random.default_rng([10, queries])
