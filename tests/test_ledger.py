@@ -25,7 +25,7 @@ WITHOUT_PROMISES = {"docs/decisions"}
 
 
 @functools.cache
-def tests_of(file: str) -> set[str]:
+def names_of(file: str) -> set[str]:
     """Return the names of the tests in a file, those of classes too."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     return {
@@ -52,7 +52,7 @@ def proves(proof: str) -> bool:
         return False
     if file.endswith(".md"):
         return not test and bool(re.search(r"```(console|pycon)", (ROOT / file).read_text()))
-    return test in tests_of(file) if test else file.startswith("tests/")
+    return test in names_of(file) if test else file.startswith("tests/")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
