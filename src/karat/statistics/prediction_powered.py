@@ -304,10 +304,9 @@ def _whole_queries(
         limits = float(low[0]), float(high[0])
         return LabelEstimate(model.ratio, *limits, level, labels, float(labels), 0.0, error)
     alone = mean_of_sample(sample.without_judge(), level=level, clusters=clusters)
-    judged = as_units(_by_query(sample, leverage * model.expected)[:, np.newaxis], codes)
-    spread = float(estimate(judged).influence.var(ddof=1)) / len(judged)
+    whole = as_units(model.influence()[:, np.newaxis] / divisor, codes)
     own = (alone.error or 0.0) ** 2
-    variance = (squares / len(units) + own) / (len(units) - 1) + spread
+    variance = float(estimate(whole).influence.var(ddof=1)) / len(whole) + own / (len(units) - 1)
     times_own = math.sqrt(variance / own) if own > 0 else 1.0
     down, up = (
         abs(0.0 if limit is None or alone.value is None else limit - alone.value) * times_own
