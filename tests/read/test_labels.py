@@ -142,7 +142,7 @@ def test_the_same_however_a_table_is_cut(
     rows: int, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = {name: [f" {each}" for each in column] for name, column in run_table().items()}
-    run = save("run.csv", delimited({**table, "document": ["a b"] * 9}))
+    run = save("run.csv", delimited({**table, "similarity": ["1"] * 9}))
     text = save(
         "text.csv", delimited({"question": ["Who ?"] * 4, "chunk": ["a b", "c", "d e", "f"]})
     )

@@ -136,7 +136,7 @@ def test_fields_of_records(
 
 
 TABLES: dict[str, tuple[dict[str, list[Any]], list[tuple[str, tuple[str, ...]]]]] = {
-    "documents": ({"doc_id": ["a", "b"], "document": ["b", "a"]}, [("doc_id", ("document",))]),
+    "documents": ({"doc_id": ["a", "b"], "docno": ["b", "a"]}, [("doc_id", ("docno",))]),
     "chunks": ({"chunk_id": ["b", "a"], "doc_id": ["a", "b"]}, [("doc_id", ("chunk_id",))]),
     "scores": (
         {"doc": ["a", "b"], "score": [2, 1], "similarity": [1, 2]},
