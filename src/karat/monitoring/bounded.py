@@ -31,6 +31,7 @@ from karat.statistics.change_points import (
     change_evidence,
     change_point,
     conformal_ranks,
+    reference_ranks,
     shiryaev_roberts,
 )
 from karat.statistics.intervals import interval
@@ -108,11 +109,12 @@ class BoundedSignal:
         levels = self.levels(bound, cut)
         if bound.reference is None:
             return levels
-        ranks = conformal_ranks(levels, np.array(bound.reference), seed=self.seed)
+        known = np.array(bound.reference)
+        ranks = conformal_ranks(levels, known, seed=self.seed)
         # a signal that was better in between and is back has not become worse than the baseline; a
         # bet on a rank that is less extreme pays less, so that this costs no promise
         less_extreme = np.maximum if bound.side == "below" else np.minimum
-        return np.asarray(less_extreme(ranks, self.level_stream(bound, cut)))
+        return np.asarray(less_extreme(ranks, reference_ranks(levels, known, seed=self.seed)))
 
     def level_stream(self, bound: Bound, cut: CutCalls) -> Floats:
         """Return a value between 0 and 1 for each period that says where the signal is.
@@ -155,6 +157,12 @@ class BoundedSignal:
             if count:  # ranks go back to ½ in the end
                 found.append(float(method(worst, bound.against, side=bound.side).max()))
         return max(found, default=-np.inf) - log(len(self.bounds))
+
+    @property
+    def patience(self) -> int:
+        """How many periods an alarm of the worst values may take: as many as the baseline has."""
+        reference = self.bounds[0].reference
+        return MANY if reference is None else len(reference)
 
     def change(self, cut: CutCalls) -> tuple[Bound, ChangePoint]:
         """Return since which period a bound has been kept no longer, and which."""
