@@ -22,6 +22,7 @@ from karat.monitoring.periods import (
     CutCalls,
     calls_per_period,
     cut_calls,
+    length_in_words,
     period_length,
     season_cells,
     seasonal_profile,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from karat.monitoring.alerts import Alert
     from karat.monitoring.signals import Signal
 
-FEWEST = 2  # values of a baseline
+FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
 MOST_REFERENCE = 1000  # periods of a baseline that are kept, for ranks
 MANY = 10_000  # periods that are as good as any number of them
 FEW_IN_BASELINE = "the baseline has too few values"
@@ -157,12 +158,6 @@ class BoundedSignal:
             if count:  # ranks go back to ½ in the end
                 found.append(float(method(worst, bound.against, side=bound.side).max()))
         return max(found, default=-np.inf) - log(len(self.bounds))
-
-    @property
-    def patience(self) -> int:
-        """How many periods an alarm of the worst values may take: as many as the baseline has."""
-        reference = self.bounds[0].reference
-        return MANY if reference is None else len(reference)
 
     def change(self, cut: CutCalls) -> tuple[Bound, ChangePoint]:
         """Return since which period a bound has been kept no longer, and which."""
@@ -290,8 +285,12 @@ def against_calls(  # noqa: PLR0917
         size = calls_per_period(times, chosen)
         means = cut_calls(times, plain, chosen, size).means(plain)
         means = means[~np.isnan(means)]
-        if not len(means):
-            return FEW_IN_BASELINE
+        if len(means) < FEWEST_PERIODS:
+            return (
+                f"the baseline has {len(means)} periods of {length_in_words(chosen)}, too few to "
+                f"compare with: take one of {FEWEST_PERIODS} or more, or a shorter period "
+                "(--period) if you know that its calls do not depend on those of the period before"
+            )
         # a mean beyond a percentile is a share, whose upper end is an alarm on either side
         where = side if beyond is None else "above"
         end = (signal.bounds if beyond is None else (0.0, 1.0))[where == "above"]

@@ -60,7 +60,6 @@ from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
-    from karat.monitoring.bounded import BoundedSignal
     from karat.monitoring.store import TraceStore
     from karat.monitoring.webhook import Webhook
 
@@ -262,22 +261,10 @@ def _verdict(
     known: dict[str, Any] = {"run_length": long_run, "earlier": test.earlier}
     if test.bets.most_evidence(len(test.cut()), **known) < promise.log_needed:
         reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
-        if test.bets.most_evidence(test.bets.patience, **known) < promise.log_needed:
-            reason = _why_never(test.bets)
+        if test.bets.most_evidence(MANY, **known) < promise.log_needed:
+            reason = AT_THE_END
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
-
-
-def _why_never(bets: BoundedSignal) -> str:
-    """Say why no number of calls could raise an alarm."""
-    reference = bets.bounds[0].reference
-    if reference is None:
-        return AT_THE_END
-    return (
-        f"the baseline has {len(reference)} periods of {length_in_words(bets.length)}, too few to "
-        "compare with: take a longer baseline, or a shorter period (--period) if you know that its "
-        "calls do not depend on those of the period before"
-    )
 
 
 def _row(  # noqa: PLR0917
