@@ -142,10 +142,12 @@ def first_now(calls: Calls, season: str, *, run_length: bool = False) -> float:
     """Return after how many hours `karat monitor check` raises an alarm; NaN: it never could."""
     bets = bets_of(calls, season)
     line = log(RUN_LENGTHS[1]) if run_length else log(1 / ALPHA)
-    if isinstance(bets, str) or bets.most_evidence(10_000, run_length=run_length) < line:
+    if isinstance(bets, str):
         return np.nan
     new = calls.times >= calls.begin
     cut = bets.cut(calls.times[new], calls.values[new])
+    if bets.most_evidence(len(cut), run_length=run_length) < line:
+        return np.nan
     method = shiryaev_roberts if run_length else change_evidence
     stream = bets.stream(bets.bounds[0], cut)
     raised = np.flatnonzero(method(stream, None) >= line)

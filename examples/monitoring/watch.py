@@ -60,10 +60,16 @@ def main(folder: Path) -> int:
 
             times = monitor.store.scan(mark.time).select(pl.col("time").sort()).collect()["time"]
             print(f"broken: {len(times)} calls")
-            # as a check would have seen it that ran after every few questions
+            # as a check would have seen it that ran after every few questions, which are asked one
+            # after another and drawn at random: each is an observation of its own
             for asked in range(EVERY, len(times), EVERY):
                 report = monitor.check(
-                    ALERTS, baseline=BASELINE, judge="local:text", until=times[asked]
+                    ALERTS,
+                    baseline=BASELINE,
+                    judge="local:text",
+                    until=times[asked],
+                    period="call",
+                    settle="0",
                 )
                 for alarm in report.news:
                     print(f"alarm after {asked} questions: {alarm.alert}, {alarm.signal} "

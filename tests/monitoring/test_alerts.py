@@ -66,7 +66,7 @@ def test_margins_and_slices(text: str, margin: float, relative: bool, by: tuple[
     "text",
     [
         "", "empty", "drops", "empty > ", "p95>800", "empty>2ms", "empty>200%", "nonsense drops",
-        "queries drops", "top_score drops by 0.1", "empty drops by -1", "empty drop",
+        "queries drops", "empty drops by -1", "empty drop",
         "p95>800ms by a,b,c,d", "p0>1s", "documents<2%", "empty>>2%", "empty drops by 3 apples",
     ],
 )  # fmt: skip

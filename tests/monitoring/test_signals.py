@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from karat.errors import OptionError
 from karat.monitoring.call_values import NO_SLICE, signal_frame
 from karat.monitoring.references import References
-from karat.monitoring.signals import SIGNALS, TRANSFORMS, find_signal, find_signals
+from karat.monitoring.signals import SIGNALS, find_signal, find_signals
 from karat.monitoring.time_buckets import buckets
 from karat.read.traces.schema import TRACE_SCHEMA
 from karat.statistics.agreement import rbo
@@ -138,8 +138,6 @@ def test_every_signal_says_how_it_is_read(name: str) -> None:
     assert each.what
     assert each.unit
     assert set(each.reads) <= set(TRACE_SCHEMA)
-    assert each.transform in TRANSFORMS
-    assert (each.transform == "none") == (each.bounds == (0, 1))
 
 
 def test_the_order_of_arrival_does_not_matter() -> None:
@@ -237,8 +235,5 @@ def test_the_documentation_lists_all_signals() -> None:
     )
     told = {name: (what, rest) for name, what, rest in rows if name in SIGNALS}
     assert told == {
-        name: (each.what, f"{each.unit} | {each.worse} | {each.transform}")
-        for name, each in SIGNALS.items()
+        name: (each.what, f"{each.unit} | {each.worse}") for name, each in SIGNALS.items()
     }
-    for name in {each.transform for each in SIGNALS.values()}:
-        assert f"- **{name}**: {TRANSFORMS[name]}." in page

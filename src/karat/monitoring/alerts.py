@@ -7,8 +7,7 @@
     documents<3                     of a signal without bounds: its median
     top_score changes by tenant     the same for every tenant, each by itself
 
-An alert is decided by bets on values between 0 and 1. A signal that lies there is bet on as it is;
-all others through something that does, which has a name: `BoundedSignal.transform`.
+How an alert is decided is in `karat.monitoring.bounded`.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def _at_line(text: str, found: re.Match[str], by: tuple[str, ...]) -> Alert:
             if high == 1
             else "choose another number",
         )
-    if quantile is None and signal.transform in ("ratio", "rank"):
+    if quantile is None and not isfinite(signal.bounds[1]):
         quantile = 0.5  # nothing bounds the mean, so that the median is what can be watched
     sign = found["sign"][0]
     shown = f"{_name(signal, quantile, found['signal'])}{sign}{_number(signal, number)}"
@@ -146,11 +145,6 @@ def _against_baseline(text: str, found: re.Match[str], by: tuple[str, ...]) -> A
             margin = _in_unit(signal, found["number"], found["unit"], text)
         if margin < 0:
             raise OptionError(f"the margin of {text!r} is below 0", fix="write by how much, from 0")
-        if signal.transform == "rank" and margin:
-            raise OptionError(
-                f"{signal.name} is compared by ranks, which know no margin",
-                fix=f'write "{signal.name} {word}", or a line: "{signal.name}<0.3"',
-            )
     shown = f"{_name(signal, quantile, found['signal'])} {SHOWN[side]}"
     if margin:
         shown += f" by {margin:.6g}" if not relative else f" by {100 * margin:.6g}%"

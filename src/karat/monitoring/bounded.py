@@ -22,6 +22,7 @@ from karat.monitoring.periods import (
     CutCalls,
     calls_per_period,
     cut_calls,
+    length_in_words,
     period_length,
     season_cells,
     seasonal_profile,
@@ -31,6 +32,7 @@ from karat.statistics.change_points import (
     change_evidence,
     change_point,
     conformal_ranks,
+    reference_ranks,
     shiryaev_roberts,
 )
 from karat.statistics.intervals import interval
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from karat.monitoring.alerts import Alert
     from karat.monitoring.signals import Signal
 
-FEWEST = 2  # values of a baseline
+FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
 MOST_REFERENCE = 1000  # periods of a baseline that are kept, for ranks
 MANY = 10_000  # periods that are as good as any number of them
 FEW_IN_BASELINE = "the baseline has too few values"
@@ -108,11 +110,12 @@ class BoundedSignal:
         levels = self.levels(bound, cut)
         if bound.reference is None:
             return levels
-        ranks = conformal_ranks(levels, np.array(bound.reference), seed=self.seed)
+        known = np.array(bound.reference)
+        ranks = conformal_ranks(levels, known, seed=self.seed)
         # a signal that was better in between and is back has not become worse than the baseline; a
         # bet on a rank that is less extreme pays less, so that this costs no promise
         less_extreme = np.maximum if bound.side == "below" else np.minimum
-        return np.asarray(less_extreme(ranks, self.level_stream(bound, cut)))
+        return np.asarray(less_extreme(ranks, reference_ranks(levels, known, seed=self.seed)))
 
     def level_stream(self, bound: Bound, cut: CutCalls) -> Floats:
         """Return a value between 0 and 1 for each period that says where the signal is.
@@ -282,8 +285,12 @@ def against_calls(  # noqa: PLR0917
         size = calls_per_period(times, chosen)
         means = cut_calls(times, plain, chosen, size).means(plain)
         means = means[~np.isnan(means)]
-        if not len(means):
-            return FEW_IN_BASELINE
+        if len(means) < FEWEST_PERIODS:
+            return (
+                f"the baseline has {len(means)} periods of {length_in_words(chosen)}, too few to "
+                f"compare with: take one of {FEWEST_PERIODS} or more, or a shorter period "
+                "(--period) if you know that its calls do not depend on those of the period before"
+            )
         # a mean beyond a percentile is a share, whose upper end is an alarm on either side
         where = side if beyond is None else "above"
         end = (signal.bounds if beyond is None else (0.0, 1.0))[where == "above"]

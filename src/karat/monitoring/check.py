@@ -46,7 +46,7 @@ from karat.monitoring.baselines import (
     refuse_overlap,
 )
 from karat.monitoring.bounded import AT_THE_END, Bound, bound_of
-from karat.monitoring.periods import SEASONS, length_in_words
+from karat.monitoring.periods import SEASONS, SINGLE, length_in_words
 from karat.monitoring.time_buckets import bucket_length
 from karat.monitoring.watched_slices import (
     PeriodChoice,
@@ -60,7 +60,6 @@ from karat.statistics.values import check_share
 
 if TYPE_CHECKING:
     from karat.core.data import Floats
-    from karat.monitoring.bounded import BoundedSignal
     from karat.monitoring.store import TraceStore
     from karat.monitoring.webhook import Webhook
 
@@ -123,8 +122,9 @@ def check(
     for `webhook` are saved in the same step as the alarms; `Webhook.deliver` sends them.
 
     Calls of one `period` (such as `1h`) are one observation; by default the baseline shows how long
-    it has to be. `season` compares with the same hour of the `day` or the `week`. A period is
-    looked at when it has been over for `settle`. `given` goes to `signal_frame`.
+    it has to be, and `call` takes single calls for independent. `season` compares with the same
+    hour of the `day` or the `week`. A period is looked at when it has been over for `settle`.
+    `given` goes to `signal_frame`.
     """
     check_share("error rate", alpha)
     if run_length is not None and run_length < 2:
@@ -142,7 +142,7 @@ def check(
         raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
     now = _moment(until) or datetime.now(UTC)
     choice = PeriodChoice(
-        None if period is None else bucket_length(period) // MICROSECOND,
+        None if period is None else _length(period),
         "" if season is None else choose("season", season, SEASONS),
         (now - _waiting(settle) - EPOCH) // MICROSECOND,
     )
@@ -180,6 +180,10 @@ def check(
 
 def _alert(given: str | Alert) -> Alert:
     return given if isinstance(given, Alert) else parse_alert(given)
+
+
+def _length(period: str) -> int:
+    return SINGLE if period == "call" else bucket_length(period) // MICROSECOND
 
 
 def _waiting(settle: timedelta | str) -> timedelta:
@@ -258,21 +262,9 @@ def _verdict(
     if test.bets.most_evidence(len(test.cut()), **known) < promise.log_needed:
         reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
         if test.bets.most_evidence(MANY, **known) < promise.log_needed:
-            reason = _why_never(test.bets)
+            reason = AT_THE_END
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
-
-
-def _why_never(bets: BoundedSignal) -> str:
-    """Say why no number of calls could raise an alarm."""
-    reference = bets.bounds[0].reference
-    if reference is None:
-        return AT_THE_END
-    return (
-        f"the baseline has {len(reference)} periods of {length_in_words(bets.length)}, too few to "
-        "compare with: take a longer baseline, or a shorter period (--period) if you know that its "
-        "calls do not depend on those of the period before"
-    )
 
 
 def _row(  # noqa: PLR0917

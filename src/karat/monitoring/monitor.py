@@ -164,8 +164,9 @@ class Monitor:
         period, a number, or the folder of a saved result. `alpha` is the chance that an alarm is
         ever raised while nothing changes; with `run_length`, one comes after that many periods
         or more, on average. Calls of one `period` (such as `1h`) are one observation; by default
-        the baseline shows how long it has to be. `season` compares with the same hour of the `day`
-        or the `week`. A period is looked at when it has been over for `settle`.
+        the baseline shows how long it has to be, and `call` takes single calls for independent.
+        `season` compares with the same hour of the `day` or the `week`. A period is looked at when
+        it has been over for `settle`.
 
         State is kept in the store: an alarm is raised once and stays open until the signal is
         back; `rebaseline` starts again, and without `remember` nothing is saved. Messages for

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HOUR = 3_600_000_000  # microseconds
 DAY = 24 * HOUR
+SINGLE = 1  # each call is a period
 LENGTHS = (HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR)  # that are tried before a day
 ENOUGH = 25  # periods of a baseline from which on it can be seen whether they depend on each other
 LAGS = (1, 4, 12)  # periods over which the resemblance is added up
@@ -148,6 +149,8 @@ def length_in_words(length: int) -> str:
     >>> length_in_words(HOUR), length_in_words(DAY), length_in_words(15 * 60_000_000)
     ('1h', '1d', '15m')
     """
+    if length == SINGLE:
+        return "1 call"
     for unit, size in (("d", DAY), ("h", HOUR)):
         if length % size == 0:
             return f"{length // size}{unit}"

@@ -1,8 +1,8 @@
 """Signals: what can be seen of retrieval in production, without a label.
 
-`SIGNALS` is the registry: each signal with its definition, unit, bounds, the direction that is bad,
-and the named transform that takes it to [0, 1], where alarms bet on it. How a value is made of a
-call stands in `call_values`, how values become one of an hour in `time_buckets`.
+`SIGNALS` is the registry: each signal with its definition, unit, bounds and the direction that is
+bad. How a value is made of a call stands in `call_values`, how values become one of an hour in
+`time_buckets`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 
 Worse = Literal["higher", "lower", "either"]
-Transform = Literal["none", "ratio", "rank"]
 
-TRANSFORMS: dict[Transform, str] = {
-    "none": "x itself, which lies in [0, 1]",
-    "ratio": "x ÷ (x + m), with m the median of the baseline: 0.5 is as usual, 0.67 is twice that",
-    "rank": "the share of the values of the baseline and of all calls since that are lower",
-}
 UNIT = (0.0, 1.0)
 POSITIVE = (0.0, np.inf)
 ANY = (-np.inf, np.inf)
@@ -40,7 +34,6 @@ class Signal:
     unit: str
     worse: Worse  # which direction is bad
     bounds: tuple[float, float] = UNIT
-    transform: Transform = "none"  # to [0, 1], for alarms
     summary: str = "mean"  # of the calls of an hour: mean, p50, p95, p99, count, gini, never
     reads: tuple[str, ...] = ()  # columns of the traces
     kind: str = ""  # calls that it is defined for; all that are asked for if empty
@@ -65,7 +58,6 @@ _LISTED = (
         "an hour",
         "lower",
         bounds=POSITIVE,
-        transform="ratio",
         summary="count",
         ids=False,
         aliases=("queries_per_hour", "traffic"),
@@ -94,7 +86,6 @@ _LISTED = (
         "ms",
         "higher",
         bounds=POSITIVE,
-        transform="ratio",
         summary="p50",
         reads=("latency_ms",),
         ids=False,
@@ -106,7 +97,6 @@ _LISTED = (
         "ms",
         "higher",
         bounds=POSITIVE,
-        transform="ratio",
         summary="p95",
         reads=("latency_ms",),
         ids=False,
@@ -118,7 +108,6 @@ _LISTED = (
         "ms",
         "higher",
         bounds=POSITIVE,
-        transform="ratio",
         summary="p99",
         reads=("latency_ms",),
         ids=False,
@@ -130,7 +119,6 @@ _LISTED = (
         "documents",
         "lower",
         bounds=POSITIVE,
-        transform="ratio",
         reads=("error", "docs"),
         ids=False,
         aliases=("docs", "documents_per_query"),
@@ -141,7 +129,6 @@ _LISTED = (
         "score",
         "lower",
         bounds=ANY,
-        transform="rank",
         reads=("scores",),
         ids=False,
         aliases=("first_score", "score", "score_top1"),
@@ -152,7 +139,6 @@ _LISTED = (
         "score",
         "either",
         bounds=POSITIVE,
-        transform="rank",
         reads=("scores",),
         ids=False,
         aliases=("gap",),
@@ -163,7 +149,6 @@ _LISTED = (
         "score",
         "either",
         bounds=POSITIVE,
-        transform="rank",
         reads=("scores",),
         ids=False,
         aliases=("spread",),
@@ -192,7 +177,6 @@ _LISTED = (
         "characters",
         "either",
         bounds=POSITIVE,
-        transform="ratio",
         reads=("question",),
         ids=False,
         aliases=("question_length",),
@@ -237,7 +221,6 @@ _LISTED = (
         "days",
         "higher",
         bounds=POSITIVE,
-        transform="ratio",
         reads=("time", "docs", "doc_metadata"),
         cheap=False,
         aliases=("document_age",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,8 +165,8 @@ def watched_slices(  # noqa: PLR0917
 
 def _of_number(alert: Alert) -> Alert:
     """Return an alert that compares with a number: nothing bounds the mean of some signals."""
-    unbounded = alert.about.transform in ("ratio", "rank")
-    return replace(alert, quantile=0.5) if unbounded and alert.quantile is None else alert
+    bounded = isfinite(alert.about.bounds[1])
+    return alert if bounded or alert.quantile is not None else replace(alert, quantile=0.5)
 
 
 def _frames(  # noqa: PLR0917

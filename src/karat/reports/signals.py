@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from karat.monitoring.signals import SIGNALS, TRANSFORMS
+from karat.monitoring.signals import SIGNALS
 from karat.reports.grid import Grid
 from karat.reports.tables import interval, number, render_grids, to_json, to_rows
 
@@ -70,7 +70,6 @@ def signal_facts(signal: Signal) -> dict[str, Any]:
         "worse": signal.worse,
         "low": low,
         "high": high,
-        "transform": TRANSFORMS[signal.transform],
         "summary": signal.summary,
         "per_call": signal.per_call,
         "history": signal.history,

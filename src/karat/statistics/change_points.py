@@ -14,8 +14,9 @@ can be had from that:
 Every gambler spreads the money over several sizes of bets, since the size of a change is unknown.
 
 Where `mean` is None the values are ranks that are spread evenly between 0 and 1 while nothing
-changes, as those of `conformal_ranks`. A bet then pays κ · p^(κ − 1), of which the mean is 1 for
-such a p: much for a rank that is nearly 0 (`below`) or nearly 1 (`above`).
+changes, as those of `conformal_ranks`. A bet on a rank p then pays 1 + s · (1 − 2p), which finds a
+mean rank that is lower, or κ · p^(κ − 1), which pays much for a rank that is nearly 0: each has the
+mean 1 while nothing changes. `above` bets on 1 − p.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ StartRule: TypeAlias = "Callable[[Floats, Floats, Ints], Floats]"
 
 # sizes of bets, as parts of the largest that no value can turn into a loss of everything
 SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
-POWERS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of bets on ranks
+POWERS, SLOPES = (0.1, 0.25, 0.5, 0.75), (0.16, 0.32, 0.64)  # of bets on ranks: κ and s
 SMALLEST = 1e-12  # rank that counts as more than 0
 
 
@@ -133,9 +134,11 @@ def _gains(values: ArrayLike, mean: float | None, side: str) -> Floats:
     table = timeline(values)
     table = table if side == "below" else 1 - table
     if mean is None:
-        powers = np.array(POWERS)[:, np.newaxis]
-        made = np.log(powers) + (powers - 1) * np.log(np.maximum(table, SMALLEST))[:, np.newaxis, :]
-        return np.cumsum(np.nan_to_num(made), axis=0)  # nothing is bet on what is undefined
+        powers, slopes = (np.array(each)[:, np.newaxis] for each in (POWERS, SLOPES))
+        ranks = np.maximum(table, SMALLEST)[:, np.newaxis, :]
+        made = [np.log(powers) + (powers - 1) * np.log(ranks), np.log1p(slopes * (1 - 2 * ranks))]
+        # nothing is bet on what is undefined
+        return np.cumsum(np.nan_to_num(np.concatenate(made, axis=1)), axis=0)
     if not 0 <= mean <= 1:
         raise InputError(f"the mean {mean} is not between 0 and 1")
     mean = mean if side == "below" else 1 - mean
@@ -185,7 +188,7 @@ def conformal_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -
         raise InputError("ranks are of one list of values among another")
     defined = ~np.isnan(table)
     every = np.concatenate([known[~np.isnan(known)], table[defined]])
-    ties = np.random.default_rng(seed).random(len(every))
+    ties = _ties(len(every), seed)
     order = np.lexsort((ties, every))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(len(every))
@@ -195,6 +198,31 @@ def conformal_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -
     found = np.full(len(table), np.nan)
     found[defined] = ranks[len(every) - int(defined.sum()) :]
     return found
+
+
+def reference_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -> Floats:
+    """Return where each value stands among the reference alone, from 0 to 1.
+
+    Ties are broken as in `conformal_ranks` with the same seed. These ranks say where values are
+    now, but not with which chance: a reference has chances of its own. NaN stays NaN.
+
+    >>> reference_ranks([5.0, 1.5, 0.0], [1.0, 2.0, 3.0, 4.0]).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    table = np.asarray(values, dtype=np.float64)
+    known = np.sort(np.asarray(reference, dtype=np.float64))
+    known = known[~np.isnan(known)]
+    defined = ~np.isnan(table)
+    below, upto = (np.searchsorted(known, table[defined], side=side) for side in ("left", "right"))
+    ties = _ties(len(known) + int(defined.sum()), seed)[len(known) :]
+    found = np.full(len(table), np.nan)
+    found[defined] = (below + ties * (upto - below)) / len(known)
+    return found
+
+
+def _ties(count: int, seed: int) -> Floats:
+    """Return numbers by which equal values are put in order."""
+    return np.random.default_rng(seed).random(count)
 
 
 def _smaller_before(place: Ints) -> Ints:

@@ -48,7 +48,8 @@ FORMATS = ("table", "json", "markdown")
     "--period",
     metavar="LENGTH",
     help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
-    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number).",
+    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
+    "if they do not depend on each other.",
 )
 @click.option(
     "--season",
