@@ -75,7 +75,7 @@ def left_out(chunks: pl.DataFrame, documents: pl.DataFrame, run: str = "") -> li
     lacking = table.filter(pl.col("held") < pl.col("letters")).sort(share, maintain_order=True)
     if not lacking.height:
         return []
-    held, letters = table["held"].sum(), table["letters"].sum()
+    held, letters = (int(table[name].sum()) for name in ("held", "letters"))
     return [
         Finding(
             "left-out-text",
