@@ -18,7 +18,6 @@ from karat.judges.panel import PanelJudge
 from karat.judges.replay import ReplayJudge, record
 from karat.judges.verdicts import Sample
 from karat.reports.comparison import render as render_comparison
-from karat.reports.comparison import verdict
 from karat.reports.gate import advice, as_junit, lines, render, summary
 from karat.reports.report import report
 from karat.reports.result import render as render_result
@@ -110,7 +109,7 @@ def test_local_text_gives_no_verdict_on_any_surface(tmp_path: Path) -> None:
     for row in rows:
         assert (row["p"], row["p_adjusted"]) == (None, None)
         assert NO_VERDICT in row["reason"]
-        assert verdict(found, row) == "unknown"
+        assert row["verdict"] == "unknown"
     told = json.loads(render_comparison(found, "json"))
     assert told["judges"] == [TEXT_LINE]
     for shown in (repr(found), found.to_markdown(), found._repr_html_(), found.to_latex()):
@@ -132,7 +131,7 @@ def test_local_text_gives_no_verdict_on_any_surface(tmp_path: Path) -> None:
 def test_local_says_what_its_verdict_is_worth() -> None:
     pytest.importorskip("onnxruntime")
     found = compared("local")
-    assert verdict(found, found["bad", "context_precision"]) == "worse"
+    assert found["bad", "context_precision"]["verdict"] == "worse"
     assert LOCAL_LINE in repr(found)
     assert found.as_dict()["judges"] == [LOCAL_LINE]
 
