@@ -204,3 +204,10 @@ def test_support_under_every_relation(by: str) -> None:
     assert {doc: each["RR"] for doc, each in found.items()} == {
         doc: float(support > 0) for doc, support in expected.items()
     }
+
+
+def test_an_ideal_list_that_gains_nothing_leaves_0() -> None:
+    gold = [{"query": "q", "gold": [{"docs": {"a": 0}}]}, {"query": "r", "gold": ["a"]}]
+    found = karat.evaluate({"q": ["a"], "r": ["a"]}, gold, ["alpha_nDCG", "recall"])
+    assert found.arrays["run", found.measures[0]].tolist() == [0.0, 1.0]
+    assert found.values == {"alpha_nDCG": 0.5, "recall": 0.5}

@@ -6,6 +6,8 @@ import datetime as dt
 import re
 from typing import TYPE_CHECKING
 
+from tests.oracle.counting import found
+
 if TYPE_CHECKING:
     from tests.oracle.lists import Formulas, Query, Unit
 
@@ -26,7 +28,7 @@ def items_per(query: Query, k: object, unit: str = "tokens", rel: float = 1.0) -
     """Relevant items found for each 1,000 tokens or characters, for each search or rank."""
     price = spent(query, query.cut(k), unit)
     many = 1000 if unit in ("tokens", "chars") else 1
-    return len(query.first_ranks(rel, k)) / price * many if price else 0.0
+    return found(query, k, rel, 0.0) / price * many if price else 0.0
 
 
 def cost_to(
@@ -37,7 +39,7 @@ def cost_to(
     if needed <= 0:
         return 0.0
     for each in query.cut(k):
-        if len(query.first_ranks(rel, each.rank)) >= needed - 1e-9:
+        if found(query, each.rank, rel, 0.0) >= needed - 1e-9:
             return spent(query, query.cut(each.rank), unit)
     return None
 

@@ -125,7 +125,8 @@ def alpha_ndcg(query: Query, k: object, alpha: float = 0.5, rel: float = 1.0) ->
         best.append(holds[doc])
         for item in holds[doc]:
             seen[item] = seen.get(item, 0) + 1
-    return min(1.0, novelty(got, alpha) / novelty(best, alpha))
+    most = novelty(best, alpha)  # 0 where no document holds what is asked for
+    return min(1.0, novelty(got, alpha) / most) if most else 0.0
 
 
 FORMULAS: Formulas = {

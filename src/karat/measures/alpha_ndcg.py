@@ -74,7 +74,9 @@ class AlphaNDCG(Measure):
         """Divide by the gain of the greedy ideal list."""
         ideal = self._ideal(relation)  # of documents, of which there may be more than items
         gained = ideal.gain / np.log2(ideal.rank + 1)
-        return Divisor("ideal gain", relation.total(ideal.query, gained), ideal)
+        total = relation.total(ideal.query, gained)
+        # no document holds what is asked for: nothing can be gained, and the value is 0
+        return Divisor("ideal gain", np.where(total > 0, total, 1.0), ideal)
 
     def _ideal(self, relation: Relation) -> Ideal:
         """Build the ideal list of each query, without the ranks that gain nothing."""
