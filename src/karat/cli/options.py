@@ -378,7 +378,7 @@ def print_unmeasured(lines: Iterable[str]) -> int:
 
 
 def error_width() -> int | None:
-    """Return the width of the terminal that standard error is; None if it is none."""
+    """Return the width of the terminal behind standard error; None if it is not a terminal."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return shutil.get_terminal_size().columns if terminal else None
 
