@@ -193,7 +193,9 @@ def late_runs(count: int, settle: int | None, *, days: int = 14) -> Floats:
         arrived = calls.times + np.where(calls.values > 0, late, 0)
         new = calls.times >= calls.begin
         bets, first = bets_of(calls, ""), np.inf
-        assert isinstance(bets, BoundedSignal)
+        if isinstance(bets, str):
+            found.append(np.nan)
+            continue
         for hour in range(1, days * DAY + 1):
             moment = calls.begin + hour * HOUR
             seen = new & (arrived <= moment)
