@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from karat import Measure
 
+# ids are compared even where run and gold share none
+BY_IDS: dict[str, Any] = {"by": "ids", "tokenizer": str.split}
 CLOSE = 1e-12  # sums in another order
 WORDS = ["press", "the", "red", "button", "twice", "and", "wait"]
 # every measure with every choice of its parameters, at cutoffs and within budgets
@@ -132,7 +134,7 @@ def documents(run: dict[str, Any]) -> list[str]:
 def test_lists_and_scores_with_groups_and_grades(data: Any, case: tuple[Any, Any]) -> None:
     run, gold = case
     corpus = data.draw(corpora(documents(run)))
-    result = karat.evaluate(run, gold, MEASURES, corpus=corpus, tokenizer=str.split)
+    result = karat.evaluate(run, gold, MEASURES, corpus=corpus, **BY_IDS)
     assert not differences(result, as_queries(run, gold, corpus), MEASURES)
 
 
@@ -142,7 +144,7 @@ def test_items_that_documents_support_partly(data: Any, case: tuple[Any, Any]) -
     run, gold = case
     corpus = data.draw(corpora(documents(run)))
     measures = (*MEASURES, *WHOLE_GRADES)
-    result = karat.evaluate(run, gold, measures, corpus=corpus, tokenizer=str.split)
+    result = karat.evaluate(run, gold, measures, corpus=corpus, **BY_IDS)
     assert not differences(result, as_queries(run, gold, corpus), measures)
 
 
@@ -151,7 +153,7 @@ def test_items_that_documents_support_partly(data: Any, case: tuple[Any, Any]) -
 def test_scores_that_tie_and_ids_that_sort_oddly(case: tuple[Any, Any]) -> None:
     run, graded = case
     measures = tuple(measure for measure in MEASURES if not measure.facts())
-    result = karat.evaluate(run, graded, measures)
+    result = karat.evaluate(run, graded, measures, by="ids")
     queries = {
         name: Query.of(run.get(name, {}), [([doc], grade) for doc, grade in docs.items()])
         for name, docs in graded.items()
@@ -169,7 +171,7 @@ def test_several_searches(data: Any) -> None:
     graded = [{"docs": [doc], "grade": 2.0} for doc in gold]
     record = {"query": "q", "hops": [{"retrieved": each} for each in hops], "gold": graded}
     measures = (*MEASURES, *SEARCHES)
-    result = karat.evaluate([record], None, measures, corpus=corpus, tokenizer=str.split)
+    result = karat.evaluate([record], None, measures, corpus=corpus, **BY_IDS)
     query = Query.of(
         [doc for each in hops for doc in each],
         [([doc], 2.0) for doc in gold],

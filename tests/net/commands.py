@@ -60,7 +60,7 @@ COMMANDS = {
     "anchor": "anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl -o new",
 }
 LISTED_LINES = 200  # of an answer that is not one JSON object
-ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KARAT_CONFIG": "none"}
+ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KARAT_CONFIG": "none", "KARAT_TUNINGS": "none"}
 # keys whose values depend on when, where and with which versions a command ran
 MASKED = re.compile(
     r"seconds|duration|elapsed|created|written|started|at|version|versions|karat|python|"

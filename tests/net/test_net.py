@@ -21,7 +21,7 @@ CLOSE = 1e-13  # processors differ in the last digits of a logarithm
 # commands that print no JSON, ask a model or serve a page; the tests of their rooms cover them
 WITHOUT_RECORD = {
     *("run", "view", "label", "demo", "init", "report", "monitor", "questions"),
-    *("judge-card", "judge-check", "drift", "explain-config"),
+    *("judge-card", "judge-check", "drift", "explain-config", "trust"),
 }
 
 
