@@ -47,7 +47,8 @@ def test_no_two_series_have_the_same_labels(store: TraceStore) -> None:
     store.add(made_calls(900))
     for baseline in ("2026-11-02/2026-11-03", "2026-11-02/2026-11-04", "2020-01-01/2020-01-02"):
         for kind in ("retriever", "reranker"):
-            check(store, "empty rises", baseline=baseline, until=at(900), kind=kind)
+            known = {"baseline": baseline, "kind": kind, "period": "1h"}
+            check(store, "empty rises", until=at(900), **known)  # type: ignore[arg-type]
     series = [each.rpartition(" ") for each in prometheus_text(store).splitlines()]
     names = [name for name, _, _ in series if not name.startswith("#")]
     assert len(names) == len(set(names))

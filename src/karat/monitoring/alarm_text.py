@@ -90,10 +90,13 @@ def promise(report: CheckReport) -> str:
     if report.run_length is not None:
         return (
             f"while nothing changes, an alarm comes after {report.run_length:,} periods or more "
-            "on average"
+            "on average, if periods do not depend on those before them"
         )
     share = f"{100 * report.alpha:.3g}%"
-    return f"false-alarm probability: at most {share} in total, however often you check"
+    return (
+        f"false-alarm probability: at most {share} in total, however often you check, if periods "
+        "do not depend on those before them"
+    )
 
 
 def prometheus_text(store: TraceStore) -> str:

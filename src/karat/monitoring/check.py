@@ -401,7 +401,7 @@ def _remember(
     *,
     fresh: bool,
 ) -> list[AlarmVerdict]:
-    """Change the states; what another check has raised or resolved meanwhile is no news here."""
+    """Change the states; what another check has raised or resolved meanwhile is not news here."""
     found = []
     text = "" if baseline is None else baseline.text
     every = saved.setdefault("tests", {})
@@ -442,7 +442,7 @@ def _remember(
         del every[key]
     known = saved.get("baselines", {})
     for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
-        del known[name]  # what nobody has compared with for so long is found anew
+        del known[name]  # not compared with for so long: it is found again
     return found
 
 
