@@ -43,6 +43,7 @@ def test_systems_of_a_comparison_are_one_piece_of_work() -> None:
         measures=["recall@5"],
         queries=questions,
         progress=seen.append,
+        by="ids",
     )
     assert shares(seen) == sorted(shares(seen))
     assert shares(seen)[-1] == 1

@@ -59,7 +59,7 @@ MISTYPED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] 
     (karat.evaluate, (RUN, GOLD), {"dialct": "autorag"}, "dialect"),
     (karat.check, (RUN, GOLD), {"id": "lower"}, "ids"),
     (karat.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
-    (karat.ppi, (RUN, {"q": {"a": 1}}), {"cards": None}, "card"),
+    (karat.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
 ]
 
 

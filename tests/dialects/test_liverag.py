@@ -37,7 +37,9 @@ def evaluate(case: Any) -> karat.Result:
     gold = [
         {"query": row["qid"], "gold": row["document_ids"]} for row in case["inputs"]["references"]
     ]
-    return karat.evaluate(run, gold, [*ROW.values(), *PERCENT.values()], dialect="liverag")
+    return karat.evaluate(
+        run, gold, [*ROW.values(), *PERCENT.values()], dialect="liverag", by="ids"
+    )
 
 
 def check(case: Any, result: karat.Result) -> None:

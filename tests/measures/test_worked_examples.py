@@ -269,8 +269,8 @@ GROUPED = {
     "relative_P@2": 1 / 2,
     "set_map": 4 / 5 * 3 / 3,
     "binG": 1 / log2(3),  # x stands above all of them
-    "IPrec@1": 3 / 4,
-    "IPrec@0.5": 3 / 4,  # ⌊1.5 + .9⌋ = 2 items, from rank 3 on: max(2/3, 3/4)
+    "IPrec@1": 4 / 5,
+    "IPrec@0.5": 4 / 5,  # ⌊1.5 + .9⌋ = 2 items, from rank 3 on: max(2/3, 3/4, 4/5)
     "RBP(p=0.5)": 0.5 * (1 / 2 + 1 / 4 + 1 / 8 + 1 / 16),  # 15/32
     "relevant": 3.0,
     "relevant_retrieved": 3.0,

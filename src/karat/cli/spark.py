@@ -25,7 +25,7 @@ SHARED = (
     *("cluster", "skip_bad", "queries"),
 )
 NOT_ON_SPARK = (
-    *("run_format", "gold_format", "id_from", "query_from", "latency_unit", "labels", "card"),
+    *("run_format", "gold_format", "id_from", "query_from", "latency_unit", "labels"),
     *("per_query", "update_baseline", "dry_run", "explain_verdicts"),
 )
 

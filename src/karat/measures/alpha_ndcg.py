@@ -74,9 +74,11 @@ class AlphaNDCG(Measure):
         """Divide by the gain of the greedy ideal list."""
         ideal = self._ideal(relation)  # of documents, of which there may be more than items
         gained = ideal.gain / np.log2(ideal.rank + 1)
-        total = relation.total(ideal.query, gained)
-        # no document holds what is asked for: nothing can be gained, and the value is 0
-        return Divisor("ideal gain", np.where(total > 0, total, 1.0), ideal)
+        return Divisor("ideal gain", relation.total(ideal.query, gained), ideal)
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the quotient, and 0 where no document holds what is asked for."""
+        return np.nan_to_num(super().compute(relation))
 
     def _ideal(self, relation: Relation) -> Ideal:
         """Build the ideal list of each query, without the ranks that gain nothing."""

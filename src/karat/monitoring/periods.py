@@ -112,10 +112,10 @@ def resemblance(means: Floats) -> float:
     It is the largest of several sums of autocorrelations, over one lag and over more.
     """
     off = means - means.mean()
-    spread, count = float(off @ off), len(means)
+    spread, count = float((off * off).sum()), len(means)
     if not spread:
         return 0.0
-    by_lag = np.cumsum([off[lag:] @ off[:-lag] / spread for lag in range(1, max(LAGS) + 1)])
+    by_lag = np.cumsum([(off[lag:] * off[:-lag]).sum() / spread for lag in range(1, max(LAGS) + 1)])
     return float(max(by_lag[lags - 1] * (count / lags) ** 0.5 for lags in LAGS))
 
 

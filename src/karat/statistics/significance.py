@@ -113,7 +113,8 @@ def student_interval(
         return found
     reach = float(scipy("stats").t.isf(alpha / 2, test.freedom)) * test.error * abs(step)
     low, high = max(found.value - reach, -room), min(found.value + reach, room)
-    return replace(found, low=low, high=high, method=test.method)
+    # rounding may put a limit on the wrong side of 0
+    return decide_zero(replace(found, low=low, high=high, method=test.method), test.p, alpha)
 
 
 def sign_flip(
