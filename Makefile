@@ -43,7 +43,7 @@ test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium
-	$(BIN)/python -m pytest -m slow tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
 
 # the floor is in pyproject.toml; what is not covered is listed
 cover: .venv/dev
