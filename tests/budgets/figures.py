@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 import karat
-from karat.cli import cli
+from karat.cli import SETTINGS, cli
 from tests import sample
 from tests.test_architecture import FILES, SOURCE, imports
 
@@ -85,7 +85,7 @@ def commands(
 
 def options_by_command() -> dict[str, int]:
     """Count the options of each command."""
-    with click.Context(cli) as context:
+    with click.Context(cli, **SETTINGS) as context:
         return {
             name: sum(isinstance(parameter, click.Option) for parameter in command.params)
             for name, command in commands(cli, context)
@@ -94,11 +94,12 @@ def options_by_command() -> dict[str, int]:
 
 def help_lines() -> dict[str, int]:
     """Count the lines of the help of each command, at 80 columns."""
-    with click.Context(cli) as context:
+    with click.Context(cli, **SETTINGS) as context:
         return {
             name: len(
                 command.get_help(
-                    click.Context(command, info_name=name, max_content_width=80, terminal_width=80)
+                    # click keeps the help option that it made first: it must be that of the cli
+                    click.Context(command, parent=context, info_name=name, terminal_width=80)
                 ).splitlines()
             )
             for name, command in commands(cli, context)

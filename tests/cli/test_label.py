@@ -212,7 +212,7 @@ def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
             assert time.monotonic() < until, shown
             with contextlib.suppress(OSError):  # it may have ended already
                 os.write(screen, key)
-            if select.select([screen], [], [], 1)[0]:
+            if select.select([screen], [], [], 10)[0]:
                 shown += os.read(screen, 65536).decode(errors="replace")
         shown = shown.partition(text)[2]
 

@@ -131,7 +131,7 @@ def ours(run: Scored, gold: Graded, dialect: str, level: int = 1) -> dict[str, d
     parsed = {name: karat.parse_measure(name) for name in SAME.values()}
     asked = list(parsed.values())
     # num_ret and the like have no level, so it is written into those that have one
-    result = karat.evaluate(run, gold, asked, dialect=dialect, missing="zero", rel=level)
+    result = karat.evaluate(run, gold, asked, dialect=dialect, missing="zero", rel=level, by="ids")
     values = by_measure(result)
     spelled = {str(measure.with_level(level)): name for name, measure in parsed.items()}
     ours_by_name = {spelled[name]: column for name, column in values.items()}
@@ -187,7 +187,9 @@ def means_agree(run: Scored, gold: Graded, level: int = 1) -> None:
     theirs = peer(run, gold, {*ASKED, *GEOMETRIC}, level)
     names = {**SAME, **GEOMETRIC}
     asked = [karat.parse_measure(name) for name in names.values()]
-    result = karat.evaluate(run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level)
+    result = karat.evaluate(
+        run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level, by="ids"
+    )
     for name, our_name in names.items():
         expected = pytrec_eval.compute_aggregated_measure(
             name, [values[name] for values in theirs.values()]
