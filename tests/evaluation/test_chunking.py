@@ -139,7 +139,7 @@ def test_documents_that_are_retrieved_whole_and_other_corpora_say_nothing() -> N
     assert foreign["lost-chunk"].count == 1
     assert "left-out-text" not in foreign
     assert karat.check({"q0": list(chunks)[:3]}, {"q0": list(chunks)[:1]}, corpus=chunks) == ()
-    with pytest.raises(OptionError, match="chunks are compared with the documents"):
+    with pytest.raises(OptionError, match="chunks were given without the documents"):
         karat.check({"q": ["a"]}, {"q": ["a"]}, chunks=chunks)
 
 

@@ -87,7 +87,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
             corpus=folder / "passages.jsonl",
         )
     except OptionError as error:  # it splits sentences with a library
-        options.say(f"\nThe embedded judge is not shown: {error.what}; {error.fix}")
+        options.say(f"\nThe embedded judge cannot run here: {error.what}; {error.fix}")
         return
     options.say("\nThe same runs scored by karat's built-in judge, without labels:\n")
     options.write(render(result, "table", **options.screen(None)), None, "table")

@@ -53,7 +53,7 @@ def is_fact(measure: Measure) -> bool:
 class RequirementVerdict:
     """Whether a run meets a requirement, and what that was decided by.
 
-    Against a baseline, `difference` is what is held against the line, and `low` and `high` are its
+    Against a baseline, `difference` is compared with the line, and `low` and `high` are its
     interval; otherwise they are those of `value`.
     """
 
@@ -87,7 +87,7 @@ class RequirementVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is held against what."""
+    """A subject, a sign and the line that the subject is compared with."""
 
     text: str
     subject: str  # the name of a measure, of a count, or of a figure

@@ -282,7 +282,7 @@ def check(
     if options.get("corpus") is None:
         if chunks is not None:
             raise OptionError(
-                "chunks are compared with the documents, and there are none",
+                "chunks were given without the documents to compare them with",
                 fix="give the documents that they were cut from: --corpus PATH (corpus=)",
             )
         return findings

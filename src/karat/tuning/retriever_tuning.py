@@ -72,7 +72,7 @@ class RetrieverTuning:
 
     @property
     def kept(self) -> Gain | None:
-        """The gain over the current setting, where there is none on held-out queries."""
+        """The current setting, if the choice is not better on held-out queries, or None."""
         return worth_keeping(self.gains, higher_is_better=self.measure.higher_is_better)
 
     @property
