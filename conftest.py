@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from karat.dialects import known_dialects
 from karat.dialects.dialect import DIALECTS
@@ -28,6 +29,11 @@ REGISTRIES: tuple[dict[str, Any], ...] = (
     REGISTRY,
     SHAPES,
 )
+# the same examples in every run: `--hypothesis-profile=explore` draws others, and more
+settings.register_profile("same", derandomize=True, deadline=None, database=None)
+settings.register_profile("explore", derandomize=False, deadline=None, max_examples=1000)
+settings.load_profile("same")
+
 # the built-in ones belong to every test
 for load in (known_dialects, known_formats, known_matchers, known_measures):
     load()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import subprocess
@@ -64,6 +65,15 @@ def _trust_of_the_tests(
     """Let the tests trust files in a folder of their own, not in that of the user."""
     monkeypatch.delenv("KARAT_TRUST", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Collect no garbage while a test is at the end of the stack, where finalizers fail."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ PASSING: dict[str, tuple[Reaction, Reason]] = {
 }
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("name", PASSING)
 def test_what_may_pass_is_tried_again(name: str) -> None:
     reaction, reason = PASSING[name]

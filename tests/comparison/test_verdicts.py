@@ -92,6 +92,7 @@ def agree(row: dict[str, Any], level: float, which: str = "_adjusted") -> bool:
 @example("skewed", 2, 10, 0.05, 1, 0.95, "auto", False, False, False)
 @example("tied", 4, 60, 0.3, 3, 0.95, "auto", True, False, False)
 @example("sparse", 2, 60, 0.05, 0, 0.95, "permutation", False, False, True)
+@example("hits", 2, 6, 0.0, 0, 0.5, "auto", False, True, True)
 def test_verdict_interval_p_and_gate_agree(  # noqa: PLR0917
     kind: str,
     systems: int,
@@ -154,6 +155,15 @@ def test_a_gate_against_a_saved_baseline_agrees_with_the_verdict(cluster: str | 
         verdict = karat.compare({"old": before, "new": after})["recall"]["verdict"]
         (held,) = karat.gate(after, "recall>=baseline", baseline=before).verdicts
         assert held.outcome == GATES[verdict]
+
+
+def test_clusters_that_agree_in_both_groups_leave_a_doubt() -> None:
+    """Three clusters with the same sums on both sides do not show that the next one has."""
+    scores = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    about = [{"query": f"q{at}", "source": at // 2} for at in range(6)]
+    found = compared([scores, scores], queries=about, unpaired=True, cluster="source")
+    assert found["recall"]["low"] < 0 < found["recall"]["high"]
+    assert karat.gate(found, "recall>=baseline").outcome == "undecided"
 
 
 def test_few_queries_that_all_gain_have_an_interval_without_0() -> None:

@@ -135,6 +135,7 @@ def test_no_text_raises(text: str) -> None:
     assert isinstance(extract_object(text), dict | Unreadable)
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("text", ["{}" * 50_000, '[{"a"' * 20_000, "{'" * 50_000, "[ " * 100_000])
 def test_hostile_texts_end(text: str) -> None:
     extract_object(text)

@@ -198,6 +198,7 @@ REFUSED: dict[str, tuple[int, bytes, dict[str, str]]] = {
 }
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_what_is_refused_for_good(store: TraceStore) -> None:
     """With a status of gRPC in the format of the request, and never so that it is sent again."""
     with serving(store, request=200_000) as (_, sender):

@@ -167,6 +167,7 @@ def test_markup_and_broken_letters_stay_texts() -> None:
     frame.write_ipc(None)  # which halves of letters would break
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_deep_nesting() -> None:
     value: dict[str, Any] = {"stringValue": "deep"}
     for _ in range(200):

@@ -430,6 +430,7 @@ def test_bad_labels_are_refused(
     assert told in answer.json()["error"] + answer.json().get("fix", "")
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize(
     ("content", "kind", "status"),
     [

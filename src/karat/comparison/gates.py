@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from karat.comparison.compare import Comparison
-from karat.comparison.contrasts import SAME, Row, Statistics, contrasts, decide_verdicts
+from karat.comparison.contrasts import SAME, UNCLEAR, Row, Statistics, contrasts, decide_verdicts
 from karat.comparison.figures import figure_interval, figure_name, is_percentile
 from karat.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from karat.comparison.requirements import (
@@ -251,7 +251,8 @@ class RunAgainstBaseline:
         """Hold the difference from the baseline, times its factor, against the margin."""
         row = self._differences[str(measure)]
         sides = row["baseline_value"], row["system_value"]
-        found, same = difference_of(row, self.level), row["verdict"] == SAME
+        found = difference_of(row, self.level)
+        same, unclear = (row["verdict"] == each for each in (SAME, UNCLEAR))
         if asked.factor not in (None, 1.0):
             at = pairing.measures.index(measure)
             (scaled,) = paired(
@@ -264,8 +265,15 @@ class RunAgainstBaseline:
                 clusters=self.statistics.clusters,
                 permutations=1,  # only the interval is asked for
             )
-            found = scaled.difference
-        return asked.verdict(self.run, str(measure), found, by_value=by_value or same, sides=sides)
+            found, unclear = scaled.difference, False
+        return asked.verdict(
+            self.run,
+            str(measure),
+            found,
+            by_value=by_value or same,
+            sides=sides,
+            unclear=unclear,
+        )
 
     @property
     def statistics(self) -> Statistics:
@@ -328,6 +336,7 @@ def _on_comparison(
                 difference_of(row, comparison.level),
                 by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
+                unclear=row["verdict"] == UNCLEAR,
             )
             judges = [each.judge for each in comparison.provenances]
             yield verdict.by_judge(judges, comparison.matched_by[str(measure)])

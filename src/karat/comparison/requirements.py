@@ -130,9 +130,15 @@ class Requirement:
         *,
         by_value: bool,
         sides: tuple[float | None, float | None] | None = None,
+        unclear: bool = False,
     ) -> RequirementVerdict:
-        """Return the verdict on a value, or on a difference of `sides`: baseline and run."""
+        """Return the verdict on a value, or on a difference of `sides`: baseline and run.
+
+        Where the comparison calls the difference `unclear`, it is on neither side of 0.
+        """
         outcome, reason = self.decide(found, by_value=by_value)
+        if unclear and self.number == 0 and not by_value and found.value is not None:
+            outcome, reason = OPEN, reason or ACROSS
         return RequirementVerdict(
             self.text,
             run,

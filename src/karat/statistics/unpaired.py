@@ -241,13 +241,18 @@ def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> 
 
 
 def _correlation(groups: _Groups) -> float:
-    """Return how the means of the groups go together, through clusters that are in both."""
+    """Return how the means of the groups go together, through clusters that are in both.
+
+    A further cluster may go apart: the correlation is not 1 for a few that happen to agree.
+    """
     if groups.codes is None:
         return 0.0
     sums, sizes = groups.units()
     off = sums - (sums.sum(axis=1) / sizes.sum(axis=1))[:, np.newaxis] * sizes
     spread = sqrt(float((off[0] ** 2).sum() * (off[1] ** 2).sum()))
-    return float(np.clip((off[0] * off[1]).sum() / spread, -1.0, 1.0)) if spread > 0 else 0.0
+    units = sizes.shape[1]
+    found = (off[0] * off[1]).sum() / spread * units / (units + 1) if spread > 0 else 0.0
+    return float(np.clip(found, -1.0, 1.0))
 
 
 def _moments(sums: Floats, sizes: Floats) -> Floats:
